@@ -1,0 +1,39 @@
+"""Open 50,000 nodes to an indexed document, beside onnx-ir with an index."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import harness, models
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; return 1 when a bound is missed."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--nodes", type=int, default=50_000, help="nodes of the model")
+    parser.add_argument("--weights", type=int, default=15_000, help="small weights of the model")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each peer")
+    options = parser.parse_args(argv)
+    with harness.work_folder() as folder:
+        path = folder / "many.onnx"
+        size = models.write_many_nodes(path, nodes=options.nodes, weights=options.weights)
+        found = harness.side_by_side(
+            {"document_open": [path], "onnx_ir_open": [path]},
+            options.rounds,
+            **harness.private_folders(folder),
+        )
+    ours, peer = found["document_open"], found["onnx_ir_open"]
+    table = harness.Table(
+        f"{options.nodes:,} nodes, {options.weights:,} weights, {size / 1e6:.1f} MB"
+    )
+    table.add(
+        "open and index", ours["ms"], peer["ms"], bound=peer["ms"] / 4, rule="1/4 of onnx_ir.load"
+    )
+    table.add("  open", ours["open_ms"], peer["open_ms"])
+    table.add("  index", ours["ms"] - ours["open_ms"], peer["ms"] - peer["open_ms"])
+    table.add("peak memory", ours["peak_mb"], peer["peak_mb"], unit="MB")
+    return table.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,103 @@
+"""The explorer of 50,000 nodes in a real terminal: first rows, and a key press to its repaint."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from pathlib import Path
+
+from benchmarks import harness, models
+from benchmarks.terminal import Terminal
+
+SIZES = ((80, 24), (200, 50))
+ROWS = r"Sigmoid|layers\.0"
+"""Text that only rows of the explorer hold."""
+
+TO_NODES = "gjjzjzjj"
+"""Keys from the first row to a node: down to a scope, unfold it, and the one in it."""
+
+FIRST_ROWS_MS, REPAINT_MS, ROW_BYTES = 1000.0, 20.0, 2048.0
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; return 1 when a bound is missed."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--nodes", type=int, default=50_000, help="nodes of the model")
+    parser.add_argument("--weights", type=int, default=15_000, help="small weights of the model")
+    parser.add_argument("--keys", type=int, default=100, help="key presses of each kind")
+    parser.add_argument("--rounds", type=int, default=5, help="starts of each model")
+    options = parser.parse_args(argv)
+    with harness.work_folder() as folder:
+        many, small = folder / "many.onnx", folder / "small.onnx"
+        models.write_many_nodes(many, nodes=options.nodes, weights=options.weights)
+        models.write_small_model(small)
+        table = harness.Table(f"The explorer of {options.nodes:,} nodes in a pseudo-terminal")
+        opened = harness.side_by_side(
+            {"document_open": [many]}, options.rounds, **harness.private_folders(folder)
+        )["document_open"]["open_ms"]
+        _add_first_rows(table, folder, many, small, opened, options.rounds)
+        for columns, rows in SIZES:
+            _add_keys(table, folder, many, columns, rows, options.keys)
+    return table.finish()
+
+
+def _start(folder: Path, model: Path, columns: int, rows: int) -> Terminal:
+    variables = harness.environment(**harness.private_folders(folder))
+    return Terminal([*harness.dld(), str(model)], variables, columns, rows)
+
+
+def _add_first_rows(
+    table: harness.Table, folder: Path, many: Path, small: Path, open_ms: float, rounds: int
+) -> None:
+    times: dict[Path, list[float]] = {many: [], small: []}
+    for _ in range(rounds):
+        for model, found in times.items():
+            with _start(folder, model, *SIZES[0]) as terminal:
+                found.append(terminal.wait_for(ROWS, timeout=60) * 1000)
+    total, empty = statistics.median(times[many]), statistics.median(times[small])
+    table.add("start to rows", total)
+    table.add("start to rows of a model of 10 nodes", empty)
+    table.add("Document.open", open_ms)
+    # The start of the program is in both; what is left is the opening and the way to the rows.
+    table.add(
+        "rows after the open",
+        max(0.0, total - empty - open_ms),
+        bound=FIRST_ROWS_MS,
+        rule="1 s",
+    )
+
+
+def _add_keys(
+    table: harness.Table, folder: Path, model: Path, columns: int, rows: int, presses: int
+) -> None:
+    size = f"{columns}x{rows}"
+    with _start(folder, model, columns, rows) as terminal:
+        terminal.wait_for(ROWS, timeout=60)
+        busy = [terminal.press("jk"[index % 2]) for index in range(10)]
+        terminal.wait_idle()
+        for key in TO_NODES:
+            terminal.press(key)
+        moves = [terminal.press("jk"[index % 2]) for index in range(presses)]
+        pages = [terminal.press(("\x1b[6~", "\x1b[5~")[index % 2]) for index in range(20)]
+    if not all(answer.all_bytes for answer in moves):
+        sys.exit(f"{size}: some keys changed nothing on the screen")
+    times = [answer.row_ms for answer in moves]
+    table.add(f"{size}: one row, median", statistics.median(times))
+    table.add(f"{size}: one row, p95", p95(times), bound=REPAINT_MS, rule="20 ms")
+    sent = [answer.row_bytes for answer in moves]
+    table.add(f"{size}: one row, most bytes", max(sent), unit="B", bound=ROW_BYTES, rule="2 KB")
+    more = [answer.all_bytes - answer.row_bytes for answer in moves]
+    table.add(f"{size}:   the node's parameters, which follow", statistics.median(more), unit="B")
+    table.add(f"{size}: one page, p95", p95([answer.row_ms for answer in pages]))
+    table.add(f"{size}: one page, most bytes", max(a.row_bytes for a in pages), unit="B")
+    table.add(f"{size}: one row right after the first rows, worst", max(a.row_ms for a in busy))
+
+
+def p95(values: list[float]) -> float:
+    """Return the 95th percentile."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

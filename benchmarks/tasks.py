@@ -1,0 +1,149 @@
+"""What is measured in a process of its own: ``python -m benchmarks.tasks NAME ARGUMENT...``.
+
+Each task imports its library before the clock starts, does one thing, and returns milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def document_open(path: str) -> dict[str, float]:
+    """Open a model as a document and look one value up, which builds the index."""
+    from dld_tui.core.document import Document
+
+    start = time.perf_counter()
+    document = Document.open(path)
+    opened = time.perf_counter()
+    main = document.main
+    name = main.nodes[-1].outputs[0]
+    assert main.producer(name) is main.nodes[-1]
+    assert not main.consumers(name)
+    indexed = time.perf_counter()
+    return {
+        "ms": (indexed - start) * 1000,
+        "open_ms": (opened - start) * 1000,
+        "nodes": len(main.nodes),
+    }
+
+
+def onnx_open(path: str) -> dict[str, float]:
+    """Load a model with onnx."""
+    import onnx
+
+    start = time.perf_counter()
+    model = onnx.load(path)
+    done = time.perf_counter()
+    return {"ms": (done - start) * 1000, "nodes": len(model.graph.node)}
+
+
+def onnx_ir_open(path: str) -> dict[str, float]:
+    """Load a model with onnx-ir and index its values by name."""
+    import onnx_ir
+
+    start = time.perf_counter()
+    model = onnx_ir.load(path)
+    loaded = time.perf_counter()
+    producers: dict[str, Any] = {}
+    consumers: dict[str, list[Any]] = {}
+    for node in model.graph:
+        for value in node.outputs:
+            producers[value.name or ""] = node
+            consumers[value.name or ""] = list(value.uses())
+    done = time.perf_counter()
+    return {
+        "ms": (done - start) * 1000,
+        "open_ms": (loaded - start) * 1000,
+        "nodes": len(producers),
+    }
+
+
+def document_save(path: str, target: str) -> dict[str, float]:
+    """Open a document, rename a node and save it to another file, flushed to the disk."""
+    from dld_tui.core.document import Document
+    from dld_tui.core.document.saving import save
+
+    document = Document.open(path)
+    node = document.main.nodes[0]
+    document.apply("rename_node", scope=[], node=node.ref, name="renamed")
+    start = time.perf_counter()
+    save(document, Path(target))
+    done = time.perf_counter()
+    document.close()
+    return {"ms": (done - start) * 1000, "bytes": Path(target).stat().st_size}
+
+
+def onnx_save(path: str, target: str) -> dict[str, float]:
+    """Load a model with onnx, rename a node and save it to another file."""
+    import onnx
+
+    model = onnx.load(path)
+    model.graph.node[0].name = "renamed"
+    start = time.perf_counter()
+    onnx.save(model, target)
+    done = time.perf_counter()
+    return {"ms": (done - start) * 1000, "bytes": Path(target).stat().st_size}
+
+
+def bare_session(
+    path: str, inputs: str, iterations: str, warm_up: str, threads: str
+) -> dict[str, float]:
+    """Run a model in a plain loop, as anyone would write it, and return the median latency."""
+    import statistics
+
+    import numpy as np
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(threads)
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(0)
+    feeds = {
+        name: random.standard_normal(dims).astype(np.float32)
+        for name, dims in json.loads(inputs).items()
+    }
+    for _ in range(int(warm_up)):
+        session.run(None, feeds)
+    times = []
+    for _ in range(int(iterations)):
+        start = time.perf_counter()
+        session.run(None, feeds)
+        times.append((time.perf_counter() - start) * 1000)
+    return {"ms": statistics.median(times)}
+
+
+TASKS: dict[str, Callable[..., dict[str, float]]] = {
+    task.__name__: task
+    for task in (
+        bare_session,
+        document_open,
+        document_save,
+        onnx_ir_open,
+        onnx_open,
+        onnx_save,
+    )
+}
+
+
+def peak_mb() -> float:
+    """Return the largest resident size of this process so far, in MB."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError("this system has no VmHWM in /proc/self/status")
+
+
+def main(arguments: list[str]) -> None:
+    """Run one task and print what it measured as JSON."""
+    name, *rest = arguments
+    measured = TASKS[name](*rest)
+    print(json.dumps({**measured, "peak_mb": peak_mb()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,161 @@
+"""A program in a real pseudo-terminal: what it sends after each key, and when."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+_ESCAPES = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P_^].*?(?:\x07|\x1b\\)|[ -/]*[0-~])", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came after one key.
+
+    The row under the cursor is painted at once; panes that show more of it may follow after the
+    cursor has rested there for a moment.
+    """
+
+    row_bytes: int
+    """Bytes up to the first pause."""
+    row_ms: float
+    """From the key to the last of them."""
+    all_bytes: int
+    """Bytes until the program was quiet."""
+    all_ms: float
+    """From the key to the last of all."""
+
+
+_PAUSE = 0.03
+
+
+class Terminal:
+    """A child process that draws on a terminal of a given size.
+
+    Args:
+        command: The program and its arguments.
+        environment: All of its variables, but for those that describe the terminal.
+        columns: Width in cells.
+        rows: Height in cells.
+    """
+
+    def __init__(
+        self, command: Sequence[str], environment: dict[str, str], columns: int, rows: int
+    ) -> None:
+        self._master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.output = bytearray()
+        self.started = time.perf_counter()
+        self._child = subprocess.Popen(
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env={**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            start_new_session=True,
+        )
+        os.close(terminal)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._child.poll() is None:
+            os.killpg(self._child.pid, signal.SIGKILL)
+        self._child.wait()
+        os.close(self._master)
+
+    @property
+    def text(self) -> str:
+        """What was sent so far, without escape sequences."""
+        return _ESCAPES.sub(b"", bytes(self.output)).decode("utf-8", "replace")
+
+    def wait_for(self, pattern: str, timeout: float) -> float:
+        """Read until the text has `pattern`; return the seconds since the start.
+
+        Raises:
+            TimeoutError: It never came; the message holds the end of the text.
+        """
+        deadline = time.perf_counter() + timeout
+        while time.perf_counter() < deadline:
+            if self._read(0.02) and re.search(pattern, self.text):
+                return time.perf_counter() - self.started
+            if self._child.poll() is not None:
+                break
+        raise TimeoutError(f"{pattern!r} never came; the terminal ends with: {self.text[-500:]!r}")
+
+    def press(self, keys: str, quiet: float = 0.15, patience: float = 2.0) -> Answer:
+        """Send keys and read what they cause, until nothing came for `quiet` seconds.
+
+        The first byte may take `patience` seconds.
+        """
+        before = len(self.output)
+        start = last = time.perf_counter()
+        os.write(self._master, keys.encode())
+        row: tuple[int, float] | None = None
+        while time.perf_counter() - last < (quiet if len(self.output) > before else patience):
+            had = len(self.output) - before
+            if self._read(0.01):
+                now = time.perf_counter()
+                if row is None and had and now - last > _PAUSE:
+                    row = (had, last)
+                last = now
+        total = len(self.output) - before
+        row_bytes, row_end = row or (total, last)
+        return Answer(row_bytes, (row_end - start) * 1000, total, (last - start) * 1000)
+
+    def wait_idle(self, timeout: float = 60.0) -> None:
+        """Read until the program and its children have used no processor time for a second."""
+        deadline = time.perf_counter() + timeout
+        used = -1
+        while time.perf_counter() < deadline and (now := self._ticks()) > used:
+            # A blinking cursor or a clock costs a tick, which is not work.
+            used = now + 1
+            until = time.perf_counter() + 1.0
+            while time.perf_counter() < until:
+                self._read(0.05)
+
+    def _ticks(self) -> int:
+        """Return the processor time of the whole session so far, in clock ticks."""
+        total = 0
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has just ended
+                continue
+            if int(fields[3]) == self._child.pid:
+                total += sum(map(int, fields[11:15]))
+        return total
+
+    def _read(self, timeout: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], timeout)
+        if not ready:
+            return False
+        try:
+            chunk = os.read(self._master, 1 << 16)
+        except OSError:  # the child closed its side
+            time.sleep(timeout)
+            return False
+        self.output += chunk
+        return bool(chunk)

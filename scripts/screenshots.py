@@ -1,0 +1,57 @@
+"""Take the pictures of the documentation: the real program on its own demo models."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from pathlib import Path
+
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+
+
+async def take(
+    name: str, path: Path, size: tuple[int, int], keys: list[str], wait_for: str
+) -> None:
+    """Open a file, press keys, and write what the screen then shows to ``docs/images``."""
+    from dld_tui.app import DldApp
+
+    app = DldApp([path])
+    async with app.run_test(size=size) as pilot:
+        for _ in range(200):
+            await pilot.pause(0.05)
+            if wait_for in app.export_screenshot():
+                break
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(0.1)
+        await pilot.pause(0.5)
+        picture = app.export_screenshot(title="dld")
+    # Without the web font, the picture needs nothing from the network.
+    picture = re.sub(r"@font-face\s*\{.*?\}", "", picture, flags=re.DOTALL)
+    picture = picture.replace("Fira Code", "DejaVu Sans Mono")
+    (IMAGES / f"{name}.svg").write_text(picture, encoding="utf-8")
+
+
+def main() -> None:
+    """Make the demo models and a report, and photograph them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for variable in ("CONFIG", "STATE", "CACHE"):
+            os.environ[f"XDG_{variable}_HOME"] = f"{folder}/{variable}"
+        os.environ["TEXTUAL_ANIMATIONS"] = "none"
+
+        from dld_tui.cli.main import run
+        from dld_tui.core.samples import write_demo_models
+
+        classifier, transformer = write_demo_models(Path(folder))
+        report = Path(folder) / "demo_classifier.dldprof"
+        run(["profile", "onnxruntime", str(classifier), "-o", str(report), "--duration", "2"])
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        keys = ["j", "l", "j", "l", "j", "l", "j", "j"]
+        asyncio.run(take("workspace", transformer, (150, 42), keys, "By scope"))
+        asyncio.run(take("report", report, (180, 50), [], "median"))
+
+
+if __name__ == "__main__":
+    main()

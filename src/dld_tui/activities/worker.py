@@ -1,0 +1,233 @@
+"""The child process that runs one activity and prints its events.
+
+Protocol: the first line of standard input is ``{"activity": id, "request": {...}}``; a later line
+``cancel`` and the end of standard input both cancel. Standard output carries one event a line and
+nothing else: the worker keeps a private copy of it and points descriptor 1 at standard error, so
+that a library that prints cannot break the protocol. The last event is the only terminal one.
+
+A polite cancel takes effect between two events, where the activity's generator is closed. SIGTERM
+also raises inside the activity. Neither reaches a native call that does not return; whoever
+started the worker then sends SIGKILL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Generator, Iterator
+from types import FrameType
+from typing import BinaryIO, NoReturn
+
+from dld_tui.activities import registry
+from dld_tui.core import params
+from dld_tui.core.errors import CancelledError, DldError, ExitStatus, UsageError
+from dld_tui.core.events import (
+    JOB_FOLDER_PREFIX,
+    TERMINAL,
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Started,
+    event_to_line,
+)
+from dld_tui.core.types import JSON
+
+_ORPHAN_GRACE_S = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+class Control:
+    """Whether somebody wants the job to stop: a line, the end of input, or a signal."""
+
+    def __init__(self, orphan_grace_s: float = _ORPHAN_GRACE_S) -> None:
+        self.cancelled = False
+        self._orphan_grace_s = orphan_grace_s
+        self._over = threading.Event()
+        self._interruptible = False
+        self._parent = os.getppid()
+
+    def listen(self, commands: BinaryIO) -> None:
+        """Read commands on a thread of its own until the job is over."""
+        threading.Thread(target=self._listen, args=(commands,), daemon=True).start()
+
+    def _listen(self, commands: BinaryIO) -> None:
+        while line := commands.readline():
+            if line.strip() == b"cancel":
+                self.cancelled = True
+        self.cancelled = True
+        # Nobody is left to send SIGKILL to a native call that does not return.
+        if not self._over.wait(self._orphan_grace_s):
+            _remove_job_folder()
+            if os.getpgrp() == os.getpid():
+                os.killpg(0, signal.SIGKILL)
+            os._exit(ExitStatus.CANCELLED)
+
+    def handle_signals(self) -> None:
+        """Let SIGTERM, SIGINT and the parent's death stop the job. Main thread only."""
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+        signal.signal(signal.SIGHUP, self._on_parent_death)
+        if sys.platform == "linux":
+            import ctypes
+
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.cancelled = True
+        if self._interruptible:
+            self._interruptible = False  # once: never into the clean-up that this starts
+            raise CancelledError
+
+    def _on_parent_death(self, number: int, frame: FrameType | None) -> None:
+        # Linux also sends it when only the parent's thread that started us has ended.
+        if os.getppid() != self._parent:
+            self._on_signal(number, frame)
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Generator[None]:
+        """Let a signal raise CancelledError inside the block."""
+        self._interruptible = True
+        try:
+            yield
+        finally:
+            self._interruptible = False
+
+    def finish(self) -> None:
+        """Say that the job is over: nothing interrupts what follows."""
+        self._over.set()
+
+
+class EventWriter:
+    """Writes events to a descriptor, whole lines only."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def send(self, event: Event) -> None:
+        """Write one line.
+
+        Raises:
+            CancelledError: The reader is gone.
+            TypeError: The event holds something that is not JSON data; nothing was written.
+        """
+        rest = memoryview(event_to_line(event).encode() + b"\n")
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            raise CancelledError from error
+
+
+def run_request(
+    line: bytes, writer: EventWriter, control: Control
+) -> Finished | Failed | Cancelled:
+    """Run the activity that a request line names; send all its events but the terminal one."""
+    name = "the worker"
+    try:
+        name, request = _parse_request(line)
+        activity = registry.load(name)
+        built = params.from_json(activity.request, request)
+        writer.send(Started(name, activity.info.title))
+        return _drive(activity.run(built), writer, control)
+    except CancelledError:
+        return Cancelled()
+    except DldError as error:
+        return Failed.from_error(error)
+    except MemoryError:
+        return Failed("out of memory", name, "Close other programs or use a smaller input")
+    # The seam: whatever a library raises must reach the user as one event.
+    except BaseException as error:  # noqa: BLE001
+        message = f"unexpected {type(error).__name__}: {error}"[:500]
+        return Failed(message, name, "The details show where", traceback.format_exc())
+
+
+def _parse_request(line: bytes) -> tuple[str, dict[str, JSON]]:
+    try:
+        data = json.loads(line)
+        name, request = data["activity"], data["request"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        name = request = None
+    if not isinstance(name, str) or not isinstance(request, dict):
+        raise UsageError(
+            "the first line is not a request",
+            where="dld worker",
+            hint='Send {"activity": "ID", "request": {...}} as one line of JSON',
+        )
+    return name, request
+
+
+def _drive(
+    events: Iterator[Event], writer: EventWriter, control: Control
+) -> Finished | Failed | Cancelled:
+    with contextlib.ExitStack() as stack:
+        if isinstance(events, Generator):
+            stack.callback(events.close)
+        while not control.cancelled:
+            with control.interruptible():
+                event = next(events, None)
+            if event is None:
+                return Failed("the activity ended without a result")
+            if isinstance(event, TERMINAL):
+                return event
+            writer.send(event)
+        return Cancelled()
+
+
+def exit_status(terminal: Finished | Failed | Cancelled) -> int:
+    """Return the exit status that tells the same as a terminal event."""
+    if isinstance(terminal, Finished):
+        return ExitStatus.DONE
+    return terminal.status if isinstance(terminal, Failed) else ExitStatus.CANCELLED
+
+
+def _remove_job_folder() -> None:
+    folder = os.environ.get("TMPDIR", "")
+    if os.path.basename(folder).startswith(JOB_FOLDER_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> NoReturn:
+    """Serve one request and leave the process, without running the teardown of libraries.
+
+    Native libraries crash in their teardown now and then; that must not follow a result.
+    """
+    writer = EventWriter(os.dup(1))
+    commands = os.fdopen(os.dup(0), "rb")
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a pipe: Python would keep 8 KB back
+    faulthandler.enable()
+
+    control = Control()
+    control.handle_signals()
+    line = commands.readline()
+    control.listen(commands)
+    terminal = run_request(line, writer, control) if line else Cancelled()
+    control.finish()
+    _remove_job_folder()
+    with contextlib.suppress(OSError, ValueError):  # closed by a library, or the reader is gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    with contextlib.suppress(CancelledError):
+        try:
+            writer.send(terminal)
+        except (TypeError, ValueError) as error:
+            terminal = Failed(f"the result is not JSON data: {error}")
+            writer.send(terminal)
+    os._exit(exit_status(terminal))
+
+
+if __name__ == "__main__":
+    main()

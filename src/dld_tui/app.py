@@ -1,0 +1,316 @@
+"""The Textual app: tabs, themes, keys, errors. Screens do the rest."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from rich.text import Text
+from textual import events
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.worker import WorkerFailed
+
+from dld_tui.core import config as settings
+from dld_tui.core import terminal
+from dld_tui.core.commands import by_id
+from dld_tui.core.config import Config
+from dld_tui.core.errors import DldError
+from dld_tui.core.keys import unknown_and_clashing
+from dld_tui.core.state import State
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.tabs import START, Tabs
+from dld_tui.widgets import glyphs, scroll_bars
+from dld_tui.widgets.commands import Commands, bindings_for
+from dld_tui.widgets.dialogs import ErrorDialog
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.themes import THEMES
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+    from dld_tui.widgets.page import Page
+
+_CLIPBOARD_LIMIT = 74_000
+"""Bytes that every terminal's OSC 52 takes: 100,000 characters of base64, less the frame."""
+
+
+def _start_page() -> Screen[None]:
+    from dld_tui.screens.welcome import WelcomeScreen
+
+    return WelcomeScreen()
+
+
+class DldApp(Tabs, Commands, App[int]):
+    """One start page, and a mode of Textual a tab: dialogs stay with the tab they belong to."""
+
+    SCOPE = "app"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("app")
+    CSS_PATH = "styles/base.tcss"
+    TITLE = "dld-tui"
+    ENABLE_COMMAND_PALETTE = False
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[object]]]] = {
+        START: cast("Callable[[], Screen[object]]", _start_page)
+    }
+    DEFAULT_MODE = START
+
+    def __init__(
+        self,
+        paths: Sequence[Path | str] = (),
+        config: Config | None = None,
+        state: State | None = None,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        # Textual would turn all colours into greys; the theme uses the terminal's own two.
+        no_colour = bool(os.environ.pop("NO_COLOR", ""))
+        super().__init__(driver_class)
+        self.config = settings.load() if config is None else config
+        if no_colour:
+            self.config = settings.changed(self.config, theme="no-colour")
+        self.state = State() if state is None else state
+        self.pages: list[Page] = []
+        self._first_paths = list(paths)
+        self.first_comparison: tuple[Path, Path, bool] | None = None
+        """The models to compare at the start, and whether with their weights."""
+        self._last_words = ""
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.use_config(self.config)
+
+    # Settings
+
+    def use_config(self, config: Config) -> None:
+        """Show the app as the settings say."""
+        self.config = config
+        self.theme = config.theme
+        glyphs.use(config.glyphs)
+        scroll_bars.use(config.glyphs)
+        LineView.JUMP = config.scroll == "jump"
+        over_ssh = bool(os.environ.get("SSH_CONNECTION"))
+        self.animation_level = "full" if config.animations == "on" and not over_ssh else "none"
+        self.set_class(config.glyphs == "ascii", "-ascii")
+        self.set_class(not config.footer, "-no-keys")
+        known = by_id()
+        self.set_keymap({name: keys for name, keys in config.keys.items() if name in known})
+
+    def on_mount(self) -> None:
+        """Say what is wrong with the settings, and open what was asked for."""
+        for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
+            self.notify(visible(problem), title="Settings", severity="warning", markup=False)
+        if self._first_paths:
+            self.run_worker(self._open_first, thread=True, group="open", name="open")
+        if self.first_comparison is not None:
+            old, new, weights = self.first_comparison
+            self.compare(old, new, weights=weights)
+
+    def action_next_theme(self) -> None:
+        """Show the next theme, for this run."""
+        names = [theme.name for theme in THEMES]
+        following = names[(names.index(self.theme) + 1) % len(names)]
+        self.use_config(settings.changed(self.config, theme=following))
+        self.notify(f"Theme {following}. Settings (F2) keep it.", timeout=3)
+
+    # Opening files
+
+    def open_path(self, path: Path | str, then: Callable[[Page], None] | None = None) -> None:
+        """Recognise a file, in a thread, and open it in a tab; `then` is told the page."""
+        target = Path(os.path.abspath(path))
+        for page in self.pages:
+            if page.path is not None and Path(os.path.abspath(page.path)) == target:
+                self.show_page(page)
+                return then(page) if then else None
+        self.run_worker(
+            lambda: self._recognise(Path(path), then),
+            thread=True,
+            group="open",
+            name=f"open {path}",
+        )
+        return None
+
+    def reveal(self, path: Path | str, scope_path: Sequence[str], node_ref: str) -> None:
+        """Show a node of a model, which is opened first when it is not."""
+        self.open_path(path, lambda page: page.reveal(scope_path, node_ref))
+
+    def _recognise(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
+        from dld_tui.core.files.recognise import recognise
+        from dld_tui.screens.openers import prepare
+
+        kind = recognise(path).name
+        prepare(kind)
+        self.call_later(self._open, path, kind, then)
+
+    def _open_first(self) -> None:
+        """Open what the command line names, in its order, and show the first."""
+        errors: list[DldError] = []
+        for path in self._first_paths:
+            try:
+                self._recognise(Path(path))
+            except DldError as error:
+                errors.append(error)
+
+        def opened() -> None:
+            if self.pages:
+                self.show_page(self.pages[0])
+            for error in errors:
+                self.show_error(error)
+
+        self.call_later(opened)
+
+    def _open(self, path: Path, kind: str, then: Callable[[Page], None] | None) -> None:
+        from dld_tui.screens.openers import make_page
+
+        try:
+            page = make_page(kind, path)
+        except DldError as error:
+            return self.show_error(error)
+        self.state.opened(path, kind, keep=self.config.recent)
+        self.add_page(page)
+        return then(page) if then else None
+
+    def action_open_file(self) -> None:
+        """Ask for a path and open it."""
+        from dld_tui.screens.open_path import OpenPathDialog
+
+        def chosen(path: Path | None) -> None:
+            if path is not None:
+                self.open_path(path)
+
+        self.push_screen(OpenPathDialog(), chosen)
+
+    def action_new_model(self) -> None:
+        """Open an empty model, which has no file until it is saved."""
+        from dld_tui.screens.openers import make_page
+
+        self.add_page(make_page("ONNX", None))
+
+    # Pages over the tabs
+
+    def action_help(self) -> None:
+        """Show the keys, and the help of the focused widget."""
+        from dld_tui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))
+
+    def action_command_palette(self) -> None:
+        """Search all commands that make sense here."""
+        from dld_tui.screens.palette import Palette
+
+        self.push_screen(Palette(self.screen), Palette.run_chosen(self))
+
+    def action_redraw(self) -> None:
+        """Draw the whole screen again, e.g. after another program wrote over it."""
+        redraw = getattr(self._driver, "redraw", None)
+        if redraw is not None:
+            redraw()
+        self.refresh()
+
+    def action_settings(self) -> None:
+        """Show the settings."""
+        from dld_tui.screens.settings import SettingsScreen
+
+        self.push_screen(SettingsScreen())
+
+    def action_activities(self) -> None:
+        """Choose an activity."""
+        from dld_tui.screens.activity import choose_activity
+
+        path = self.page.path
+        choose_activity(self, {"model": str(path)} if path is not None else {})
+
+    def action_compare(self) -> None:
+        """Ask for another model and compare the shown one with it; without one ask for both."""
+        from dld_tui.screens.diff import ask_and_compare
+
+        ask_and_compare(self, self.page.path, self.compare)
+
+    def compare(self, old: Path, new: Path, *, weights: bool = True) -> None:
+        """Show what differs between two models in a tab."""
+        from dld_tui.screens.diff import DiffScreen
+
+        self.add_page(DiffScreen(old, new, weights=weights))
+
+    def start_activity(self, activity: str, values: Mapping[str, JSON]) -> None:
+        """Show the form of an activity, some of its fields filled."""
+        from dld_tui.screens.activity import ActivityScreen
+
+        try:
+            self.push_screen(ActivityScreen(activity, values))
+        except DldError as error:
+            self.show_error(error)
+
+    def run_job(
+        self,
+        activity: str,
+        request: Mapping[str, JSON],
+        on_result: Callable[[dict[str, JSON]], None],
+        *,
+        title: str = "",
+        target: str | None = None,
+    ) -> None:
+        """Run an activity on a target, this machine by default, and show its progress."""
+        from dld_tui.screens.job import JobScreen
+
+        self.push_screen(JobScreen(activity, request, on_result, title=title, target=target))
+
+    # Leaving, errors, clipboard
+
+    async def action_quit(self) -> None:
+        """Leave, after asking when something would be lost."""
+        from dld_tui.screens.leaving import ask_to_quit
+
+        screens = [screen for stack in self._screen_stacks.values() for screen in stack]
+        ask_to_quit(self, self.pages, screens)
+
+    def show_error(self, error: BaseException, title: str = "") -> None:
+        """Show an error in a dialog; the traceback of a bug goes to the log too."""
+        if not isinstance(error, DldError):
+            terminal.log("".join(traceback.format_exception(error)))
+        self.push_screen(ErrorDialog(error, title))
+
+    def _handle_exception(self, error: Exception) -> None:
+        # The one seam for work that failed: a worker's error is shown and the app goes on.
+        if isinstance(error, WorkerFailed) and self.is_running:
+            self.call_later(self.show_error, error.error)
+            return
+        path = terminal.log("".join(traceback.format_exception(error)))
+        where = f"; details in {path}" if path else ""
+        self._last_words = f"dld: internal error: {type(error).__name__}: {error}{where}"
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        # Textual would print a page of local variables; the log has the traceback.
+        self.panic(Text(visible(self._last_words)))
+
+    def on_key(self, event: events.Key) -> None:
+        """Say why a greyed command does nothing."""
+        active = self.screen.active_bindings.get(event.key)
+        command = by_id().get(active.binding.id or "") if active and not active.enabled else None
+        if active and command:
+            facts = active.node.facts() if isinstance(active.node, Commands) else set()
+            self.notify(f"{command.title}: {command.unavailable(facts)}", timeout=3, markup=False)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy to the user's own clipboard with OSC 52; says so where that cannot work."""
+        if len(text.encode("utf-8", "surrogateescape")) > _CLIPBOARD_LIMIT:
+            self.notify("Too long for the terminal's clipboard (74 kB)", severity="warning")
+            return
+        super().copy_to_clipboard(text.encode("utf-8", "replace").decode())
+        hint = ". In tmux this needs: set -g set-clipboard on" if os.environ.get("TMUX") else ""
+        self.notify(f"Copied {len(text):,} characters{hint}", timeout=3, markup=False)
+
+
+def run(paths: Sequence[Path | str] = (), comparison: tuple[Path, Path, bool] | None = None) -> int:
+    """Run the user interface on some files, or on a comparison, and return the exit status."""
+    from dld_tui.widgets.driver import DiffDriver
+
+    with terminal.guarded():
+        app = DldApp(paths, driver_class=DiffDriver)
+        app.first_comparison = comparison
+        app.run(mouse=app.config.mouse)
+    return app.return_value or app.return_code or 0

@@ -1,0 +1,1 @@
+"""The only rooms that import an inference library; each does it on first use."""

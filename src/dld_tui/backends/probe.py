@@ -1,0 +1,141 @@
+"""Look which optional libraries and GPUs work, each in a process of its own.
+
+A library that crashes or hangs while it is imported must not take the others with it, and `dld
+doctor` must not load what it only asks about.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
+
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Library:
+    """An optional library."""
+
+    module: str
+    extra: str
+    """The extra of dld-tui that brings it."""
+    code: str
+    """Python that prints a JSON list of texts: the version, then what else is worth knowing."""
+
+
+LIBRARIES = (
+    Library(
+        "onnxruntime",
+        "cpu",
+        "import onnxruntime as m; show(m.__version__, *m.get_available_providers())",
+    ),
+    Library("tensorrt", "tensorrt", "import tensorrt as m; show(m.__version__)"),
+    Library("tensorrt_rtx", "rtx", "import tensorrt_rtx as m; show(m.__version__)"),
+    Library("cupti", "gpu", "import cupti as m; show(getattr(m, '__version__', ''))"),
+    Library("pynvml", "gpu", "import pynvml as m; show(m.__version__)"),
+)
+_PREAMBLE = "import json\ndef show(*found): print('\\n' + json.dumps(found))\n"
+
+
+def library_check(library: Library) -> Check:
+    """Import a library in another process and say what became of it."""
+    group, name = "Backends", library.module
+    install = f"pip install 'dld-tui[{library.extra}]'"
+    try:
+        # The current folder is first on the path of `-c`: a stray numpy.py must not be run.
+        done = subprocess.run(
+            [sys.executable, "-c", _PREAMBLE + library.code],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            cwd="/",
+        )
+    except subprocess.TimeoutExpired:
+        return Check(group, name, BROKEN, f"importing it took over {_TIMEOUT_S} s", install)
+    except OSError as error:
+        return Check(group, name, BROKEN, str(error))
+    if done.returncode == 0:
+        return Check(group, name, GOOD, _found(done.stdout))
+    if done.returncode < 0:
+        return Check(group, name, BROKEN, f"importing it ended with signal {-done.returncode}")
+    reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    if reason.startswith("ModuleNotFoundError") and f"'{library.module}'" in reason:
+        return Check(group, name, MISSING, "not installed", install)
+    return Check(group, name, BROKEN, reason, install)
+
+
+def _found(printed: str) -> str:
+    try:
+        return ", ".join(str(item) for item in json.loads(printed.strip().splitlines()[-1]) if item)
+    except (ValueError, IndexError):
+        return "works"
+
+
+def conflict_checks() -> Iterator[Check]:
+    """Look for the two packages that overwrite each other's files."""
+    both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _is_installed(name)]
+    if len(both) == 2:
+        fix = "pip uninstall -y onnxruntime onnxruntime-gpu; pip install 'dld-tui[gpu]'"
+        found = "onnxruntime and onnxruntime-gpu are both installed and share one folder"
+        yield Check("Backends", "packages", BROKEN, found, fix)
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def gpu_checks(board: Path = Path("/proc/device-tree/model")) -> Iterator[Check]:
+    """Ask the driver for GPUs; a Jetson says what it is in the device tree."""
+    if board.exists():
+        model = board.read_bytes().rstrip(b"\0").decode("utf-8", "replace")
+        yield Check("GPU", "board", GOOD, model)
+    command = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total"]
+    try:
+        done = subprocess.run(
+            [*command, "--format=csv,noheader"],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+        )
+    except FileNotFoundError:
+        fix = "install the NVIDIA driver, if there is such a GPU"
+        yield Check("GPU", "NVIDIA", MISSING, "no nvidia-smi: no driver found", fix)
+        return
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield Check("GPU", "NVIDIA", BROKEN, f"nvidia-smi: {error}")
+        return
+    if done.returncode:
+        why = (done.stdout + done.stderr).strip().splitlines() or ["it gave no reason"]
+        yield Check("GPU", "NVIDIA", BROKEN, f"nvidia-smi: {why[0]}", "nvidia-smi")
+        return
+    for index, line in enumerate(done.stdout.splitlines()):
+        yield Check("GPU", f"GPU {index}", GOOD, line)
+
+
+def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
+    """Return what there is to look at: a title and the look."""
+    return [
+        *((library.module, partial(_library_checks, library)) for library in LIBRARIES),
+        ("packages", conflict_checks),
+        ("GPU", gpu_checks),
+    ]
+
+
+def _library_checks(library: Library) -> Iterator[Check]:
+    yield library_check(library)

@@ -1,0 +1,1 @@
+"""The command line: one module a command, none of them imports the user interface."""

@@ -1,0 +1,55 @@
+"""``dld doctor``: what works, what does not, and the command that mends it."""
+
+from __future__ import annotations
+
+import click
+
+from dld_tui.activities.doctor import Request
+from dld_tui.cli.activity import run_activity
+from dld_tui.cli.output import write, write_json
+from dld_tui.core.errors import ExitStatus
+from dld_tui.core.health import (
+    BROKEN,
+    GOOD,
+    MISSING,
+    WEAK,
+    Check,
+    checks_from_json,
+    terminal_checks,
+)
+from dld_tui.core.text import visible
+
+_MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
+
+
+@click.command("doctor")
+@click.option("--target", metavar="NAME", help="Look there instead of here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(target: str | None, as_json: bool) -> int:
+    """Say what works on this machine or a target, what does not, and how to mend it.
+
+    The exit status is 1 when something that should work does not; what is optional and not
+    installed is no problem.
+    """
+    result = run_activity("doctor", Request(), target)
+    checks = [*checks_from_json(result.get("checks")), *terminal_checks()]
+    problems = sum(check.state == BROKEN for check in checks)
+    if as_json:
+        write_json({"checks": [check.to_json() for check in checks], "problems": problems})
+    else:
+        _print(checks)
+    return ExitStatus.FOUND if problems else ExitStatus.DONE
+
+
+def _print(checks: list[Check]) -> None:
+    groups = dict.fromkeys(check.group for check in checks)
+    width = max(len(check.name) for check in checks)
+    for index, group in enumerate(groups):
+        if index:
+            write()
+        write(group)
+        for check in (check for check in checks if check.group == group):
+            mark = _MARKS.get(check.state, "?")
+            write(f"  {mark} {visible(check.name):<{width}}  {visible(check.found)}")
+            if check.fix:
+                write(f"    {'':<{width}}  → {visible(check.fix)}")

@@ -1,0 +1,56 @@
+"""``dld edit``: replay an edit script on a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core.errors import ExitStatus, InputError
+from dld_tui.core.fmt import count
+from dld_tui.core.types import JSON
+
+
+@click.command("edit")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("script", metavar="SCRIPT.jsonl", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(model: Path, script: Path, output: Path, force: bool, as_json: bool) -> int:
+    """Replay an edit script, the format that the user interface journals.
+
+    Lines that do not fit the model are reported and left out; the exit status is then 1.
+    """
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.saving import save
+    from dld_tui.core.document.scripts import parse_script, replay
+
+    require_free(output, force)
+    entries = parse_script(_text(script), where=str(script))
+    document = Document.open(model)
+    try:
+        result = replay(document, entries)
+        save(document, output)
+    finally:
+        document.close()
+    for number, reason in result.refused:
+        narrate(f"{script}: edit {number} was left out: {reason}")
+    if as_json:
+        refused: list[JSON] = [
+            {"edit": number, "reason": reason} for number, reason in result.refused
+        ]
+        write_json({"path": str(output), "applied": result.applied, "refused": refused})
+    else:
+        write(f"{count(result.applied)} applied, {count(len(result.refused))} left out")
+    return ExitStatus.FOUND if result.refused else ExitStatus.DONE
+
+
+def _text(script: Path) -> str:
+    try:
+        return script.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(script)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8: {error.reason}", where=str(script)) from None

@@ -1,0 +1,146 @@
+"""``dld inspect``: what is in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.output import Column, narrate, write, write_json, write_table
+from dld_tui.core import fmt
+from dld_tui.core.checks import Finding, check
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+_MOST_FINDINGS = 20
+"""How many are shown beside the text; there may be thousands."""
+
+
+@click.command("inspect")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("--nodes", is_flag=True, help="One line a node, of subgraphs and functions too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(model: Path, nodes: bool, as_json: bool) -> None:
+    """Say what is in a model: operators, inputs, outputs, weights. Reads no weights."""
+    inspect_model(model, nodes=nodes, as_json=as_json)
+
+
+def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> None:
+    """Print a model as text or JSON.
+
+    Raises:
+        InputError: The file is not a model that can be read.
+    """
+    document = Document.open(path)
+    try:
+        found = check(document, operators=False)  # those of `dld check` are slower to load
+        findings = [finding for finding in found if finding.level != "info"]
+        _narrate_findings(path, findings)
+        summary = summarise(document)
+        if as_json:
+            _write_json(document, summary, findings, nodes)
+        elif nodes:
+            for scope in document.scopes():
+                for node in scope.nodes:
+                    write(node_line(scope, node))
+        else:
+            for line in summary_lines(summary):
+                write(line)
+            write()
+            write_table(
+                [Column("operator", flexible=True), Column("count", right=True)],
+                [[visible(name), fmt.count(n)] for name, n in summary.op_types.items()],
+            )
+    finally:
+        document.close()
+
+
+def _narrate_findings(path: Path, findings: list[Finding]) -> None:
+    for finding in findings[:_MOST_FINDINGS]:
+        narrate(f"{path}: {finding.level}: {_place(finding)}{finding.message}")
+    if len(findings) > _MOST_FINDINGS:
+        narrate(f"{path}: and {len(findings) - _MOST_FINDINGS} more, see --json")
+
+
+def _place(finding: Finding) -> str:
+    steps = list(finding.scope.path) if finding.scope is not None else []
+    if finding.node is not None:
+        steps.append(finding.node.ref)
+    return f"{' › '.join(steps)}: " if steps else ""
+
+
+def _write_json(
+    document: Document, summary: ModelSummary, findings: list[Finding], nodes: bool
+) -> None:
+    data = summary.to_json()
+    data["findings"] = [finding.to_json() for finding in findings]
+    if nodes:
+        data["node_list"] = [
+            _node_json(scope, node) for scope in document.scopes() for node in scope.nodes
+        ]
+    write_json(data)
+
+
+def _node_json(scope: Scope, node: Node) -> dict[str, JSON]:
+    return {
+        "scope": list(scope.path),
+        "name": node.name,
+        "op_type": node.op_type,
+        "domain": node.domain,
+        "inputs": list(node.inputs),
+        "outputs": list(node.outputs),
+    }
+
+
+def node_line(scope: Scope, node: Node) -> str:
+    """Return one line for a node: where it is, what it is, what goes in and what comes out."""
+    place = "".join(f"{step} › " for step in scope.path)
+    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    ins, outs = (", ".join(name or "–" for name in names) for names in (node.inputs, node.outputs))
+    return visible(f"{place}{node.ref}  {operator}({ins}) -> {outs or '–'}")
+
+
+def summary_lines(summary: ModelSummary) -> Iterator[str]:
+    """Yield the lines above the operator table."""
+    opsets = (f"{domain or 'ai.onnx'} {version}" for domain, version in summary.opsets.items())
+    given = [terminal for terminal in summary.inputs if not terminal.has_default]
+    yield _line("model", summary.path)
+    yield _line("format", f"ONNX IR {summary.ir_version}, by {summary.producer or 'unknown'}")
+    yield _line("opsets", ", ".join(opsets) or "none")
+    yield from _terminals("inputs", given)
+    if len(given) < len(summary.inputs):
+        yield _line("", f"and {len(summary.inputs) - len(given)} that initializers give")
+    yield from _terminals("outputs", summary.outputs)
+    more = f", {fmt.count(summary.nodes_total)} with those inside" if _has_inner(summary) else ""
+    yield _line("nodes", f"{fmt.count(summary.nodes)}{more}")
+    if summary.subgraphs:
+        yield _line("subgraphs", fmt.count(summary.subgraphs))
+    for index, function in enumerate(summary.functions):
+        text = f"{function.domain}.{function.name}, {fmt.count(function.nodes)} nodes"
+        yield _line("" if index else "functions", text)
+    weights = f"{fmt.short_count(summary.parameters)} parameters in {summary.initializers} tensors"
+    yield _line("weights", f"{fmt.size(summary.initializer_bytes)}, {weights}")
+    if summary.external_files:
+        files = ", ".join(summary.external_files)
+        yield _line("external", f"{fmt.size(summary.external_bytes)} in {files}")
+
+
+def _has_inner(summary: ModelSummary) -> bool:
+    return summary.nodes_total != summary.nodes
+
+
+def _terminals(title: str, terminals: list[Terminal]) -> Iterator[str]:
+    for index, terminal in enumerate(terminals):
+        kind = terminal.type.text if terminal.type else "unknown type"
+        yield _line("" if index else title, f"{terminal.name}  {kind}")
+    if not terminals:
+        yield _line(title, "none")
+
+
+def _line(title: str, text: str) -> str:
+    return f"{title:<11}{visible(text)}"

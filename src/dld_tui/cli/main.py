@@ -1,0 +1,108 @@
+"""Running ``dld``: what every command shares, from its help to its exit status.
+
+What is imported here, is imported by ``dld --help``, which must be as quick as Python.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from dld_tui.cli.table import HELP_OPTIONS, help_text
+from dld_tui.core.errors import DldError, ExitStatus
+
+COMPLETE = "_DLD_COMPLETE"
+"""The environment variable by which a completion script asks."""
+
+_BROKEN_PIPE = 128 + 13
+"""What a shell shows for a process that SIGPIPE ended."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line and return its exit status; what goes wrong is one line on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # the locale may not be UTF-8
+    try:
+        status = _guarded(argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, as `head` does. What is still buffered must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _BROKEN_PIPE
+    except OSError as error:
+        where = error.filename or "standard output"
+        return _report(ExitStatus.FAILED, f"{where}: {error.strerror or error}")
+    except MemoryError:
+        return _report(ExitStatus.FAILED, "there is not enough memory")
+    except Exception:  # noqa: BLE001 - the last seam: a bug, told apart from a found problem (1)
+        import traceback
+
+        traceback.print_exc()
+        return _report(ExitStatus.FAILED, "this is a bug in dld; please report the lines above")
+    return status
+
+
+def _guarded(argv: Sequence[str]) -> int:
+    if argv and argv[0] in HELP_OPTIONS:
+        sys.stdout.write(help_text())  # before click, which takes most of the time
+        return 0
+    import click
+
+    try:
+        return _invoke(argv)
+    except click.UsageError as error:
+        place = error.ctx.command_path if error.ctx else "dld"
+        message = error.format_message()
+        stop = "" if message.endswith((".", "?")) else "."
+        return _report(ExitStatus.USAGE, f"{message}{stop} See '{place} --help'")
+    except click.ClickException as error:
+        return _report(ExitStatus.INPUT, error.format_message())
+    except KeyboardInterrupt:
+        return _report(ExitStatus.CANCELLED, "cancelled")
+    except DldError as error:
+        return _report(error.status, f"{error}{_kept(error.details)}")
+
+
+def _invoke(argv: Sequence[str]) -> int:
+    from click.exceptions import Exit
+
+    from dld_tui.cli.group import dld
+
+    # Not `dld.main`: it would answer a broken pipe and Ctrl+C in its own way.
+    instruction = os.environ.get(COMPLETE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(dld, {}, "dld", COMPLETE, instruction)
+    try:
+        with dld.make_context("dld", list(argv)) as context:
+            return int(dld.invoke(context) or 0)
+    except Exit as done:
+        return done.exit_code
+
+
+def _kept(details: str | None) -> str:
+    """Put the details of an error into a file and return the words that name it."""
+    if not details:
+        return ""
+    from dld_tui.core.files.writer import write_text
+    from dld_tui.core.paths import ensure, short, state_dir
+
+    try:
+        path = ensure(state_dir()) / "last-error.txt"
+        write_text(path, f"{details.rstrip()}\n")
+    except (OSError, DldError):
+        return ""  # the line itself says what matters
+    return f" (details: {short(path)})"
+
+
+def _report(status: ExitStatus, message: str) -> int:
+    from dld_tui.core.text import visible
+
+    if sys.stderr is not None:
+        print(f"dld: {visible(message)}", file=sys.stderr)  # noqa: T201 - the one place
+    return int(status)

@@ -1,0 +1,81 @@
+"""What a running job says, as lines on standard error."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import types
+
+import click
+
+from dld_tui.cli.output import is_terminal, narrate
+from dld_tui.core import fmt
+from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.text import clip, visible
+
+_LOUD = ("warning", "error")
+
+
+class Narrator:
+    """Shows progress in one line of a terminal, and log lines above it.
+
+    Where standard error is no terminal there is no progress, and of the log only warnings and
+    errors. Use it as a context manager, so that the progress line is gone at the end.
+    """
+
+    def __init__(self) -> None:
+        self.live = is_terminal(sys.stderr)
+        self._shown = ""
+
+    def event(self, event: Event) -> None:
+        """Show an event."""
+        if isinstance(event, Progress) and self.live:
+            self._show(progress_text(event))
+        elif isinstance(event, Log) and self._is_wanted(event):
+            shown = self._shown
+            self._show("")
+            narrate(event.text)
+            self._show(shown)
+
+    def bytes_read(self, done: int, total: int) -> None:
+        """Show how much of a file was read; fits :data:`core.types.ProgressCallback`."""
+        self.event(Progress(done, total, "bytes", "reading"))
+
+    def _is_wanted(self, log: Log) -> bool:
+        return log.level in _LOUD or (self.live and log.level != "debug")
+
+    def _show(self, text: str) -> None:
+        if text == self._shown:
+            return
+        room = shutil.get_terminal_size().columns - 1
+        click.echo("\r\x1b[K" + clip(text, room), err=True, nl=False, color=True)
+        self._shown = text
+
+    def __enter__(self) -> Narrator:
+        """Return the narrator."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: types.TracebackType | None,
+    ) -> None:
+        """Clear the progress line."""
+        self._show("")
+
+
+def progress_text(event: Progress) -> str:
+    """Return for example ``latency  40 of 100 passes  40 %``."""
+    in_bytes = event.unit == "bytes"
+    amount = _amount(event.done, in_bytes)
+    if event.total:
+        amount += f" of {_amount(event.total, in_bytes)}"
+    unit = "" if in_bytes else visible(event.unit)
+    share = f"{100 * event.done / event.total:.0f} %" if event.total else ""
+    parts = (visible(event.stage), f"{amount} {unit}".strip(), share)
+    return "  ".join(part for part in parts if part)
+
+
+def _amount(value: float, in_bytes: bool) -> str:
+    return fmt.size(int(value)) if in_bytes else f"{value:g}"

@@ -1,0 +1,126 @@
+"""``dld report``: a profile report as text, CSV or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.narrator import Narrator
+from dld_tui.cli.output import Column, require_free, write, write_json, write_table
+from dld_tui.core import fmt
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.report.export import groups_csv, layers_csv
+from dld_tui.core.report.groups import GROUPINGS
+from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.triage import triage
+from dld_tui.core.text import visible
+
+
+@click.command("report")
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this.")
+@click.option(
+    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the table there, too."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing CSV file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(report: Path, by: str | None, csv: Path | None, force: bool, as_json: bool) -> None:
+    """Print a profile report: latency, what to look at, and the time of each layer.
+
+    REPORT is a .dldprof file or a profile that ONNX Runtime wrote.
+    """
+    if csv is not None:
+        require_free(csv, force)
+    with _opened(report) as opened:
+        if csv is not None:
+            text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
+            write_text(csv, text, overwrite=force)
+        _print(opened, by, as_json)
+
+
+def print_report(path: Path, *, as_json: bool = False, latency: str = "") -> None:
+    """Print a report as text, with a line of latency figures above it, or as JSON.
+
+    Raises:
+        InputError: The file is not a report that can be read.
+    """
+    with _opened(path) as report:
+        _print(report, None, as_json, latency)
+
+
+def _opened(path: Path) -> Report:
+    with Narrator() as narrator:
+        return open_report(path, narrator.bytes_read)
+
+
+def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> None:
+    if as_json:
+        write_json(report.to_json(by))
+        return
+    for line in header_lines(report):
+        write(visible(line))
+    if latency:
+        write(f"latency  {latency}")
+    write()
+    for line in triage(report):
+        write(line)
+    write()
+    if by is None or by == "layer":
+        _write_layers(report)
+    else:
+        _write_groups(report, by)
+
+
+def header_lines(report: Report) -> Iterator[str]:
+    """Yield where the report is, what was measured, with what, on what. Foreign text."""
+    yield f"report   {report.path}"
+    yield f"network  {report.network or fmt.UNKNOWN}"
+    yield f"backend  {report.backend or fmt.UNKNOWN}, {report.execution_provider or fmt.UNKNOWN}"
+    yield f"device   {report.device or fmt.UNKNOWN}"
+
+
+def _write_layers(report: Report) -> None:
+    columns = [
+        Column("layer", flexible=True),
+        Column("type", flexible=True),
+        Column("time ms", right=True),
+        Column("%", right=True),
+        Column("ONNX node", flexible=True),
+    ]
+    ordered = sorted(report.layers, key=lambda layer: -(layer.time_ms or 0.0))
+    write_table(columns, [_layer_row(layer) for layer in ordered])
+
+
+def _layer_row(layer: Layer) -> list[str]:
+    return [
+        visible(layer.name),
+        visible(layer.type),
+        fmt.milliseconds(layer.time_ms),
+        fmt.percent(layer.percent),
+        visible(", ".join(link.label for link in layer.nodes)) or fmt.UNKNOWN,
+    ]
+
+
+def _write_groups(report: Report, by: str) -> None:
+    columns = [
+        Column(by, flexible=True),
+        Column("count", right=True),
+        Column("time ms", right=True),
+        Column("%", right=True),
+    ]
+    groups = report.groups(by)
+    rows = [
+        [
+            visible(group.key),
+            fmt.count(group.count),
+            ("≈" if group.estimate else "") + fmt.milliseconds(group.time_ms),
+            fmt.percent(group.percent),
+        ]
+        for group in groups
+    ]
+    write_table(columns, rows)
+    if any(group.estimate for group in groups):
+        write("≈ the time of a layer made of several nodes is shared equally between them")

@@ -1,0 +1,60 @@
+"""The commands of ``dld``, and its help text, without any import that takes time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+OPEN = "open"
+"""The hidden command that arguments which are no command go to."""
+
+HELP_OPTIONS = ("-h", "--help")
+
+
+class CommandInfo(NamedTuple):
+    """What ``--help`` says of a command without importing it."""
+
+    name: str
+    summary: str
+    module: str
+    """The module that holds the click command, as its attribute `command`."""
+    hidden: bool = False
+
+
+COMMANDS = (
+    CommandInfo("demo", "Profile a built-in model and open its report.", "dld_tui.cli.demo"),
+    CommandInfo("new", "Write an empty model.", "dld_tui.cli.new"),
+    CommandInfo("inspect", "Say what is in a model.", "dld_tui.cli.inspect"),
+    CommandInfo("check", "Say what is wrong with a model.", "dld_tui.cli.check"),
+    CommandInfo("diff", "Say what changed between two models.", "dld_tui.cli.diff"),
+    CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.edit"),
+    CommandInfo("profile", "Measure a model and each of its layers.", "dld_tui.cli.profile"),
+    CommandInfo("report", "Print a profile report.", "dld_tui.cli.report"),
+    CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.doctor"),
+    CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
+    CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),
+    CommandInfo(OPEN, "Open files in the user interface.", "dld_tui.cli.tui", hidden=True),
+)
+
+_HEAD = """\
+Usage: dld [OPTIONS] [COMMAND] [ARGS]...
+
+  Open, inspect, edit and profile neural networks in a terminal.
+
+    dld                   open the welcome screen
+    dld PATH...           open models and reports, one tab each
+    dld COMMAND ...       do one thing without the user interface
+
+  Every command has its own --help.
+
+Options:
+  --version   Print the version.
+  -h, --help  Show this message and exit.
+
+Commands:
+"""
+
+
+def help_text() -> str:
+    """Return what ``dld --help`` prints."""
+    rows = [f"  {row.name:<10}  {row.summary}\n" for row in COMMANDS if not row.hidden]
+    return _HEAD + "".join(rows)

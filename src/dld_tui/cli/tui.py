@@ -1,0 +1,74 @@
+"""The door to the user interface, or plain text where there is no terminal for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.output import is_terminal, write
+from dld_tui.cli.table import help_text
+
+
+@click.command("open", hidden=True)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+def command(paths: tuple[Path, ...]) -> int | None:
+    """Open files in the user interface, one tab each."""
+    return open_paths(paths)
+
+
+def has_terminal() -> bool:
+    """Tell whether the user interface can run here."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+def open_paths(paths: Sequence[Path]) -> int | None:
+    """Open the user interface, or print what is in the files when there is no terminal for it."""
+    if has_terminal():
+        from dld_tui.app import run
+
+        return run([str(path) for path in paths])
+    if not paths:
+        write(help_text().rstrip())
+    for index, path in enumerate(paths):
+        if index:
+            write()
+        print_file(path)
+    return None
+
+
+def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
+    """Show in the user interface what differs between two models; needs a terminal.
+
+    Raises:
+        InputError: One of the files is missing or no model.
+    """
+    from dld_tui.app import run
+    from dld_tui.core.errors import InputError
+    from dld_tui.core.files.recognise import FileKind, recognise
+
+    for path in (old, new):
+        kind = recognise(path)
+        if kind is not FileKind.ONNX:
+            raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))
+    return run(comparison=(old, new, weights))
+
+
+def print_file(path: Path) -> None:
+    """Print a model or a report as text.
+
+    Raises:
+        InputError: The file cannot be read, or nothing prints its kind.
+    """
+    from dld_tui.core.files.recognise import FileKind, recognise
+
+    if recognise(path) is FileKind.ONNX:
+        from dld_tui.cli.inspect import inspect_model
+
+        inspect_model(path)
+    else:
+        from dld_tui.cli.report import print_report
+
+        print_report(path)

@@ -1,0 +1,1 @@
+"""What the program knows about models, reports and jobs, with no user interface."""

@@ -1,0 +1,209 @@
+"""The user's settings: ``config.toml``, each overridable by an environment variable.
+
+The fields are declared like an activity's settings (:mod:`dld_tui.core.params`), so the settings
+screen is generated from them. ``DLD_THEME=light`` overrides ``theme``, and so on for every field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core import paths
+from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.params import Setting, param, settings_of
+
+if typing.TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+THEMES = ("dark", "light", "high-contrast", "colour-blind", "no-colour")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the user can set; defaults are the field defaults."""
+
+    theme: str = param(
+        "dark",
+        label="Theme",
+        help="Colours; NO_COLOR in the environment means no-colour.",
+        choices=THEMES,
+        page="Look",
+    )
+    glyphs: str = param(
+        "unicode",
+        label="Glyphs",
+        help="Use ascii where line and block characters look wrong.",
+        choices=("unicode", "ascii"),
+        page="Look",
+    )
+    animations: str = param(
+        "off",
+        label="Animations",
+        help="Always off over SSH, whatever is set here.",
+        choices=("off", "on"),
+        page="Look",
+    )
+    mouse: bool = param(
+        True,
+        label="Mouse",
+        help="Off lets the terminal select text itself. Takes effect at the next start.",
+        page="Look",
+    )
+    scroll: str = param(
+        "jump",
+        label="Scrolling",
+        help="How lists scroll when the cursor leaves the view: a third of the view, or a line.",
+        choices=("jump", "line"),
+        page="Look",
+    )
+    footer: bool = param(True, label="Footer", help="Show the row of keys.", page="Look")
+    recent: int = param(
+        20,
+        label="Recent files",
+        help="How many files the welcome screen remembers.",
+        minimum=0,
+        maximum=200,
+        page="Files",
+    )
+    preview_bytes: int = param(
+        16_000_000,
+        label="Preview size",
+        help="Tensors up to this size are read for statistics without asking.",
+        unit="bytes",
+        minimum=0,
+        page="Files",
+    )
+    target: str = param(
+        "local", label="Target", help="Where activities run when nothing is said.", page="Jobs"
+    )
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Command id to keys, e.g. ``{"edit.undo": "u,ctrl+z"}``: the ``[keys]`` table."""
+    problems: tuple[str, ...] = ()
+    """What was wrong in the file or the environment, one line each; defaults are used instead."""
+
+
+def config_path() -> Path:
+    """Return the path of the configuration file."""
+    return paths.config_dir() / "config.toml"
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Config:
+    """Read the settings. A wrong value never stops the program: it is in ``problems``."""
+    source = config_path() if path is None else path
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    data = _read(source, problems)
+    known = {setting.name: setting for setting in settings_of(Config)}
+    for name, value in data.items():
+        if name == "keys":
+            values["keys"] = _keys(value, problems)
+        elif name not in known:
+            problems.append(f"{source.name}: unknown setting {name!r}")
+        else:
+            _put(values, known[name], value, f"{source.name}: {name}", problems)
+    for name, text in (os.environ if environ is None else environ).items():
+        setting = known.get(name[4:].lower()) if name.startswith("DLD_") else None
+        if setting is not None:
+            _put(values, setting, _from_text(setting, text), name, problems)
+    return Config(**values, problems=tuple(problems))
+
+
+def save(changes: Mapping[str, Any], path: Path | None = None) -> None:
+    """Write some settings into the file; comments and everything else in it stay.
+
+    Raises:
+        InputError: The file that is there is not valid TOML.
+        SaveError: The file cannot be written; the old one is intact.
+    """
+    import tomlkit
+
+    target = config_path() if path is None else path
+    problems: list[str] = []
+    document = _parse(target, problems)
+    if document is None:
+        if problems:
+            raise InputError(problems[0], hint="Correct the file by hand first")
+        document = tomlkit.document()
+    for name, value in changes.items():
+        document[name] = dict(value) if isinstance(value, Mapping) else value
+    try:
+        paths.ensure(target.parent)
+    except OSError as error:
+        raise SaveError(f"settings not saved: {error.strerror}", where=str(target)) from None
+    write_text(target, tomlkit.dumps(document))
+
+
+def changed(config: Config, **values: Any) -> Config:
+    """Return the settings with some values replaced."""
+    return dataclasses.replace(config, **values)
+
+
+def _read(path: Path, problems: list[str]) -> Mapping[str, Any]:
+    document = _parse(path, problems)
+    return document.unwrap() if document is not None else {}
+
+
+def _parse(path: Path, problems: list[str]) -> TOMLDocument | None:
+    if not path.is_file():  # the usual case, and no reason to import a parser
+        return None
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path.name} cannot be read: {error}")
+    except TOMLKitError as error:
+        problems.append(f"{path.name} is not valid TOML: {error}")
+    return None
+
+
+def _keys(value: Any, problems: list[str]) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        problems.append("keys: expected a table of command = keys")
+        return {}
+    found = {}
+    for command, keys in value.items():
+        if isinstance(keys, list) and all(isinstance(key, str) for key in keys):
+            found[str(command)] = ",".join(keys)
+        elif isinstance(keys, str):
+            found[str(command)] = keys
+        else:
+            problems.append(f"keys.{command}: expected a string such as 'ctrl+s'")
+    return found
+
+
+def _from_text(setting: Setting, text: str) -> Any:
+    if setting.type is bool:
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(
+            text.lower(), text
+        )
+    if setting.type is int:
+        try:
+            return int(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _put(
+    values: dict[str, Any], setting: Setting, value: Any, where: str, problems: list[str]
+) -> None:
+    about = setting.param
+    if type(value) is not setting.type:
+        problems.append(f"{where}: expected {setting.type.__name__}, got {value!r}")
+    elif about.choices and value not in about.choices:
+        problems.append(f"{where}: {value!r} is not one of {', '.join(about.choices)}")
+    elif about.minimum is not None and value < about.minimum:
+        problems.append(f"{where}: {value} is below {about.minimum:g}")
+    elif about.maximum is not None and value > about.maximum:
+        problems.append(f"{where}: {value} is above {about.maximum:g}")
+    else:
+        values[setting.name] = value

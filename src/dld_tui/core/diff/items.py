@@ -1,0 +1,223 @@
+"""What differs between inputs, outputs, initializers and declared types that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dld_tui.core import fmt
+from dld_tui.core.diff.attributes import same_bytes, values_difference
+from dld_tui.core.diff.model import Change, Field
+from dld_tui.core.diff.nodes import NodeComparison, metadata_fields, source, text_fields
+from dld_tui.core.diff.side import Side
+from dld_tui.core.diff.structure import value_text
+from dld_tui.core.diff.tensors import Meter, TensorDifference
+from dld_tui.core.diff.terminals import Pairs
+from dld_tui.core.document.index import record_name
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.errors import InputError
+from dld_tui.core.text import visible
+
+
+class ItemComparison:
+    """Compares what two scopes hold beside their nodes."""
+
+    def __init__(
+        self, nodes: NodeComparison, weights: bool, meter: Meter, notes: list[str]
+    ) -> None:
+        self.nodes = nodes
+        self.old = nodes.old
+        self.new = nodes.new
+        self._weights = weights
+        self._meter = meter
+        self._notes = notes
+
+    # --- inputs and outputs ---------------------------------------------------------------------
+
+    def terminals(self, kind: str, pairs: Pairs) -> Iterator[Change]:
+        """Yield the inputs or outputs that differ, in the order of the new scope, then the gone.
+
+        Args:
+            kind: ``input`` or ``output``.
+            pairs: Those that belong together.
+        """
+        before, after = (
+            side.inputs if kind == "input" else side.outputs for side in (self.old, self.new)
+        )
+        partners = {other: name for name, other in pairs}
+        places = self._places(before, after, partners)
+        for name in after:
+            if name not in partners:
+                yield Change(kind, "added", None, name, self.new.type_text(name))
+                continue
+            fields = tuple(self._terminal_fields(kind, partners[name], name, places.get(name)))
+            if fields:
+                status = "renamed" if all(field.is_name for field in fields) else "changed"
+                about = self.new.type_text(name)
+                yield Change(kind, status, partners[name], name, about, fields)
+        matched = set(partners.values())
+        for name in before:
+            if name not in matched:
+                yield Change(kind, "removed", name, None, self.old.type_text(name))
+
+    @staticmethod
+    def _places(
+        before: list[str], after: list[str], partners: dict[str, str]
+    ) -> dict[str, tuple[int, int]]:
+        """Return old and new position of each pair, when the order of the pairs differs."""
+        rank = {name: number for number, name in enumerate(before)}
+        matched = [name for name in after if name in partners]
+        old_order = sorted(matched, key=lambda name: rank[partners[name]])
+        if old_order == matched:
+            return {}
+        old_rank = {name: number for number, name in enumerate(old_order)}
+        return {
+            name: (old_rank[name], number)
+            for number, name in enumerate(matched)
+            if old_rank[name] != number
+        }
+
+    def _terminal_fields(
+        self, kind: str, name: str, other: str, places: tuple[int, int] | None
+    ) -> Iterator[Field]:
+        if name != other:
+            yield Field("name", name, other, is_name=True)
+        if places is not None:
+            yield Field("position", str(places[0] + 1), str(places[1] + 1))
+        yield from self._type_fields(name, other)
+        if kind == "output" and not self.nodes.same_value(name, other):
+            yield Field("source", source(self.old, name), source(self.new, other))
+        records = [
+            next((r for r in side.scope.records.get(kind, ()) if record_name(kind, r) == one), None)
+            for side, one in ((self.old, name), (self.new, other))
+        ]
+        if records[0] is not None and records[1] is not None:
+            yield from text_fields(records[0], records[1], ("doc_string",))
+            yield from metadata_fields(records[0], records[1])
+
+    def _type_fields(self, name: str, other: str) -> Iterator[Field]:
+        first, second = self.old.types.get(name), self.new.types.get(other)
+        if first is None and second is None:
+            return
+        if first is None or second is None or not _same_type(first, second):
+            texts = self.old.type_text(name), self.new.type_text(other)
+            if texts[0] == texts[1] and texts[0]:
+                yield Field("type denotation", None, None)
+            elif texts[0] != texts[1]:
+                yield Field("type", texts[0] or None, texts[1] or None)
+
+    # --- declared types -------------------------------------------------------------------------
+
+    def values(self) -> Iterator[Change]:
+        """Yield the values whose declared type differs, or is declared on one side only."""
+        old, new = self.old, self.new
+        terminals = ({*old.inputs, *old.outputs}, {*new.inputs, *new.outputs})
+        for name, other in old.values.items():
+            if name in terminals[0] and other in terminals[1]:
+                continue
+            first, second = old.types.get(name), new.types.get(other)
+            if first is second or (first is not None and first == second):
+                continue
+            fields = tuple(self._type_fields(name, other))
+            if not fields:
+                continue
+            if first is None:
+                yield Change("value", "added", None, other, new.type_text(other), fields)
+            elif second is None:
+                yield Change("value", "removed", name, None, old.type_text(name), fields)
+            else:
+                yield Change("value", "changed", name, other, new.type_text(other), fields)
+
+    # --- initializers ---------------------------------------------------------------------------
+
+    def initializers(self, pairs: Pairs) -> Iterator[Change]:
+        """Yield the initializers that differ, in the order of the new scope, then the gone."""
+        old, new = self.old, self.new
+        partners = {other: name for name, other in pairs}
+        for name in new.initializers:
+            if name not in partners:
+                yield Change("initializer", "added", None, name, _about(new, name))
+                continue
+            change = self._initializer(partners[name], name)
+            if change is not None:
+                yield change
+        matched = set(partners.values())
+        for name in old.initializers:
+            if name not in matched:
+                yield Change("initializer", "removed", name, None, _about(old, name))
+
+    def _initializer(self, name: str, other: str) -> Change | None:
+        first, second = self.old.initializers[name], self.new.initializers[other]
+        if name == other and same_bytes(first, second):
+            return None
+        old, new = self.old.tensor(name), self.new.tensor(other)
+        fields: list[Field] = []
+        if name != other:
+            fields.append(Field("name", name, other, is_name=True))
+        difference = None
+        if old is None or new is None:
+            fields += self._sparse_fields(name, other)
+        else:
+            difference = self._tensor_fields(old, new, fields)
+            fields += text_fields(old.proto, new.proto, ("doc_string",))
+            fields += metadata_fields(old.proto, new.proto)
+        if not fields:
+            return None
+        status = "renamed" if all(field.is_name for field in fields) else "changed"
+        about = _about(self.new, other)
+        return Change("initializer", status, name, other, about, tuple(fields), difference)
+
+    def _tensor_fields(
+        self, old: Tensor, new: Tensor, fields: list[Field]
+    ) -> TensorDifference | None:
+        first, second = old.proto, new.proto
+        if first.data_type != second.data_type:
+            fields.append(Field("dtype", old.dtype, new.dtype))
+        if first.dims != second.dims:
+            fields.append(Field("shape", fmt.shape(old.shape), fmt.shape(new.shape)))
+        if not self._weights or any(field.name in ("dtype", "shape") for field in fields):
+            return None
+        try:
+            found = values_difference(old, new, self._meter)
+        except InputError as error:
+            where = visible(new.name)
+            self._notes.append(f"the values of {where} cannot be compared: {error.message}")
+            return None
+        if isinstance(found, TensorDifference):
+            fields.append(Field("values", None, found.text))
+            return found
+        if found is not None:
+            fields.append(Field("values", *found))
+        return None
+
+    def _sparse_fields(self, name: str, other: str) -> Iterator[Field]:
+        first, second = self.old.initializers[name], self.new.initializers[other]
+        if hasattr(first, "data_type") or hasattr(second, "data_type"):
+            yield Field("form", _form(first), _form(second))
+            return
+        if first.dims != second.dims:
+            yield Field("shape", fmt.shape(tuple(first.dims)), fmt.shape(tuple(second.dims)))
+        for part in ("values", "indices"):
+            tensors = [
+                Tensor(getattr(proto, part), side.scope.document)
+                for proto, side in ((first, self.old), (second, self.new))
+            ]
+            inner: list[Field] = []
+            self._tensor_fields(tensors[0], tensors[1], inner)
+            for field in inner:
+                label = part if field.name == "values" else f"{part} {field.name}"
+                yield Field(label, field.old, field.new)
+
+
+def _form(proto: Any) -> str:
+    return "dense" if hasattr(proto, "data_type") else "sparse"
+
+
+def _about(side: Side, name: str) -> str:
+    if side.tensor(name) is None:
+        return f"sparse {fmt.shape(tuple(side.initializers[name].dims))}"
+    return value_text(side, name)
+
+
+def _same_type(first: Any, second: Any) -> bool:
+    return bool(first == second)

@@ -1,0 +1,23 @@
+"""Models as documents: skeletons with payloads left in their files, edits, history and journal."""
+
+from __future__ import annotations
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.history import Change, Transaction
+from dld_tui.core.document.node import Attribute, Node
+from dld_tui.core.document.scope import Definition, Scope, Use
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.values import ValueType
+
+__all__ = [
+    "Attribute",
+    "Change",
+    "Definition",
+    "Document",
+    "Node",
+    "Scope",
+    "Tensor",
+    "Transaction",
+    "Use",
+    "ValueType",
+]

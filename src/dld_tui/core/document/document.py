@@ -1,0 +1,247 @@
+"""A model as a document: opened as a skeleton, edited by transactions, saved by streaming."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from dld_tui.core.document.history import Change, History, Transaction
+from dld_tui.core.document.index import collector_paused
+from dld_tui.core.document.journal import Journal, Recorder
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.errors import CorruptFileError, EditError, InputError
+from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
+from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.source import Source
+from dld_tui.core.files.splice import splice
+from dld_tui.core.files.wire import cut
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+
+class Document:
+    """An open model. Make one with :meth:`open` or :meth:`new`; close it when done."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        *,
+        path: Path | None = None,
+        source: Source | None = None,
+        blobs: BlobTable | None = None,
+        external: ExternalFiles | None = None,
+    ) -> None:
+        self.model = model
+        """The model's own fields; nodes and other records of graphs live in the scopes."""
+        self.path = path
+        """The file that it is saved to; None for a new model."""
+        self.source = source
+        self.blobs = blobs or BlobTable()
+        self.spill = SpillFile()
+        """Where the payloads that edits make are kept."""
+        self.external = external or ExternalFiles(path or Path.cwd() / "new.onnx")
+        self.history = History()
+        self.on_change: list[Callable[[Change], None]] = []
+        """Called after each edit, undo and redo, in the thread that made it."""
+        self._recorder = Recorder(Journal(path)) if path is not None else None
+        self.main = Scope(model.graph, self)
+        self.functions = [Scope(function, self) for function in model.functions]
+        """Local functions, in the order of the file."""
+        self.main.records["function"] = self.functions  # so that a splice can edit the list
+        del model.functions[:]
+
+    # --- opening and closing --------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        *,
+        progress: ProgressCallback | None = None,
+        cancelled: CancelCheck | None = None,
+        allow_linked_data: bool = False,
+    ) -> Document:
+        """Open a model file. Payloads stay in it and are read when they are wanted.
+
+        Args:
+            path: An ONNX file.
+            progress: Called with bytes read and bytes in all.
+            cancelled: Asked now and then.
+            allow_linked_data: Follow links from the model's folder to external data elsewhere, as
+                the Hugging Face cache has them; such data is only read.
+
+        Raises:
+            InputError: The file cannot be read or is not an ONNX model; says what it is instead.
+            CancelledError: `cancelled` said so.
+        """
+        path = Path(path)
+        kind = recognise(path)
+        if kind is not FileKind.ONNX:
+            raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))
+        source = Source.open(path)
+        try:
+            blobs = BlobTable()
+            skeleton = cut(source, blobs, progress=progress, cancelled=cancelled)
+            model = onnx.ModelProto()
+            try:
+                model.ParseFromString(skeleton)
+            except DecodeError as error:
+                raise CorruptFileError(f"not an ONNX protobuf: {error}", where=str(path)) from None
+            if not model.HasField("graph"):
+                raise InputError("Model has no graph", where=str(path))
+            external = ExternalFiles(path, allow_linked=allow_linked_data)
+            with collector_paused():
+                return cls(model, path=path, source=source, blobs=blobs, external=external)
+        except BaseException:
+            source.close()
+            raise
+
+    @classmethod
+    def new(cls, opsets: dict[str, int]) -> Document:
+        """Return an empty model that imports the given operator sets, ``""`` being ai.onnx."""
+        model = onnx.ModelProto(producer_name="dld-tui")
+        imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        model.opset_import.extend(imports)
+        model.ir_version = onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True)
+        model.graph.name = "main"
+        return cls(model)
+
+    def close(self, *, keep_journal: bool = False) -> None:
+        """Close the files. The journal goes too, unless the edits are to be offered again."""
+        if self._recorder is not None and not keep_journal:
+            self._recorder.journal.close()
+        if self.source is not None:
+            self.source.close()
+        self.external.close()
+        self.spill.close()
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def scopes(self) -> Iterator[Scope]:
+        """Yield every scope: the main graph and its subgraphs depth first, then the functions."""
+        yield from self.main.walk()
+        for function in self.functions:
+            yield from function.walk()
+
+    def scope_at(self, path: Sequence[str]) -> Scope:
+        """Return a scope by its path.
+
+        Raises:
+            EditError: There is none.
+        """
+        steps = list(path)
+        scope = self.main
+        if steps and steps[0].startswith("function "):
+            wanted = steps.pop(0)
+            scope = self._only([f for f in self.functions if f.step == wanted], path)
+        for step in steps:
+            owner = scope.find(step.rpartition(":")[0])
+            candidates = owner.subgraphs() if owner is not None else scope.children()
+            scope = self._only([child for child in candidates if child.step == step], path)
+        return scope
+
+    @staticmethod
+    def _only(found: list[Scope], path: Sequence[str]) -> Scope:
+        if len(found) != 1:
+            raise EditError("there is no such scope", where=" › ".join(path))
+        return found[0]
+
+    @property
+    def opset_imports(self) -> dict[str, int]:
+        """Operator set versions by domain, ``""`` being ai.onnx. Foreign text."""
+        imports = {text_of(entry.domain): int(entry.version) for entry in self.model.opset_import}
+        if "ai.onnx" in imports:
+            imports.setdefault("", imports.pop("ai.onnx"))
+        return imports
+
+    @property
+    def title(self) -> str:
+        """A short name for tabs. Foreign text."""
+        return self.path.name if self.path is not None else "new model"
+
+    @property
+    def journal_error(self) -> str | None:
+        """Why edits are not being written to the journal, or None."""
+        return self._recorder.journal.error if self._recorder is not None else None
+
+    # --- editing --------------------------------------------------------------------------------
+
+    @property
+    def dirty(self) -> bool:
+        """True when there is something to save."""
+        return self.path is None or self.history.dirty
+
+    def apply(self, edit: str, /, **arguments: JSON) -> Transaction:
+        """Run an edit of :mod:`dld_tui.core.document.edits` and return what it did.
+
+        Raises:
+            EditError: It does not fit the model, which is then as it was before.
+        """
+        from dld_tui.core.document.edits.registry import run_edit  # lazy: a look needs no edits
+
+        transaction = Transaction(edit, arguments)
+        run_edit(self, transaction)
+        if transaction.primitives:
+            self.history.add(transaction)
+            if self._recorder is not None:
+                self._recorder.edited(transaction)
+            self._tell("edit", transaction)
+        return transaction
+
+    def undo(self) -> Transaction | None:
+        """Take back the last edit and return it, or None when there is none."""
+        if not self.history.done:
+            return None
+        last = self.history.done[-1]
+        if self._recorder is not None and not self._recorder.undoes(last):
+            from dld_tui.core.document.edits.restore import inverse_arguments
+
+            # Describing the inverse takes the edit back step by step, so make it again after.
+            arguments = inverse_arguments(self, last)
+            last.repeat()
+            self._recorder.inverted(last, arguments)
+        self.history.undo()
+        self._tell("undo", last)
+        return last
+
+    def redo(self) -> Transaction | None:
+        """Do again what was undone last and return it, or None when there is nothing."""
+        transaction = self.history.redo()
+        if transaction is not None:
+            if self._recorder is not None and not self._recorder.redoes(transaction):
+                self._recorder.edited(transaction)
+            self._tell("redo", transaction)
+        return transaction
+
+    def _tell(self, kind: str, transaction: Transaction) -> None:
+        for listener in list(self.on_change):
+            listener(Change(kind, transaction))
+
+    # --- saving ---------------------------------------------------------------------------------
+
+    def pieces(self) -> list[bytes | Blob]:
+        """Return the bytes of the file that saving would write, payloads by reference."""
+        return splice(skeleton_bytes(self), self.blobs)
+
+    def changed_on_disk(self) -> bool:
+        """Return whether another program has changed or removed a file since it was read."""
+        own = self.source is not None and self.source.changed_on_disk()
+        return own or bool(self.external.changed_on_disk())
+
+    def saved_as(self, path: Path, source: Source) -> None:
+        """Take note that the present state is what `path` now holds. For :mod:`.saving`."""
+        old = self.source
+        self.path, self.source = path, source
+        self.external.moved_to(path)
+        self.history.mark_saved()
+        if self._recorder is None:
+            self._recorder = Recorder(Journal(path))
+        self._recorder.saved(path)
+        # Payloads that only the undo history refers to still need the old file open.
+        if old is not None and not self.history.done and not self.history.undone:
+            old.close()

@@ -1,0 +1,148 @@
+"""Setting and removing attributes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import VALUE_FIELDS, Node
+from dld_tui.core.document.primitives import SetAttribute
+from dld_tui.core.document.values import dtype_number
+from dld_tui.core.document.wiretext import set_text, text_of
+from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_SCALARS: dict[str, Any] = {"int": int, "float": (int, float), "string": str}
+_LISTS: dict[str, Any] = {"ints": int, "floats": (int, float), "strings": str}
+SETTABLE_KINDS = (*_SCALARS, *_LISTS, "tensor")
+"""Kinds of attribute that :func:`set_attribute` takes."""
+
+
+@edit
+def set_attribute(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    node: str,
+    attribute: str,
+    kind: str,
+    value: JSON,
+) -> str:
+    """Give an attribute of a node a value; it is added when it is not there.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the node's scope.
+        node: The node's ref.
+        attribute: The attribute's name.
+        kind: One of :data:`SETTABLE_KINDS`.
+        value: A number, a string (bytes that are not UTF-8 as surrogates), a list of those, or for
+            a tensor ``{"dtype": "float32", "dims": [2], "raw": BASE64}``.
+    """
+    target = node_at(document, scope, node)
+    position, old = find_attribute(target, attribute)
+    new = onnx.AttributeProto()
+    if old is not None:
+        new.CopyFrom(old)
+        for field in (*VALUE_FIELDS.values(), "ref_attr_name"):
+            new.ClearField(field)
+    else:
+        set_text(new, "name", attribute)
+    _set_value(new, kind, value)
+    if old is not None and old.SerializeToString() == new.SerializeToString():
+        return "set nothing"
+    transaction.do(SetAttribute(target, position, old, new))
+    return f"set {quoted(attribute)} of {quoted(node)}"
+
+
+@edit
+def remove_attribute(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    node: str,
+    attribute: str,
+) -> str:
+    """Remove an attribute of a node, so that the operator's default holds."""
+    target = node_at(document, scope, node)
+    position, old = find_attribute(target, attribute)
+    if old is None:
+        raise EditError(f"there is no attribute {quoted(attribute)}", where=quoted(node))
+    transaction.do(SetAttribute(target, position, old, None))
+    return f"remove {quoted(attribute)} of {quoted(node)}"
+
+
+def find_attribute(node: Node, name: str) -> tuple[int, onnx.AttributeProto | None]:
+    """Return an attribute and its place, or the place after the last one and None."""
+    for position, proto in enumerate(node.proto.attribute):
+        if text_of(proto.name) == name:
+            return position, proto
+    return len(node.proto.attribute), None
+
+
+def attribute_proto(name: str, kind: str, value: JSON) -> onnx.AttributeProto:
+    """Return the message of a new attribute; see :func:`set_attribute`.
+
+    Raises:
+        EditError: The value is not of the kind.
+    """
+    proto = onnx.AttributeProto()
+    set_text(proto, "name", name)
+    _set_value(proto, kind, value)
+    return proto
+
+
+def _set_value(proto: onnx.AttributeProto, kind: str, value: JSON) -> None:
+    number = _number_of(kind)
+    field = VALUE_FIELDS[number]
+    try:
+        if kind in _SCALARS:
+            if isinstance(value, bool) or not isinstance(value, _SCALARS[kind]):
+                raise TypeError
+            setattr(proto, field, _encoded(value))
+        elif kind in _LISTS:
+            if not isinstance(value, list):
+                raise TypeError
+            wanted = _LISTS[kind]
+            if any(isinstance(item, bool) or not isinstance(item, wanted) for item in value):
+                raise TypeError
+            getattr(proto, field).extend(_encoded(item) for item in value)
+        else:
+            proto.t.CopyFrom(_tensor(value))
+    except (TypeError, ValueError, OverflowError, binascii.Error):
+        raise EditError(f"{value!r:.60} is not a value of kind {kind}") from None
+    proto.type = number  # type: ignore[assignment]
+
+
+def _number_of(kind: str) -> int:
+    if kind not in SETTABLE_KINDS:
+        raise EditError(f"an attribute of kind {kind!r} cannot be set by value")
+    return int(onnx.AttributeProto.AttributeType.Value(kind.upper()))
+
+
+def _encoded(value: Any) -> Any:
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+
+def _tensor(value: JSON) -> onnx.TensorProto:
+    if not isinstance(value, dict):
+        raise TypeError
+    dtype, dims, raw = value.get("dtype"), value.get("dims"), value.get("raw")
+    number = dtype_number(dtype) if isinstance(dtype, str) else None
+    if number is None or not isinstance(dims, list) or not isinstance(raw, str):
+        raise TypeError
+    proto = onnx.TensorProto(data_type=number, raw_data=base64.b64decode(raw, validate=True))
+    proto.dims.extend(dims)  # type: ignore[arg-type]
+    return proto

@@ -1,0 +1,127 @@
+"""Deleting nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.core.document.edits.naming import free_name
+from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.renaming import rename_everywhere
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.errors import EditError
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+
+@edit
+def delete_nodes(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    nodes: list[str],
+    reconnect: bool = False,
+) -> str:
+    """Delete nodes of one scope.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the scope.
+        nodes: Refs of the nodes.
+        reconnect: Give the users of a deleted node's first output its first data input instead;
+            without it their inputs are left without a source.
+    """
+    found = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
+    targets = list(dict.fromkeys(found))
+    if not targets:
+        return "delete nothing"
+    home = targets[0].scope
+    for node in targets:
+        if reconnect:
+            take_over(transaction, home, node)
+        remove_node(transaction, home, node)
+    subject = quoted(nodes[0]) if len(nodes) == 1 else f"{len(nodes)} nodes"
+    return f"delete {subject}" + (" and reconnect" if reconnect else "")
+
+
+def bypass_source(node: Node) -> str | None:
+    """Return the input that can stand for the node's only used output, or None."""
+    scope = node.scope
+    if any(scope.users(output) or output in scope.outputs for output in node.outputs[1:] if output):
+        return None
+    for name in node.inputs:
+        definition = scope.resolve(name) if name else None
+        if definition is not None and definition.kind != "initializer":
+            return name
+    return None
+
+
+def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool = False) -> None:
+    """Give the users of a node's output its first data input instead.
+
+    Args:
+        transaction: The transaction to make the change in.
+        scope: The node's scope.
+        node: The node; with `keep` it gets another output name where it made a graph output.
+        keep: True when the node is to stay.
+
+    Raises:
+        EditError: No input can stand for the output.
+    """
+    output = node.outputs[0] if node.outputs else ""
+    uses = scope.users(output) if output else []
+    is_output = bool(output) and output in scope.outputs
+    if not uses and not is_output:
+        return
+    source = bypass_source(node)
+    if source is None:
+        raise EditError(
+            f"{quoted(node.ref)} cannot be bypassed: it has no data input that could stand for "
+            "its one used output",
+            hint="Delete it without reconnecting.",
+        )
+    for user in dict.fromkeys(use.node for use in uses):
+        inputs = tuple(source if name == output else name for name in user.inputs)
+        transaction.do(SetLinks(user.scope, user, "input", inputs))
+    if not is_output:
+        return
+    definition = scope.definition(source)
+    if definition is None or definition.kind != "node" or source in scope.outputs:
+        raise EditError(
+            f"{quoted(node.ref)} makes the graph output {quoted(output)}, which its input "
+            f"{quoted(source)} cannot take over",
+            hint="Delete it without reconnecting.",
+        )
+    # The output keeps its name and type: the value that now feeds it takes the name over.
+    spare = free_name(scope, f"{output}_bypassed") if keep else ""
+    transaction.do(SetLinks(scope, node, "output", (spare, *node.outputs[1:])))
+    for record in list(scope.named("value_info").all(source)):
+        splice_out(transaction, scope, "value_info", record)
+    rename_everywhere(transaction, scope, source, output)
+
+
+def remove_node(
+    transaction: Transaction, scope: Scope, node: Node, *, keep_types: bool = False
+) -> None:
+    """Take a node out of its scope; the types of its values go too, unless they are kept."""
+    outputs = [name for name in node.outputs if name]
+    transaction.do(Splice(scope, "node", scope.index_of(node), [node], []))
+    for name in () if keep_types else outputs:
+        if scope.definition(name) is not None or name in scope.outputs:
+            continue
+        for record in list(scope.named("value_info").all(name)):
+            splice_out(transaction, scope, "value_info", record)
+
+
+def splice_out(transaction: Transaction, scope: Scope, list_name: str, record: Any) -> None:
+    """Take one record out of its list."""
+    records = scope.records[list_name]
+    # Messages compare by content: look for this very one.
+    index = next(i for i, other in enumerate(records) if other is record)
+    transaction.do(Splice(scope, list_name, index, [record], []))

@@ -1,0 +1,247 @@
+"""Adding nodes, alone or on a link, and putting one in the place of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.edits.attributes import attribute_proto
+from dld_tui.core.document.edits.deletion import remove_node
+from dld_tui.core.document.edits.links import with_item
+from dld_tui.core.document.edits.naming import free_name, require_free, require_visible
+from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.traverse import outer_node
+from dld_tui.core.document.wiretext import set_text, set_texts
+from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+
+@edit
+def add_node(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    op_type: str,
+    domain: str = "",
+    name: str = "",
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    attributes: dict[str, JSON] | None = None,
+    index: int | None = None,
+) -> str:
+    """Add a node.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the scope.
+        op_type: The operator.
+        domain: Its operator set, ``""`` for ai.onnx.
+        name: The node's name; one is made up when it is empty.
+        inputs: Values, ``""`` where one is left out.
+        outputs: Names of the values that it makes; must be free. One is made up when empty.
+        attributes: ``{NAME: {"kind": KIND, "value": VALUE}}`` as in ``set_attribute``.
+        index: Its place in the list; by default after the last node that makes an input.
+    """
+    home = document.scope_at(scope)
+    for value in strings(inputs, "inputs"):
+        if value:
+            require_visible(home, value)
+    made = strings(outputs, "outputs") or [free_name(home, f"{op_type}_output")]
+    for value in made:
+        if value:
+            require_free(home, value)
+    if len(set(made)) != len(made):
+        raise EditError("two outputs have the same name")
+    proto = new_proto(home, op_type, domain, name, inputs, made)
+    for key, about in (attributes or {}).items():
+        if not isinstance(about, dict):
+            raise EditError(f"attribute {quoted(key)} must have a kind and a value")
+        proto.attribute.append(attribute_proto(key, str(about.get("kind")), about.get("value")))
+    place = place_after(home, inputs) if index is None else index
+    if not 0 <= place <= len(home.nodes):
+        raise EditError(f"there is no place {place} among {len(home.nodes)} nodes")
+    transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
+    return f"add {quoted(op_type)}"
+
+
+@edit
+def insert_node(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    value: str,
+    op_type: str,
+    domain: str = "",
+    name: str = "",
+    attributes: dict[str, JSON] | None = None,
+    users: Sequence[Sequence[JSON]] | None = None,
+) -> str:
+    """Insert a node with one input and one output behind a value.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the scope that defines the value.
+        value: The value that goes in; its users get the node's output instead.
+        op_type: The operator.
+        domain: Its operator set.
+        name: The node's name; one is made up when it is empty.
+        attributes: As in ``add_node``.
+        users: ``[[NODE, INPUT INDEX], …]`` of the scope to give the output to; None for all users
+            that there are, in subgraphs too.
+    """
+    home = document.scope_at(scope)
+    require_visible(home, value)
+    uses = [(use.node, use.index) for use in home.users(value)]
+    if users is not None:
+        uses = [_use(document, scope, use, value) for use in users]
+    made = free_name(home, f"{value}_{op_type}")
+    add_node(
+        document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
+        inputs=[value], outputs=[made], attributes=attributes,
+    )  # fmt: skip
+    for node, position in uses:
+        links = with_item(node.inputs, position, made)
+        transaction.do(SetLinks(node.scope, node, "input", links))
+    return f"insert {quoted(op_type)} behind {quoted(value)}"
+
+
+@edit
+def replace_nodes(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    nodes: Sequence[str],
+    op_type: str,
+    domain: str = "",
+    name: str = "",
+) -> str:
+    """Put one node, of a plugin or function, in the place of several.
+
+    It takes the values that they took from outside, in the order of their first use, and makes the
+    values that others used, under the same names. Weights that only they used become its inputs.
+    """
+    targets = [node_at(document, scope, ref) for ref in strings(nodes, "nodes")]
+    if not targets:
+        raise EditError("there are no nodes to replace")
+    home = targets[0].scope
+    ordered = in_order(home, targets)
+    taken, made = boundary(home, ordered)
+    _require_convex(home, ordered, made)
+    place = home.index_of(ordered[-1]) - len(ordered) + 1
+    for node in ordered:
+        remove_node(transaction, home, node, keep_types=True)
+    proto = new_proto(home, op_type, domain, name, taken, made)
+    transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
+    return f"replace {len(ordered)} nodes by {quoted(op_type)}"
+
+
+def new_proto(
+    scope: Scope,
+    op_type: str,
+    domain: str,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> onnx.NodeProto:
+    """Return the message of a new node with a name that is free in a scope.
+
+    Raises:
+        EditError: The name is taken, or there is no operator.
+    """
+    if not op_type:
+        raise EditError("a node needs an operator")
+    if name and scope.nodes_named(name):
+        raise EditError(f"another node is already called {quoted(name)}")
+    proto = onnx.NodeProto()
+    set_text(proto, "name", name or free_node_name(scope, op_type))
+    set_text(proto, "op_type", op_type)
+    if domain:
+        set_text(proto, "domain", domain)
+    set_texts(proto, "input", inputs)
+    set_texts(proto, "output", outputs)
+    return proto
+
+
+def free_node_name(scope: Scope, wanted: str) -> str:
+    """Return a node name that is free in a scope: `wanted`, or with a number behind it."""
+    name, number = wanted, 0
+    while scope.nodes_named(name):
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def place_after(scope: Scope, inputs: Sequence[str]) -> int:
+    """Return the first place in a scope where all inputs have been made."""
+    producers = [node for value in inputs for node in scope.links.producers.get(value, ())]
+    return max((scope.index_of(node) + 1 for node in producers), default=0)
+
+
+def in_order(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes of one scope in the order of the file, each once."""
+    wanted = set(nodes)
+    return [node for node in scope.nodes if node in wanted]
+
+
+def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
+    """Return the values that nodes take from outside and those that others use of theirs."""
+    inside = set(nodes)
+    made = [name for node in nodes for name in node.outputs if name]
+    used: dict[str, None] = {}
+    for node in nodes:
+        names: list[str] = list(node.inputs)
+        for child in node.subgraphs():
+            names += child.captured()
+        used.update(dict.fromkeys(name for name in names if name))
+    taken = [name for name in used if name not in set(made)]
+    outputs = set(scope.outputs)
+    needed = [
+        name
+        for name in made
+        if name in outputs
+        or any(outer_node(scope, use.node) not in inside for use in scope.users(name))
+    ]
+    return taken, needed
+
+
+def _require_convex(scope: Scope, nodes: Sequence[Node], made: Sequence[str]) -> None:
+    """Refuse a selection that a path leaves and enters again: one node would be on a cycle."""
+    inside = set(nodes)
+    reached: set[Node] = set()
+    waiting = [outer_node(scope, use.node) for value in made for use in scope.users(value)]
+    while waiting:
+        node = waiting.pop()
+        if node in inside or node in reached:
+            continue
+        reached.add(node)
+        for value in node.outputs:
+            for use in scope.users(value) if value else ():
+                user = outer_node(scope, use.node)
+                if user in inside:
+                    raise EditError(
+                        f"{quoted(node.ref)} is between the nodes: it uses one and feeds another",
+                        hint="Select it too",
+                    )
+                waiting.append(user)
+
+
+def _use(document: Document, scope: Sequence[str], use: Any, value: str) -> tuple[Node, int]:
+    ref, position = use
+    node = node_at(document, scope, str(ref))
+    if not isinstance(position, int) or node.inputs[position : position + 1] != (value,):
+        raise EditError(f"input {position} of {quoted(node.ref)} is not {quoted(value)}")
+    return node, position

@@ -1,0 +1,78 @@
+"""The table of edits, and how their arguments find scopes and nodes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.errors import EditError
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+EditFunction: TypeAlias = "Callable[..., str]"
+"""Called with (document, transaction, **arguments); returns a title for people."""
+
+EDITS: dict[str, EditFunction] = {}
+"""All edits by name."""
+
+F = TypeVar("F", bound="Callable[..., str]")
+
+
+def edit(function: F) -> F:
+    """Enter a function into the table under its own name."""
+    EDITS[function.__name__] = function
+    return function
+
+
+def run_edit(document: Document, transaction: Transaction) -> None:
+    """Run the edit that a transaction names; on any error the document is as it was.
+
+    Raises:
+        EditError: There is no such edit, its arguments are wrong, or it does not fit the model.
+    """
+    name, arguments = transaction.edit, transaction.arguments
+    function = EDITS.get(name)
+    if function is None:
+        raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(sorted(EDITS))}")
+    try:
+        inspect.signature(function).bind(document, transaction, **arguments)
+    except TypeError as error:
+        raise EditError(f"edit {name}: {error}") from None
+    try:
+        transaction.title = function(document, transaction, **arguments)
+    except BaseException:
+        transaction.roll_back()
+        raise
+
+
+def node_at(document: Document, scope: Sequence[str], node: str) -> Node:
+    """Return a node by the path of its scope and its ref.
+
+    Raises:
+        EditError: There is no such scope or node.
+    """
+    found = document.scope_at(scope).find(node)
+    if found is None:
+        raise EditError(f"there is no node {quoted(node)}", where=" › ".join(scope) or "main")
+    return found
+
+
+def quoted(name: str) -> str:
+    """Return a foreign name fit for a message: escaped, of bounded length, in quotes."""
+    return f"'{clip(visible(name), 60, keep='middle')}'"
+
+
+def strings(value: object, what: str) -> list[str]:
+    """Return a JSON value that must be a list of strings.
+
+    Raises:
+        EditError: It is not.
+    """
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise EditError(f"{what} must be a list of strings")
+    return [str(item) for item in value]

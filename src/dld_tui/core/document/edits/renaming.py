@@ -1,0 +1,117 @@
+"""Renaming nodes and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.index import NAME_FIELD
+from dld_tui.core.document.primitives import SetLinks, SetText
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.wiretext import get_text, text_of
+from dld_tui.core.errors import EditError
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_VALUE_LISTS = ("initializer", "input", "output", "value_info", "quantization_annotation")
+
+
+@edit
+def rename_node(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], node: str, name: str
+) -> str:
+    """Give a node another name; nothing refers to nodes by name inside the model."""
+    target = node_at(document, scope, node)
+    if name and any(other is not target for other in target.scope.nodes_named(name)):
+        raise EditError(
+            f"another node is already called {quoted(name)}", hint="Choose a name not in use."
+        )
+    old = get_text(target.proto, "name")
+    if (old or "") == name:
+        return "rename nothing"
+    transaction.do(SetText(target.scope, "node", target, target.proto, "name", old, name or None))
+    return f"rename node {quoted(old or node)} to {quoted(name)}"
+
+
+@edit
+def rename_value(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], value: str, name: str
+) -> str:
+    """Rename a value where it is defined and everywhere it is used, captured uses included."""
+    start = document.scope_at(scope)
+    definition = start.resolve(value)
+    home = definition.scope if definition is not None else start
+    if name == value:
+        return "rename nothing"
+    if not value or not name:
+        raise EditError("a value needs a name")
+    _refuse_collisions(home, value, name)
+    rename_everywhere(transaction, home, value, name)
+    if not transaction.primitives:
+        raise EditError(f"there is no value {quoted(value)}", where=" › ".join(home.path) or "main")
+    return f"rename value {quoted(value)} to {quoted(name)}"
+
+
+def _refuse_collisions(home: Scope, value: str, name: str) -> None:
+    taken = home.resolve(name)
+    if taken is not None or home.links.producers.get(name):
+        where = " › ".join(taken.scope.path) if taken is not None else ""
+        raise EditError(f"there is already a value called {quoted(name)}", where=where or "main")
+    if name in home.links.consumers or name in home.named("output"):
+        raise EditError(f"{quoted(name)} is already used here, by an input without a source")
+    for scope in home.reach(value):
+        for child in scope.children():
+            for below in child.walk():
+                if below.definition(name) is not None and value in below.names_used():
+                    raise EditError(
+                        f"{quoted(name)} means another value inside {quoted(below.title)}, "
+                        f"which uses {quoted(value)}"
+                    )
+
+
+def rename_everywhere(transaction: Transaction, home: Scope, old: str, new: str) -> None:
+    """Rename a value defined in `home` in links, records and annotations, without any check."""
+    for scope in list(home.reach(old)):
+        links = scope.links
+        nodes = dict.fromkeys((*links.producers.get(old, ()), *links.consumers.get(old, ())))
+        for node in nodes:
+            for side, names in (("input", node.inputs), ("output", node.outputs)):
+                if old in names:
+                    renamed = tuple(new if name == old else name for name in names)
+                    transaction.do(SetLinks(scope, node, side, renamed))
+            _rename_sharding(transaction, scope, node, old, new)
+        if scope.is_function:
+            for side, names in (("input", scope.inputs), ("output", scope.outputs)):
+                if old in names:
+                    renamed = tuple(new if name == old else name for name in names)
+                    transaction.do(SetLinks(scope, None, side, renamed))
+        _rename_records(transaction, scope, old, new)
+
+
+def _rename_records(transaction: Transaction, scope: Scope, old: str, new: str) -> None:
+    for list_name in _VALUE_LISTS:
+        if list_name not in scope.records:
+            continue
+        for record in list(scope.named(list_name).all(old)):
+            field = NAME_FIELD.get(list_name, "name")
+            transaction.do(SetText(scope, list_name, record, record, field, old, new))
+    for record in list(scope.named("sparse_initializer").all(old)):
+        transaction.do(
+            SetText(scope, "sparse_initializer", record, record.values, "name", old, new)
+        )
+    for record in scope.records.get("quantization_annotation", ()):
+        for entry in record.quant_parameter_tensor_names:
+            if text_of(entry.value) == old:
+                transaction.do(
+                    SetText(scope, "quantization_annotation", record, entry, "value", old, new)
+                )
+
+
+def _rename_sharding(transaction: Transaction, scope: Scope, node: Any, old: str, new: str) -> None:
+    for configuration in getattr(node.proto, "device_configurations", ()):
+        for spec in configuration.sharding_spec:
+            if text_of(spec.tensor_name) == old:
+                transaction.do(SetText(scope, "node", node, spec, "tensor_name", old, new))

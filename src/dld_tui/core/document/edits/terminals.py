@@ -1,0 +1,201 @@
+"""Inputs and outputs of graphs, and the declared types of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.edits.deletion import splice_out
+from dld_tui.core.document.edits.naming import require_free, require_visible
+from dld_tui.core.document.edits.registry import edit, quoted
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.values import dtype_number
+from dld_tui.core.document.wiretext import set_text
+from dld_tui.core.errors import EditError
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+
+@edit
+def add_input(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    name: str,
+    dtype: str | None = None,
+    dims: Sequence[int | str | None] | None = None,
+) -> str:
+    """Make a value an input of the graph, or parameter of the function.
+
+    A value that nodes use without a source, or that an initializer gives, becomes an input of this
+    name; otherwise the name must be free.
+    """
+    home = document.scope_at(scope)
+    if name in home.inputs:
+        raise EditError(f"{quoted(name)} is an input already")
+    if home.producer(name) is not None:
+        raise EditError(f"{quoted(name)} is made by a node", hint="Delete or disconnect that first")
+    if home.definition(name) is None and name not in home.links.consumers:
+        require_free(home, name)
+    _add(transaction, home, "input", name, dtype, dims)
+    return f"add input {quoted(name)}"
+
+
+@edit
+def add_output(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    name: str,
+    dtype: str | None = None,
+    dims: Sequence[int | str | None] | None = None,
+) -> str:
+    """Make a value of the graph one of its outputs."""
+    home = document.scope_at(scope)
+    if name in home.outputs:
+        raise EditError(f"{quoted(name)} is an output already")
+    require_visible(home, name)
+    _add(transaction, home, "output", name, dtype, dims)
+    return f"add output {quoted(name)}"
+
+
+@edit
+def remove_input(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], name: str
+) -> str:
+    """Remove an input of the graph; users of it are left without a source."""
+    _remove(transaction, document.scope_at(scope), "input", name)
+    return f"remove input {quoted(name)}"
+
+
+@edit
+def remove_output(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], name: str
+) -> str:
+    """Remove an output of the graph; the value stays."""
+    _remove(transaction, document.scope_at(scope), "output", name)
+    return f"remove output {quoted(name)}"
+
+
+@edit
+def set_value_type(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    value: str,
+    dtype: str | None,
+    dims: Sequence[int | str | None] | None,
+) -> str:
+    """Declare the type of an input, an output or an inner value; None for both takes it away.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the scope.
+        value: The value.
+        dtype: Its element type, e.g. ``float32``.
+        dims: Its dimensions: numbers, names, None where unknown; None when the rank is unknown.
+    """
+    home = document.scope_at(scope)
+    for list_name in ("input", "output", "value_info"):
+        record = home.named(list_name).first(value) if list_name in home.records else None
+        if record is None:
+            continue
+        if list_name == "value_info" and dtype is None:
+            splice_out(transaction, home, "value_info", record)
+        else:
+            changed = onnx.ValueInfoProto()
+            changed.CopyFrom(record)
+            changed.ClearField("type")
+            _set_type(changed, dtype, dims)
+            _swap(transaction, home, list_name, record, changed)
+        return f"set type of {quoted(value)}"
+    if home.definition(value) is None:
+        raise EditError(f"there is no value {quoted(value)} in this graph")
+    if dtype is None:
+        raise EditError(f"{quoted(value)} has no declared type")
+    transaction.do(
+        Splice(home, "value_info", len(home.records["value_info"]), [], [_info(value, dtype, dims)])
+    )
+    return f"set type of {quoted(value)}"
+
+
+def _add(
+    transaction: Transaction,
+    scope: Scope,
+    side: str,
+    name: str,
+    dtype: str | None,
+    dims: Sequence[int | str | None] | None,
+) -> None:
+    if scope.is_function:
+        names = scope.inputs if side == "input" else scope.outputs
+        transaction.do(SetLinks(scope, None, side, (*names, name)))
+        return
+    if dtype is None:
+        known = scope.value_type(name)
+        if known is not None and not known.container:
+            dtype, dims = known.dtype, known.dims
+    records = scope.records[side]
+    for record in list(scope.named("value_info").all(name)):
+        splice_out(transaction, scope, "value_info", record)  # an input declares it itself
+    transaction.do(Splice(scope, side, len(records), [], [_info(name, dtype, dims)]))
+
+
+def _remove(transaction: Transaction, scope: Scope, side: str, name: str) -> None:
+    names = scope.inputs if side == "input" else scope.outputs
+    if name not in names:
+        raise EditError(f"there is no {side} {quoted(name)}")
+    if scope.is_function:
+        kept = tuple(other for other in names if other != name)
+        transaction.do(SetLinks(scope, None, side, kept))
+        return
+    splice_out(transaction, scope, side, scope.named(side).first(name))
+
+
+def _swap(transaction: Transaction, scope: Scope, list_name: str, old: Any, new: Any) -> None:
+    records = scope.records[list_name]
+    index = next(i for i, record in enumerate(records) if record is old)
+    transaction.do(Splice(scope, list_name, index, [old], [new]))
+
+
+def _info(
+    name: str, dtype: str | None, dims: Sequence[int | str | None] | None
+) -> onnx.ValueInfoProto:
+    info = onnx.ValueInfoProto()
+    set_text(info, "name", name)
+    _set_type(info, dtype, dims)
+    return info
+
+
+def _set_type(
+    info: onnx.ValueInfoProto, dtype: str | None, dims: Sequence[int | str | None] | None
+) -> None:
+    if dtype is None:
+        return
+    number = dtype_number(dtype)
+    if not number:
+        raise EditError(f"there is no element type {dtype!r}")
+    tensor = info.type.tensor_type
+    tensor.elem_type = number
+    if dims is None:
+        return
+    tensor.shape.SetInParent()
+    for dim in dims:
+        entry = tensor.shape.dim.add()
+        if isinstance(dim, bool) or not isinstance(dim, (int, str, type(None))):
+            raise EditError(f"{dim!r} is not a dimension")
+        if isinstance(dim, int):
+            if not 0 <= dim < 2**63:
+                raise EditError(f"dimension {dim} is out of range")
+            entry.dim_value = dim
+        elif dim:
+            set_text(entry, "dim_param", dim)

@@ -1,0 +1,139 @@
+"""Who makes and who uses each value of one scope, kept up to date by the edit primitives."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.wiretext import text_of
+
+NAME_FIELD = {"quantization_annotation": "tensor_name"}
+"""The field with the value's name, where it is not ``name``."""
+
+
+def record_name(list_name: str, record: Any) -> str:
+    """Return the name of the value that a record of a graph's list is about."""
+    if list_name == "sparse_initializer":
+        record = record.values
+    return text_of(getattr(record, NAME_FIELD.get(list_name, "name")))
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking the many small objects that are being made.
+
+    With 50,000 nodes it would take a third of the time and find nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class NameIndex:
+    """Records of one list by name; several records may have the same name in a broken model."""
+
+    def __init__(self, list_name: str, records: Iterable[Any]) -> None:
+        self._list_name = list_name
+        self._by_name: dict[str, list[Any]] = {}
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Any) -> None:
+        """Enter a record under its present name."""
+        self._by_name.setdefault(record_name(self._list_name, record), []).append(record)
+
+    def remove(self, record: Any) -> None:
+        """Take out a record that is entered under its present name."""
+        name = record_name(self._list_name, record)
+        left = [other for other in self._by_name[name] if other is not record]
+        if left:
+            self._by_name[name] = left
+        else:
+            del self._by_name[name]
+
+    def first(self, name: str) -> Any | None:
+        """Return the first record of a name, or None."""
+        found = self._by_name.get(name)
+        return found[0] if found else None
+
+    def all(self, name: str) -> list[Any]:
+        """Return every record of a name."""
+        return self._by_name.get(name, [])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Any:
+        return iter(self._by_name)
+
+
+class LinkIndex:
+    """Producers and consumers of the values of one scope, by name, whoever defines them."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.producers: dict[str, list[Node]] = {}
+        """Nodes with the value as an output; more than one only in a broken model."""
+        self.consumers: dict[str, list[Node]] = {}
+        """Nodes with the value as an input, once for each input."""
+        with collector_paused():
+            self._build(nodes)
+
+    def _build(self, nodes: Iterable[Node]) -> None:
+        # The same as `add` for each node, written out: this is most of the time of an index.
+        producers, consumers = self.producers, self.consumers
+        for node in nodes:
+            proto = node.proto
+            for table, names in ((consumers, proto.input), (producers, proto.output)):
+                for name in names:
+                    if not name:
+                        continue
+                    if name.__class__ is not str:
+                        name = text_of(name)
+                    entry = table.get(name)
+                    if entry is None:
+                        table[name] = [node]
+                    else:
+                        entry.append(node)
+
+    def add(self, node: Node) -> None:
+        """Enter the links of a node."""
+        proto = node.proto
+        for name in proto.input:
+            if name:
+                self._enter(self.consumers, name, node)
+        for name in proto.output:
+            if name:
+                self._enter(self.producers, name, node)
+
+    def remove(self, node: Node) -> None:
+        """Take out the links of a node as they are now."""
+        for name in node.inputs:
+            if name:
+                self._take(self.consumers, name, node)
+        for name in node.outputs:
+            if name:
+                self._take(self.producers, name, node)
+
+    @staticmethod
+    def _enter(table: dict[str, list[Node]], name: str | bytes, node: Node) -> None:
+        key: str = name if name.__class__ is str else text_of(name)
+        entry = table.get(key)
+        if entry is None:
+            table[key] = [node]
+        else:
+            entry.append(node)
+
+    @staticmethod
+    def _take(table: dict[str, list[Node]], name: str, node: Node) -> None:
+        entry = table[name]
+        # One entry for each use: a node that uses a value twice is in the list twice.
+        entry.remove(node)
+        if not entry:
+            del table[name]

@@ -1,0 +1,235 @@
+"""The journal: every edit since the last save, on disk, so that no crash loses one.
+
+One JSON object a line. The first line names the file and how it was when the journal began; then
+each edit with its arguments, and ``{"undo": true}`` and ``{"redo": true}``. A journal belongs to
+one running program, which holds a lock on it; one that nobody holds is left from a crash.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from dld_tui import __version__
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.scripts import entry_of
+from dld_tui.core.paths import ensure, state_dir
+from dld_tui.core.types import JSON
+
+SYNC_SECONDS = 1.0
+"""A line reaches the kernel at once and the disk within this time."""
+_FORMAT = 1
+
+
+def journal_dir() -> Path:
+    """Return the folder of the journals."""
+    return state_dir() / "journals"
+
+
+def _stem(path: Path) -> str:
+    key = os.fsencode(os.path.realpath(path))
+    return hashlib.sha256(key).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class LeftJournal:
+    """A journal that a crashed program left behind."""
+
+    journal: Path
+    model: Path
+    lines: list[dict[str, JSON]]
+    """The finished edits, undos and redos, in order."""
+    written: float
+    """When the last edit was made, in seconds since the epoch."""
+    matches: bool
+    """False when the model file has changed since the journal began."""
+
+
+class Journal:
+    """The journal of one open document. Created by the first edit, removed when all is saved."""
+
+    def __init__(self, model: Path) -> None:
+        self._model = model
+        self._file: IO[str] | None = None
+        self._path: Path | None = None
+        self._unsynced = threading.Event()
+        self._closed = threading.Event()
+        self._error: str | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def error(self) -> str | None:
+        """Why edits are not being journaled, or None."""
+        return self._error
+
+    def append(self, line: dict[str, JSON]) -> None:
+        """Write one line. A full disk is remembered in :attr:`error`, the edit itself goes on."""
+        try:
+            if self._file is None:
+                self._begin()
+            assert self._file is not None
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+            self._unsynced.set()
+        except OSError as error:
+            self._error = f"edits are not journaled: {error.strerror}"
+
+    def restart(self, model: Path) -> None:
+        """Forget all lines: the document has just been saved to `model`."""
+        self.close()
+        self._model = model
+
+    def close(self) -> None:
+        """Remove the journal: everything is saved, or the user threw the edits away."""
+        if self._file is None:
+            return
+        self._closed.set()
+        self._unsynced.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._file.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+        self._file = self._path = self._thread = None
+
+    def _begin(self) -> None:
+        folder = ensure(journal_dir())
+        self._path = folder / f"{_stem(self._model)}-{os.getpid()}-{time.time_ns():x}.jsonl"
+        self._file = self._path.open("x", encoding="ascii")
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._closed.clear()
+        header: dict[str, JSON] = {
+            "journal": _FORMAT,
+            "version": __version__,
+            "model": os.path.realpath(self._model),
+            **_state(self._model),
+        }
+        self._file.write(json.dumps(header) + "\n")
+        self._thread = threading.Thread(target=self._sync, name="journal", daemon=True)
+        self._thread.start()
+
+    def _sync(self) -> None:
+        """Bring what was written to the disk, at most once in `SYNC_SECONDS`."""
+        while not self._closed.is_set():
+            self._unsynced.wait()
+            self._unsynced.clear()
+            file = self._file
+            if self._closed.is_set() or file is None:
+                return
+            try:
+                os.fsync(file.fileno())
+            except OSError as error:
+                self._error = f"the journal cannot be brought to disk: {error.strerror}"
+            self._closed.wait(SYNC_SECONDS)
+
+
+def left_journals(model: Path) -> list[LeftJournal]:
+    """Return journals of this model that no running program holds, the newest first."""
+    found = []
+    for path in sorted(journal_dir().glob(f"{_stem(model)}-*.jsonl")):
+        left = _read(path, model)
+        if left is not None:
+            found.append(left)
+    return sorted(found, key=lambda left: left.written, reverse=True)
+
+
+def discard(left: LeftJournal) -> None:
+    """Remove a journal that has been replayed or is not wanted."""
+    left.journal.unlink(missing_ok=True)
+
+
+def _read(path: Path, model: Path) -> LeftJournal | None:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return None  # its program is alive
+            text = file.read()
+            written = os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return None
+    lines = []
+    for line in text.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            break  # the line being written when the power went
+        if isinstance(entry, dict):
+            lines.append(entry)
+    if not lines or lines[0].get("journal") != _FORMAT or len(lines) == 1:
+        return None
+    header, *edits = lines
+    state = {key: header.get(key) for key in ("size", "mtime_ns")}
+    return LeftJournal(path, model, edits, written, matches=state == _state(model))
+
+
+def _state(model: Path) -> dict[str, JSON]:
+    try:
+        found = os.stat(model)
+    except OSError:
+        return {"size": None, "mtime_ns": None}
+    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
+
+
+class Recorder:
+    """Writes what happens to a document so that it can be replayed on the file as last saved.
+
+    Undo and redo are written as such while a replay would have the edit in its history. An edit
+    from before the last save is not in it: its undo is written as an edit that does the inverse.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self._done: list[tuple[Transaction, bool]] = []
+        """What a replay would have done: (transaction, whether it is its inverse)."""
+        self._undone: list[tuple[Transaction, bool]] = []
+
+    def edited(self, transaction: Transaction) -> None:
+        """Write an edit that has just been made, or made again."""
+        self.journal.append(entry_of(transaction.edit, transaction.arguments))
+        self._done.append((transaction, False))
+        self._undone.clear()
+
+    def undoes(self, transaction: Transaction) -> bool:
+        """Write an undo if a replay could do it; False when it needs the inverse instead."""
+        return self._step(transaction, made=False)
+
+    def redoes(self, transaction: Transaction) -> bool:
+        """Write a redo if a replay could do it; False when it must be written as a new edit."""
+        return self._step(transaction, made=True)
+
+    def inverted(self, transaction: Transaction, arguments: dict[str, JSON]) -> None:
+        """Write the inverse of a transaction that a replay does not know."""
+        self.journal.append(entry_of("restore", arguments))
+        self._done.append((transaction, True))
+        self._undone.clear()
+
+    def saved(self, model: Path) -> None:
+        """Begin again: the file now holds everything."""
+        self.journal.restart(model)
+        self._done.clear()
+        self._undone.clear()
+
+    def _step(self, transaction: Transaction, *, made: bool) -> bool:
+        # To make it: redo the edit, or undo its inverse. To unmake it: the other way round.
+        if self._done and self._is(self._done[-1], transaction, inverse=made):
+            self._undone.append(self._done.pop())
+            self.journal.append({"undo": True})
+            return True
+        if self._undone and self._is(self._undone[-1], transaction, inverse=not made):
+            self._done.append(self._undone.pop())
+            self.journal.append({"redo": True})
+            return True
+        return False
+
+    @staticmethod
+    def _is(entry: tuple[Transaction, bool], transaction: Transaction, *, inverse: bool) -> bool:
+        return entry[0] is transaction and entry[1] is inverse

@@ -1,0 +1,174 @@
+"""Nodes and their attributes, as views over the protobuf messages that hold them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.wiretext import text_of, texts_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.tensor import Tensor
+
+_AttributeType = onnx.AttributeProto
+
+VALUE_FIELDS: dict[int, str] = {
+    _AttributeType.FLOAT: "f",
+    _AttributeType.INT: "i",
+    _AttributeType.STRING: "s",
+    _AttributeType.TENSOR: "t",
+    _AttributeType.GRAPH: "g",
+    _AttributeType.SPARSE_TENSOR: "sparse_tensor",
+    _AttributeType.TYPE_PROTO: "tp",
+    _AttributeType.FLOATS: "floats",
+    _AttributeType.INTS: "ints",
+    _AttributeType.STRINGS: "strings",
+    _AttributeType.TENSORS: "tensors",
+    _AttributeType.GRAPHS: "graphs",
+    _AttributeType.SPARSE_TENSORS: "sparse_tensors",
+    _AttributeType.TYPE_PROTOS: "type_protos",
+}
+"""The field of AttributeProto that carries the value, by attribute type."""
+
+
+def attribute_type(proto: onnx.AttributeProto) -> int:
+    """Return the attribute's type, guessed from its value where an old exporter left it out."""
+    if proto.type:
+        return int(proto.type)
+    for number, field in VALUE_FIELDS.items():
+        descriptor = proto.DESCRIPTOR.fields_by_name[field]
+        present = len(getattr(proto, field)) if descriptor.is_repeated else proto.HasField(field)
+        if present:
+            return number
+    return 0
+
+
+class Attribute:
+    """One attribute of a node, read only: edits go through :meth:`Document.apply`."""
+
+    __slots__ = ("node", "proto")
+
+    def __init__(self, node: Node, proto: onnx.AttributeProto) -> None:
+        self.node = node
+        self.proto = proto
+
+    @property
+    def name(self) -> str:
+        """The attribute's name. Foreign text."""
+        return text_of(self.proto.name)
+
+    @property
+    def kind(self) -> str:
+        """``int``, ``floats``, ``tensor``, ``graph`` …: the AttributeType in lower case."""
+        number = attribute_type(self.proto)
+        return (
+            _AttributeType.AttributeType.Name(number).lower()
+            if number in VALUE_FIELDS
+            else "undefined"
+        )
+
+    @property
+    def reference(self) -> str | None:
+        """The parameter of the enclosing function that it stands for, or None."""
+        return text_of(self.proto.ref_attr_name) or None
+
+    @property
+    def value(self) -> Any:
+        """The value: int, float, bytes, list of those, :class:`Tensor`, or the protobuf message.
+
+        Subgraphs are in :meth:`Node.subgraphs`.
+        """
+        field = VALUE_FIELDS.get(attribute_type(self.proto))
+        if field is None:
+            return None
+        value = getattr(self.proto, field)
+        if field in ("floats", "ints", "strings"):
+            return list(value)
+        if field == "t":
+            return self._tensor(value)
+        if field == "tensors":
+            return [self._tensor(item) for item in value]
+        return value
+
+    def _tensor(self, proto: onnx.TensorProto) -> Tensor:
+        from dld_tui.core.document.tensor import Tensor
+
+        return Tensor(proto, self.node.scope.document)
+
+
+class Node:
+    """An operator call. Identity is stable for the life of the document."""
+
+    __slots__ = ("__weakref__", "children", "proto", "scope")
+
+    def __init__(self, proto: onnx.NodeProto, scope: Scope) -> None:
+        self.proto = proto
+        self.scope = scope
+        self.children: dict[str, list[Scope]] = {}
+        """Subgraphs by attribute name."""
+
+    def __repr__(self) -> str:
+        return f"<Node {self.op_type} {self.name!r}>"
+
+    @property
+    def name(self) -> str:
+        """The node's name; may be empty, and need not be unique. Foreign text."""
+        return text_of(self.proto.name)
+
+    @property
+    def op_type(self) -> str:
+        """The operator, e.g. ``Conv``. Foreign text."""
+        return text_of(self.proto.op_type)
+
+    @property
+    def domain(self) -> str:
+        """The operator set, ``""`` for ai.onnx. Foreign text."""
+        domain = text_of(self.proto.domain)
+        return "" if domain == "ai.onnx" else domain
+
+    @property
+    def overload(self) -> str:
+        """Which overload of a local function is called."""
+        return text_of(self.proto.overload)
+
+    @property
+    def doc_string(self) -> str:
+        """Documentation. Foreign text."""
+        return text_of(self.proto.doc_string)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the values that go in; ``""`` where an optional one is left out."""
+        return texts_of(self.proto.input)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the values that come out; ``""`` where an optional one is left out."""
+        return texts_of(self.proto.output)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """``metadata_props``; the last one wins where a key is repeated."""
+        return {text_of(entry.key): text_of(entry.value) for entry in self.proto.metadata_props}
+
+    @property
+    def ref(self) -> str:
+        """The shortest way to name it in its scope: see :meth:`Scope.ref_of`."""
+        return self.scope.ref_of(self)
+
+    def attributes(self) -> list[Attribute]:
+        """Return the attributes that are set, in the order of the file."""
+        return [Attribute(self, proto) for proto in self.proto.attribute]
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Return one attribute by name, or None."""
+        for proto in self.proto.attribute:
+            if text_of(proto.name) == name:
+                return Attribute(self, proto)
+        return None
+
+    def subgraphs(self) -> list[Scope]:
+        """Return the scopes of its graph attributes."""
+        return [scope for scopes in self.children.values() for scope in scopes]

@@ -1,0 +1,210 @@
+"""The edit primitives: every change to a document is made of these, and each knows its inverse.
+
+* :class:`SetText` — a name or another text field,
+* :class:`SetLinks` — the inputs or the outputs of a node or function,
+* :class:`SetAttribute` — one attribute added, replaced or removed,
+* :class:`Splice` — items of a graph's list removed and inserted,
+* :class:`SetList` — a small list that nobody holds items of, such as metadata, as a whole.
+
+Applying one changes the message and the indexes; undoing it restores the very same bytes. Records
+are moved, never copied, so that whoever holds one still holds it after an undo.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx
+from google.protobuf.message import Message
+
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.wiretext import set_text, set_texts, text_of, texts_of
+
+
+class Primitive(ABC):
+    """One reversible change."""
+
+    scope: Scope
+    node: Node | None
+    """The node that it changes, if it is one."""
+
+    def do(self) -> None:
+        """Make the change."""
+        self._change(forwards=True)
+
+    def undo(self) -> None:
+        """Take it back; only valid while it is the last change that was made."""
+        self._change(forwards=False)
+
+    @abstractmethod
+    def _change(self, *, forwards: bool) -> None: ...
+
+
+@dataclass
+class SetText(Primitive):
+    """Set a text or number field of a record of a scope, of the scope's message, or the model's."""
+
+    scope: Scope
+    list_name: str
+    """The list that the record is in; empty for the graph or function, ``model`` for the model."""
+    record: Any
+    """A :class:`Node` or a protobuf message; None for the graph, function or model itself."""
+    message: Any
+    """The message with the field: the record's own, or one inside it."""
+    field_name: str
+    old: str | int | None
+    new: str | int | None
+    """None leaves the field out."""
+
+    def __post_init__(self) -> None:
+        self.node = self.record if isinstance(self.record, Node) else None
+
+    def _change(self, *, forwards: bool) -> None:
+        indexed = self.list_name in self.scope.records
+        if indexed:
+            self.scope.leave(self.list_name, self.record)
+        set_text(self.message, self.field_name, self.new if forwards else self.old)
+        if indexed:
+            self.scope.enter(self.list_name, self.record)
+
+
+@dataclass
+class SetLinks(Primitive):
+    """Replace the inputs or outputs of a node, or of a function (`node` is None)."""
+
+    scope: Scope
+    node: Node | None
+    side: str
+    """``input`` or ``output``."""
+    new: tuple[str, ...]
+    old: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.old = texts_of(getattr(self._message, self.side))
+
+    @property
+    def _message(self) -> Any:
+        return self.scope.proto if self.node is None else self.node.proto
+
+    def _change(self, *, forwards: bool) -> None:
+        names = self.new if forwards else self.old
+        if self.node is None:
+            set_texts(self._message, self.side, names)
+            return
+        self.scope.leave("node", self.node)
+        set_texts(self._message, self.side, names)
+        self.scope.enter("node", self.node)
+
+
+@dataclass
+class SetAttribute(Primitive):
+    """Put an attribute at a place in a node's list, replace the one there, or remove it."""
+
+    node: Node
+    position: int
+    old: onnx.AttributeProto | None
+    """What is at `position` now; None inserts."""
+    new: onnx.AttributeProto | None
+    """None removes."""
+    _removed: dict[str, list[Scope]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scope = self.node.scope
+
+    def _change(self, *, forwards: bool) -> None:
+        present, wanted = (self.old, self.new) if forwards else (self.new, self.old)
+        attributes = self.node.proto.attribute
+        if present is not None:
+            self._take_scopes(text_of(present.name))
+            del attributes[self.position]
+        if wanted is not None:
+            attributes.insert(self.position, wanted)
+            self._give_scopes(attributes[self.position])
+
+    def _take_scopes(self, name: str) -> None:
+        scopes = self.node.children.pop(name, None)
+        if scopes is not None:
+            self._removed[name] = scopes
+            if not self.node.children:
+                self.scope.holders.pop(self.node, None)
+
+    def _give_scopes(self, attr: onnx.AttributeProto) -> None:
+        if not (attr.HasField("g") or len(attr.graphs)):
+            return
+        name = text_of(attr.name)
+        scopes = self._removed.pop(name, None)
+        if scopes is None:
+            self.scope.adopt(self.node, attr)
+            self.scope.holders[self.node] = None
+            return
+        # Inserting copied the message: the scopes keep their records and take the new header.
+        graphs = list(attr.graphs) or [attr.g]
+        for scope, graph in zip(scopes, graphs, strict=True):
+            scope.proto = graph
+        self.node.children[name] = scopes
+        self.scope.holders[self.node] = None
+
+
+@dataclass
+class Splice(Primitive):
+    """Remove items of a list of a scope and insert others in their place."""
+
+    node = None
+
+    scope: Scope
+    list_name: str
+    index: int
+    removed: list[Any]
+    inserted: list[Any]
+
+    def _change(self, *, forwards: bool) -> None:
+        present, wanted = (
+            (self.removed, self.inserted) if forwards else (self.inserted, self.removed)
+        )
+        records = self.scope.records[self.list_name]
+        for record in present:
+            self.scope.leave(self.list_name, record)
+        records[self.index : self.index + len(present)] = wanted
+        for record in wanted:
+            self.scope.enter(self.list_name, record)
+
+
+@dataclass
+class SetList(Primitive):
+    """Replace a small repeated field, e.g. ``metadata_props`` or ``opset_import``, as a whole."""
+
+    scope: Scope
+    record: Any
+    """What `message` belongs to: a :class:`Node`, a record of `list_name`, or None."""
+    list_name: str
+    """The list of the record; empty for the graph or function itself, ``model`` for the model."""
+    message: Any
+    field_name: str
+    new: list[Any]
+    """Messages or strings."""
+    old: list[Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.node = self.record if isinstance(self.record, Node) else None
+        self.old = copies(getattr(self.message, self.field_name))
+
+    def _change(self, *, forwards: bool) -> None:
+        container = getattr(self.message, self.field_name)
+        del container[:]
+        container.extend(self.new if forwards else self.old)
+
+
+def copies(items: Any) -> list[Any]:
+    """Return items of a repeated field as values that stay as they are."""
+    kept = []
+    for item in items:
+        if isinstance(item, Message):
+            copied = type(item)()
+            copied.CopyFrom(item)
+            kept.append(copied)
+        else:
+            kept.append(item)
+    return kept

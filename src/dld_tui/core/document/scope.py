@@ -1,0 +1,368 @@
+"""Scopes: the main graph, the subgraphs of If, Loop and Scan, and local functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.index import LinkIndex, NameIndex, record_name
+from dld_tui.core.document.node import Node, attribute_type
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.values import ValueType, value_type_of
+from dld_tui.core.document.wiretext import text_of, texts_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+GRAPH_LISTS = (
+    "node",
+    "initializer",
+    "input",
+    "output",
+    "value_info",
+    "quantization_annotation",
+    "sparse_initializer",
+)
+FUNCTION_LISTS = ("node", "value_info")
+_TYPED_LISTS = ("value_info", "output", "input")
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Where a value comes from."""
+
+    scope: Scope
+    kind: str
+    """``node``, ``input`` or ``initializer``."""
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One input of one node."""
+
+    node: Node
+    index: int
+
+
+class Scope:
+    """A list of nodes with names of its own.
+
+    The repeated fields of the graph live in Python lists (`records`), not in the protobuf message:
+    records keep their identity through edits and undo, and inserting does not copy.
+    """
+
+    def __init__(
+        self,
+        proto: onnx.GraphProto | onnx.FunctionProto,
+        document: Document,
+        *,
+        owner: Node | None = None,
+        attribute: str = "",
+        position: int | None = None,
+    ) -> None:
+        self.proto = proto
+        self.document = document
+        self.owner = owner
+        self.attribute = attribute
+        """The graph attribute of `owner` that holds it."""
+        self.position = position
+        """Its place in an attribute of type ``graphs``, else None."""
+        self.inferred: dict[str, ValueType] = {}
+        """What shape inference found, by value name; may be older than the last edit."""
+        self.is_function = isinstance(proto, onnx.FunctionProto)
+        self.records: dict[str, list[Any]] = {}
+        for field in FUNCTION_LISTS if self.is_function else GRAPH_LISTS:
+            container = getattr(proto, field)
+            self.records[field] = list(container)
+            del container[:]
+        self.holders: dict[Node, None] = {}
+        """Nodes that have subgraphs (a dict for its order)."""
+        self.nodes: list[Node] = [self.new_node(node) for node in self.records["node"]]
+        self.records["node"] = self.nodes
+        self.holders.update((node, None) for node in self.nodes if node.children)
+        self._links: LinkIndex | None = None
+        self._named: dict[str, NameIndex] = {}
+        self._node_names: dict[str, list[Node]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.path!r} of {len(self.nodes)} nodes>"
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """``graph`` (the main one), ``subgraph`` or ``function``."""
+        if self.is_function:
+            return "function"
+        return "subgraph" if self.owner is not None else "graph"
+
+    @property
+    def parent(self) -> Scope | None:
+        """The scope whose values it can use; None for the main graph and for functions."""
+        return self.owner.scope if self.owner is not None else None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The steps from the main graph, whose path is ``()``. Foreign text."""
+        parent = self.parent
+        if parent is not None:
+            return (*parent.path, self.step)
+        return (self.step,) if self.is_function else ()
+
+    @property
+    def step(self) -> str:
+        """Its name in its parent: ``NODE:ATTRIBUTE``, ``NODE:ATTRIBUTE[2]``, ``function D:N``."""
+        if self.owner is not None:
+            place = "" if self.position is None else f"[{self.position}]"
+            return f"{self.owner.ref}:{self.attribute}{place}"
+        if isinstance(self.proto, onnx.FunctionProto):
+            overload = text_of(self.proto.overload)
+            tail = f":{overload}" if overload else ""
+            return f"function {text_of(self.proto.domain)}:{text_of(self.proto.name)}{tail}"
+        return "main"
+
+    @property
+    def title(self) -> str:
+        """A short name for breadcrumbs: ``main``, ``then_branch``, a function's. Foreign text."""
+        if self.owner is not None:
+            return self.attribute if self.position is None else f"{self.attribute}[{self.position}]"
+        return text_of(self.proto.name) if self.is_function else "main"
+
+    # --- what it holds --------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the values that go in."""
+        if isinstance(self.proto, onnx.FunctionProto):
+            return texts_of(self.proto.input)
+        return tuple(record_name("input", record) for record in self.records["input"])
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the values that come out."""
+        if isinstance(self.proto, onnx.FunctionProto):
+            return texts_of(self.proto.output)
+        return tuple(record_name("output", record) for record in self.records["output"])
+
+    @property
+    def initializers(self) -> list[Tensor]:
+        """The dense initializers, in the order of the file."""
+        return [Tensor(p, self.document) for p in self.records.get("initializer", ())]
+
+    def initializer(self, name: str) -> Tensor | None:
+        """Return a dense initializer of this very scope by name, or None."""
+        proto = self.named("initializer").first(name)
+        return Tensor(proto, self.document) if proto is not None else None
+
+    def children(self) -> list[Scope]:
+        """Return the subgraphs of its nodes, in the order of the nodes."""
+        if len(self.holders) < 2:
+            ordered = list(self.holders)
+        else:
+            ordered = [node for node in self.nodes if node.children]
+        return [scope for node in ordered for scope in node.subgraphs()]
+
+    def walk(self) -> Iterator[Scope]:
+        """Yield this scope and all below it, depth first."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+    # --- indexes --------------------------------------------------------------------------------
+
+    @property
+    def links(self) -> LinkIndex:
+        """Producers and consumers by value name."""
+        if self._links is None:
+            self._links = LinkIndex(self.nodes)
+        return self._links
+
+    def named(self, list_name: str) -> NameIndex:
+        """Return the index of one of its record lists."""
+        index = self._named.get(list_name)
+        if index is None:
+            index = self._named[list_name] = NameIndex(list_name, self.records.get(list_name, ()))
+        return index
+
+    @property
+    def _names(self) -> dict[str, list[Node]]:
+        if self._node_names is None:
+            self._node_names = {}
+            for node in self.nodes:
+                self._node_names.setdefault(node.name, []).append(node)
+        return self._node_names
+
+    def enter(self, list_name: str, record: Any) -> None:
+        """Enter a record into the indexes. For the edit primitives."""
+        if list_name != "node":
+            if list_name in self._named:
+                self._named[list_name].add(record)
+            return
+        if self._links is not None:
+            self._links.add(record)
+        if self._node_names is not None:
+            self._node_names.setdefault(record.name, []).append(record)
+        if record.children:
+            self.holders[record] = None
+
+    def leave(self, list_name: str, record: Any) -> None:
+        """Take a record out of the indexes. For the edit primitives."""
+        if list_name != "node":
+            if list_name in self._named:
+                self._named[list_name].remove(record)
+            return
+        if self._links is not None:
+            self._links.remove(record)
+        if self._node_names is not None:
+            self._node_names[record.name].remove(record)
+        self.holders.pop(record, None)
+
+    def new_node(self, proto: onnx.NodeProto) -> Node:
+        """Wrap a node message, with scopes for its subgraphs; it is not in the scope's list yet."""
+        node = Node(proto, self)
+        for attr in proto.attribute:
+            kind = attr.type or attribute_type(attr)
+            if kind in (_GRAPH, _GRAPHS):
+                self.adopt(node, attr)
+        return node
+
+    def adopt(self, node: Node, attr: onnx.AttributeProto) -> None:
+        """Make the scopes of a graph attribute that has just become part of `node`."""
+        if attr.type == _GRAPHS or len(attr.graphs):
+            graphs: list[tuple[onnx.GraphProto, int | None]] = [
+                (graph, index) for index, graph in enumerate(attr.graphs)
+            ]
+        else:
+            graphs = [(attr.g, None)]
+        name = text_of(attr.name)
+        node.children[name] = [
+            Scope(graph, self.document, owner=node, attribute=name, position=position)
+            for graph, position in graphs
+        ]
+
+    # --- naming nodes ---------------------------------------------------------------------------
+
+    def ref_of(self, node: Node) -> str:
+        """Return the name of a node, or ``>OUTPUT`` or ``#INDEX`` where the name does not tell.
+
+        Names may be missing and need not be unique. The first output is unique in a valid model.
+        """
+        name = node.name
+        if name and name[0] not in ">#" and len(self._names.get(name, ())) == 1:
+            return name
+        for output in node.outputs:
+            if output and len(self.links.producers.get(output, ())) == 1:
+                return f">{output}"
+        return f"#{self.index_of(node)}"
+
+    def find(self, ref: str) -> Node | None:
+        """Return the node that :meth:`ref_of` names so, or None."""
+        if ref.startswith(">"):
+            return self.producer(ref[1:])
+        if ref.startswith("#") and ref[1:].isdecimal() and int(ref[1:]) < len(self.nodes):
+            return self.nodes[int(ref[1:])]
+        found = self._names.get(ref, ())
+        return found[0] if len(found) == 1 else None
+
+    def index_of(self, node: Node) -> int:
+        """Return the node's place in the order of the file.
+
+        Raises:
+            ValueError: The node is not in this scope (any more).
+        """
+        return self.nodes.index(node)
+
+    def nodes_named(self, name: str) -> list[Node]:
+        """Return the nodes with exactly this name."""
+        return list(self._names.get(name, ()))
+
+    # --- following values -----------------------------------------------------------------------
+
+    def producer(self, name: str) -> Node | None:
+        """Return the node of this scope that makes a value, or None."""
+        found = self.links.producers.get(name)
+        return found[0] if found else None
+
+    def consumers(self, name: str) -> list[Node]:
+        """Return the nodes of this very scope that use a value, once for each input."""
+        return list(self.links.consumers.get(name, ()))
+
+    def definition(self, name: str) -> Definition | None:
+        """Return where this very scope defines a value, or None."""
+        node = self.producer(name)
+        if node is not None:
+            return Definition(self, "node", node)
+        if name in self.named("initializer") or name in self.named("sparse_initializer"):
+            return Definition(self, "initializer")
+        is_input = name in self.inputs if self.is_function else name in self.named("input")
+        return Definition(self, "input") if is_input else None
+
+    def resolve(self, name: str) -> Definition | None:
+        """Return the definition that a use in this scope means: the innermost one outwards."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.definition(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+    def reach(self, name: str) -> Iterator[Scope]:
+        """Yield this scope and those below it in which `name` means what it means here."""
+        yield self
+        for node in self.holders:
+            for child in node.subgraphs():
+                if child.definition(name) is None:
+                    yield from child.reach(name)
+
+    def users(self, name: str) -> list[Use]:
+        """Return every use of a value as a node input, in subgraphs that capture it too."""
+        found = []
+        for scope in self.reach(name):
+            for node in dict.fromkeys(scope.links.consumers.get(name, ())):
+                found += [Use(node, i) for i, used in enumerate(node.inputs) if used == name]
+        return found
+
+    def names_used(self) -> set[str]:
+        """Return the values that nodes and outputs of this scope and those below it refer to."""
+        names = {*self.links.consumers, *self.outputs}
+        for child in self.children():
+            names |= child.names_used()
+        return names
+
+    def captured(self) -> dict[str, Definition | None]:
+        """Return the outer values that this scope and those below it use, and what they are."""
+        parent = self.parent
+        if parent is None:
+            return {}
+        names = dict.fromkeys((*self.links.consumers, *self.outputs))
+        for child in self.children():
+            names.update(dict.fromkeys(child.captured()))
+        return {name: parent.resolve(name) for name in names if self.definition(name) is None}
+
+    def value_type(self, name: str) -> ValueType | None:
+        """Return what is known of a value's type: declared, from its tensor, or inferred."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._own_value_type(name)
+            if found is not None:
+                return found
+            scope = scope.parent if scope.definition(name) is None else None
+        return None
+
+    def _own_value_type(self, name: str) -> ValueType | None:
+        for list_name in _TYPED_LISTS:
+            record = self.named(list_name).first(name) if list_name in self.records else None
+            if record is not None and record.HasField("type"):
+                declared = value_type_of(record.type)
+                if declared is not None:
+                    return declared
+        tensor = self.initializer(name) if "initializer" in self.records else None
+        if tensor is not None:
+            return ValueType(tensor.dtype, tensor.shape)
+        return self.inferred.get(name)

@@ -1,0 +1,151 @@
+"""What is in a model, in numbers. Reads no payload and opens no external data file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """An input or output of the model. Foreign text."""
+
+    name: str
+    type: ValueType | None
+    has_default: bool = False
+    """An initializer has the same name: it need not be given."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the entry of ``inspect --json``."""
+        dims = self.type.dims if self.type else None
+        return {
+            "name": self.name,
+            "dtype": self.type.dtype if self.type else None,
+            "shape": list(dims) if dims is not None else None,
+            "type": self.type.text if self.type else None,
+            "has_default": self.has_default,
+        }
+
+
+@dataclass(frozen=True)
+class FunctionSummary:
+    """A local function. Foreign text."""
+
+    domain: str
+    name: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """The figures of ``dld inspect``. Names are foreign text."""
+
+    path: str
+    ir_version: int
+    producer: str
+    opsets: dict[str, int]
+    inputs: list[Terminal]
+    outputs: list[Terminal]
+    nodes: int
+    """In the main graph."""
+    nodes_total: int
+    """In all graphs and functions."""
+    op_types: dict[str, int]
+    """How often each operator occurs, in all graphs and functions; the most frequent first."""
+    initializers: int
+    parameters: int
+    """Elements of all initializers, exact at any size."""
+    initializer_bytes: int
+    """By element type and shape."""
+    subgraphs: int
+    functions: list[FunctionSummary]
+    external_files: list[str]
+    external_bytes: int
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the document of ``dld inspect --json``. Fields may be added, never renamed."""
+        return {
+            "path": self.path,
+            "ir_version": self.ir_version,
+            "producer": self.producer,
+            "opsets": dict(self.opsets),
+            "inputs": [terminal.to_json() for terminal in self.inputs],
+            "outputs": [terminal.to_json() for terminal in self.outputs],
+            "nodes": self.nodes,
+            "nodes_total": self.nodes_total,
+            "op_types": dict(self.op_types),
+            "initializers": {
+                "count": self.initializers,
+                "bytes": self.initializer_bytes,
+                "parameters": self.parameters,
+            },
+            "subgraphs": self.subgraphs,
+            "functions": [
+                {"domain": function.domain, "name": function.name, "nodes": function.nodes}
+                for function in self.functions
+            ],
+            "external_data": {
+                "files": len(self.external_files),
+                "bytes": self.external_bytes,
+                "locations": list(self.external_files),
+            },
+        }
+
+
+def summarise(document: Document) -> ModelSummary:
+    """Count what is in a document."""
+    scopes = list(document.scopes())
+    op_types: Counter[str] = Counter()
+    for scope in scopes:
+        op_types.update(text_of(node.proto.op_type) for node in scope.nodes)
+    tensors = [tensor for scope in scopes for tensor in _initializer_tensors(scope, document)]
+    external = [tensor for tensor in tensors if tensor.is_external]
+    locations = {tensor.external_entries.get("location", "") for tensor in external}
+    model = document.model
+    producer = f"{text_of(model.producer_name)} {text_of(model.producer_version)}"
+    return ModelSummary(
+        path=str(document.path or ""),
+        ir_version=int(model.ir_version),
+        producer=producer.strip(),
+        opsets=document.opset_imports,
+        inputs=[_terminal(document.main, name) for name in document.main.inputs],
+        outputs=[_terminal(document.main, name) for name in document.main.outputs],
+        nodes=len(document.main.nodes),
+        nodes_total=sum(op_types.values()),
+        op_types=dict(sorted(op_types.items(), key=lambda item: (-item[1], item[0]))),
+        initializers=sum(
+            len(scope.records.get(field, ()))
+            for scope in scopes
+            for field in ("initializer", "sparse_initializer")
+        ),
+        parameters=sum(tensor.element_count for tensor in tensors),
+        initializer_bytes=sum(tensor.nbytes or 0 for tensor in tensors),
+        subgraphs=sum(scope.kind == "subgraph" for scope in scopes),
+        functions=[_function(function) for function in document.functions],
+        external_files=sorted(locations),
+        external_bytes=sum(tensor.nbytes or 0 for tensor in external),
+    )
+
+
+def _terminal(scope: Scope, name: str) -> Terminal:
+    return Terminal(name, scope.value_type(name), name in scope.named("initializer"))
+
+
+def _initializer_tensors(scope: Scope, document: Document) -> Iterator[Tensor]:
+    yield from scope.initializers
+    for sparse in scope.records.get("sparse_initializer", ()):
+        yield Tensor(sparse.values, document)
+
+
+def _function(scope: Scope) -> FunctionSummary:
+    nodes = sum(len(inner.nodes) for inner in scope.walk())
+    domain, name = text_of(scope.proto.domain), text_of(scope.proto.name)  # type: ignore[union-attr]
+    return FunctionSummary(domain, name, nodes)

@@ -1,0 +1,310 @@
+"""Tensors: shape, size and payload, read lazily and in parts.
+
+A payload may be in the protobuf message, cut out and left in the model's file, or in an external
+data file. Nothing here trusts a claimed size: sizes are compared with what is there before reading.
+Encodings are those of onnx.proto (TensorProto): ``raw_data`` is little-endian, the typed fields
+have a fixed element type each, elements narrower than a byte are packed from the low bits up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from dld_tui.core.document.values import dtype_name
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob
+from dld_tui.core.files.fields import tag_of, varint
+from dld_tui.core.files.tensors import NARROW_BITS, decoded, element_bits, payload_length
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_T = onnx.TensorProto
+DATA_FIELDS = (
+    "raw_data",
+    "float_data",
+    "int32_data",
+    "string_data",
+    "int64_data",
+    "double_data",
+    "uint64_data",
+)
+_FIXED_WIDTH = {"raw_data": 0, "float_data": 4, "double_data": 8}
+"""Fields whose payload is little-endian and of fixed width, with the width of an entry."""
+_SUB_BYTE_BITS = {name.lower(): bits for name, bits in NARROW_BITS.items()}
+MAX_DIMENSION_PRODUCT = 2**63 - 1
+"""ONNX counts elements in int64."""
+
+
+class Tensor:
+    """A read-only view of a TensorProto of a document: edits go through :meth:`Document.apply`."""
+
+    __slots__ = ("document", "proto")
+
+    def __init__(self, proto: onnx.TensorProto, document: Document | None) -> None:
+        self.proto = proto
+        self.document = document
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.dtype}{list(self.shape)} {self.name!r}>"
+
+    @property
+    def name(self) -> str:
+        """The name, empty for most tensors in attributes. Foreign text."""
+        return text_of(self.proto.name)
+
+    @property
+    def dtype(self) -> str:
+        """Element type, e.g. ``float32``; ``undefined`` where the file gives none."""
+        return dtype_name(self.proto.data_type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions as the file claims them; may be negative or absurd in a broken model."""
+        return tuple(self.proto.dims)
+
+    @property
+    def element_count(self) -> int:
+        """The product of the dimensions, exact at any size; 0 when one is negative."""
+        if any(dim < 0 for dim in self.proto.dims):
+            return 0
+        return math.prod(self.proto.dims)
+
+    @property
+    def bits(self) -> int | None:
+        """Bits of an element, or None for strings and unknown types."""
+        return element_bits(self.proto.data_type)
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes that the elements take by type and shape; None when that cannot be said."""
+        return payload_length(self.proto)
+
+    @property
+    def is_external(self) -> bool:
+        """True when the payload is in a file of its own."""
+        return self.proto.data_location == _T.EXTERNAL
+
+    @property
+    def external_entries(self) -> dict[str, str]:
+        """``location``, ``offset``, ``length`` … of external data. Foreign text."""
+        return {text_of(entry.key): text_of(entry.value) for entry in self.proto.external_data}
+
+    @property
+    def fields(self) -> list[str]:
+        """The data fields that carry something; a valid tensor has at most one."""
+        return [
+            field
+            for field in DATA_FIELDS
+            if (
+                len(getattr(self.proto, field))
+                if field != "raw_data"
+                else self.proto.HasField(field)
+            )
+        ]
+
+    @property
+    def location(self) -> str:
+        """``inline``, ``external`` or ``none`` (no data at all: a weightless model)."""
+        if self.is_external:
+            return "external"
+        return "inline" if self.fields or self.element_count == 0 else "none"
+
+    @property
+    def problem(self) -> str | None:
+        """Why the values cannot be read, or None. Opens external data, reads no payload."""
+        try:
+            self._payload()
+        except DldError as error:
+            return error.message
+        return None
+
+    def payload(self) -> Blob | bytes:
+        """Return the encoded elements of a raw, float or double payload, after checking their size.
+
+        Raises:
+            InputError: The payload is missing, too short, ambiguous, or not of a fixed width.
+        """
+        field, data = self._payload()
+        if field not in _FIXED_WIDTH:
+            raise InputError(f"{field} has no fixed element width", where=self.name)
+        return data
+
+    def _payload(self) -> tuple[str, Blob | bytes]:
+        where = self.name or None
+        if self.dtype == "undefined":
+            raise InputError("data type UNDEFINED", where=where)
+        if any(dim < 0 for dim in self.proto.dims):
+            raise InputError(f"negative dimension in {list(self.shape)}", where=where)
+        if self.element_count > MAX_DIMENSION_PRODUCT:
+            power = self.element_count.bit_length() - 1
+            raise InputError(f"element count overflows (about 2^{power})", where=where)
+        if self.is_external:
+            return "raw_data", self._external()
+        fields = self.fields
+        if len(fields) > 1:
+            raise InputError(f"has both {fields[0]} and {fields[1]}", where=where)
+        if not fields:
+            if self.element_count == 0:
+                return "raw_data", b""
+            raise InputError("has no data (weightless model?)", where=where)
+        field = fields[0]
+        data = self._field_payload(field)
+        if self._in_chunks(field):
+            assert self.document is not None
+            field, data = "raw_data", decoded(self.proto, self.document.blobs)
+        if field == "raw_data":
+            self._check_length(len(data) if isinstance(data, bytes) else data.length)
+        return field, data
+
+    def _external(self) -> Blob:
+        if self.document is None:
+            raise InputError("external data of a tensor without a file", where=self.name)
+        blob = self.document.external.blob(self.external_entries, expected=self.nbytes)
+        self._check_length(blob.length)
+        return blob
+
+    def _check_length(self, found: int) -> None:
+        needed = self.nbytes
+        if needed is None:
+            raise InputError(f"{self.dtype} cannot be in raw_data", where=self.name or None)
+        if found != needed:
+            dims = "x".join(str(dim) for dim in self.shape) or "scalar"
+            raise InputError(
+                f"raw_data has {found} B, {dims} {self.dtype} needs {needed} B",
+                where=self.name or None,
+            )
+
+    def _field_payload(self, field: str) -> Blob | bytes:
+        """Return the bytes of a data field: what was cut out, or what is in the message."""
+        values = getattr(self.proto, field)
+        if field == "raw_data":
+            return self._blob(values) or values
+        if field == "string_data":
+            return b""
+        if field in _FIXED_WIDTH:
+            width = _FIXED_WIDTH[field]
+            if len(values) * width == SENTINEL_LENGTH:
+                blob = self._blob(np.asarray(values, f"<f{width}").tobytes())
+                if blob is not None:
+                    return blob
+            return np.asarray(values, f"<f{width}").tobytes()
+        if len(values) == SENTINEL_LENGTH and all(0 <= value < 128 for value in values):
+            blob = self._blob(bytes(values))
+            if blob is not None:
+                return blob
+        return b""
+
+    def _in_chunks(self, field: str) -> bool:
+        """Return whether a packed field came in several chunks, each cut out on its own (legal)."""
+        if field in ("raw_data", "string_data") or self.document is None:
+            return False
+        values = getattr(self.proto, field)
+        per_chunk = SENTINEL_LENGTH // _FIXED_WIDTH.get(field, 1)
+        if len(values) <= per_chunk:
+            return False
+        first = onnx.TensorProto()
+        getattr(first, field).extend(values[:per_chunk])
+        return isinstance(Tensor(first, self.document)._field_payload(field), Blob)
+
+    def _blob(self, sentinel: bytes) -> Blob | None:
+        return self.document.blobs.get(sentinel) if self.document is not None else None
+
+    # --- elements -------------------------------------------------------------------------------
+
+    def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
+        """Return elements in flat (row-major) order.
+
+        Args:
+            start: The first element.
+            count: How many; the rest when None. Cut at the end of the tensor.
+
+        Returns:
+            An array of shape [count] of the numpy type for :attr:`dtype` (ml_dtypes for bfloat16,
+            float8 and the like; int8 or uint8 for narrower integers; bytes objects for strings).
+
+        Raises:
+            InputError: The values cannot be read; says why.
+        """
+        stop = self.element_count if count is None else min(start + count, self.element_count)
+        start = min(start, stop)
+        field, data = self._payload()
+        if field in ("raw_data", "float_data", "double_data"):
+            return self._read_fixed(field, data, start, stop)
+        return self._read_varints(field, data, start, stop)
+
+    def _read_fixed(
+        self, field: str, data: Blob | bytes, start: int, stop: int
+    ) -> np.ndarray[Any, Any]:
+        bits = self.bits or 8
+        if field != "raw_data":
+            # float_data also carries complex64, double_data complex128, as pairs.
+            found = len(data) if isinstance(data, bytes) else data.length
+            if found * 8 != self.element_count * bits:
+                raise InputError(
+                    f"{field} has {found} B, {self.element_count} elements need "
+                    f"{self.element_count * bits // 8} B",
+                    where=self.name or None,
+                )
+        group = 1 if bits >= 8 else 8 // math.gcd(bits, 8)  # elements that fill whole bytes
+        aligned = start // group * group
+        first, last = aligned * bits // 8, (stop * bits + 7) // 8
+        part = data[first:last] if isinstance(data, bytes) else data.read(first, last - first)
+        if self.dtype in _SUB_BYTE_BITS:
+            return self._unpack(part, start - aligned, stop - start)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(self.proto.data_type).newbyteorder("<")
+        return np.frombuffer(part, dtype)
+
+    def _unpack(self, data: bytes, skipped: int, count: int) -> np.ndarray[Any, Any]:
+        bits = _SUB_BYTE_BITS[self.dtype]
+        stream = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+        rows = stream[: len(stream) // bits * bits].reshape(-1, bits)
+        codes = (rows * (1 << np.arange(bits, dtype=np.uint8))).sum(axis=1, dtype=np.uint8)
+        return self._from_codes(codes[skipped : skipped + count], bits)
+
+    def _from_codes(self, codes: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+        if self.dtype in ("int4", "int2"):
+            sign = 1 << (bits - 1)
+            return ((codes ^ sign).astype(np.int8) - sign).astype(np.int8)
+        if self.dtype.startswith("float"):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(self.proto.data_type)
+            return codes.view(dtype)
+        return codes
+
+    def _read_varints(
+        self, field: str, data: Blob | bytes, start: int, stop: int
+    ) -> np.ndarray[Any, Any]:
+        proto = self.proto
+        if isinstance(data, Blob):
+            # Varints have no fixed width, so the whole payload is parsed, once, on demand.
+            number = proto.DESCRIPTOR.fields_by_name[field].number
+            payload = data.read()
+            proto = _T.FromString(varint(tag_of(number)) + varint(len(payload)) + payload)
+        values = getattr(proto, field)
+        bits = self.bits
+        per_entry = 1 if bits is None or bits >= 8 else max(1, 8 // bits)
+        needed = -(-self.element_count // per_entry)
+        if len(values) != needed:
+            raise InputError(
+                f"{field} has {len(values)} values, {self.element_count} elements need {needed}",
+                where=self.name or None,
+            )
+        if field == "string_data":
+            return np.array(list(values[start:stop]) or [], dtype=object)
+        if per_entry > 1:
+            packed = bytes(value & 0xFF for value in values)
+            return self._unpack(packed, start, stop - start)
+        return self._typed(values[start:stop])
+
+    def _typed(self, values: Any) -> np.ndarray[Any, Any]:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(self.proto.data_type)
+        wide = np.asarray(list(values), np.uint64 if dtype.kind == "u" else np.int64)
+        if dtype.kind in "iub" and dtype.itemsize <= 8 and self.dtype not in _SUB_BYTE_BITS:
+            return wide.astype(dtype)
+        # float16, bfloat16 and float8 are stored as their bit patterns in int32_data.
+        return wide.astype(f"<u{dtype.itemsize}").view(dtype)

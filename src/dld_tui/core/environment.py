@@ -1,0 +1,174 @@
+"""What machine this is, and the state it is in: recorded with every measurement."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+
+from dld_tui.core.types import JSON
+
+_CPU_ROOT = Path("/sys/devices/system/cpu")
+_CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
+_ARM_PARTS = {
+    "0xd08": "Cortex-A72",
+    "0xd0b": "Cortex-A76",
+    "0xd0c": "Neoverse-N1",
+    "0xd40": "Neoverse-V1",
+    "0xd42": "Cortex-A78AE",
+    "0xd49": "Neoverse-N2",
+    "0xd4f": "Neoverse-V2",
+}
+_ARM = "0x41"
+"""The implementer number of Arm itself in ``/proc/cpuinfo``."""
+
+
+def environment(packages: Iterable[str] = ()) -> dict[str, JSON]:
+    """Return facts of this machine at this moment; what cannot be read is left out.
+
+    Args:
+        packages: Distributions whose versions matter, e.g. ``onnxruntime``.
+    """
+    facts: dict[str, JSON] = {
+        "cpu": cpu_name(),
+        "cpu_cores": physical_cores(),
+        "cpu_threads": usable_threads(),
+        "cpu_limit": _cpu_limit(),
+        **_clocks(),
+        "load_average": _load_average(),
+        "memory_bytes": _memory(),
+        "os": _os_name(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+    }
+    for package in packages:
+        facts[package] = package_version(package)
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def package_version(distribution: str) -> str | None:
+    """Return the version of an installed distribution, or None."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def cpu_name() -> str:
+    """Return the processor's name, e.g. ``Intel(R) Xeon(R) Platinum 8481C``."""
+    fields = _cpu_fields()
+    for key in ("model name", "Model", "Hardware"):
+        if fields.get(key):
+            return fields[key]
+    if fields.get("CPU implementer") == _ARM:
+        return _ARM_PARTS.get(fields.get("CPU part", ""), "Arm processor")
+    return platform.processor() or platform.machine() or "unknown processor"
+
+
+def _cpu_fields() -> dict[str, str]:
+    """Return the lines of the first processor in ``/proc/cpuinfo``."""
+    fields: dict[str, str] = {}
+    for line in (_read(Path("/proc/cpuinfo")) or "").splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            fields.setdefault(key.strip(), " ".join(value.split()))
+    return fields
+
+
+def physical_cores() -> int | None:
+    """Return the number of processor cores, or None when it cannot be told."""
+    pairs = set()
+    for folder in _CPU_ROOT.glob("cpu[0-9]*/topology"):
+        package, core = _read(folder / "physical_package_id"), _read(folder / "core_id")
+        if package is not None and core is not None:
+            pairs.add((package, core))
+    return len(pairs) or None
+
+
+def usable_threads() -> int:
+    """Return how many hardware threads this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
+
+
+def _cpu_limit() -> float | None:
+    """Return the processors that the container grants, e.g. 1.5; None when it sets no limit."""
+    parts = (_read(_CGROUP_LIMIT) or "max").split()
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts) or parts[1] == "0":
+        return None
+    return round(int(parts[0]) / int(parts[1]), 2)
+
+
+def _clocks() -> dict[str, JSON]:
+    """Return the governor and frequencies of the processors, the distinct ones by commonness."""
+    governors = sorted(
+        {
+            text
+            for path in _CPU_ROOT.glob("cpu[0-9]*/cpufreq/scaling_governor")
+            if (text := _read(path))
+        }
+    )
+    boost = _read(_CPU_ROOT / "cpufreq/boost")
+    no_turbo = _read(_CPU_ROOT / "intel_pstate/no_turbo")
+    return {
+        "cpu_governor": ", ".join(governors) or None,
+        "cpu_mhz": cpu_mhz(),
+        "cpu_mhz_max": _mhz("cpuinfo_max_freq"),
+        "cpu_boost": (boost == "1" if boost else None) if no_turbo is None else no_turbo == "0",
+    }
+
+
+def cpu_mhz() -> float | None:
+    """Return the frequency of the fastest processor now, or None when it cannot be told."""
+    return _mhz("scaling_cur_freq") or _mhz_of_cpuinfo()
+
+
+def _mhz(file: str) -> float | None:
+    """Return the greatest frequency over the processors."""
+    found = [
+        int(text) / 1000
+        for path in _CPU_ROOT.glob(f"cpu[0-9]*/cpufreq/{file}")
+        if (text := _read(path)) and text.isdecimal()
+    ]
+    return max(found, default=None)
+
+
+def _mhz_of_cpuinfo() -> float | None:
+    try:
+        return float(_cpu_fields()["cpu MHz"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _load_average() -> list[JSON] | None:
+    """Return the load over 1, 5 and 15 minutes: a busy machine measures badly."""
+    try:
+        return [round(value, 2) for value in os.getloadavg()]
+    except OSError:
+        return None
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.platform()
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None

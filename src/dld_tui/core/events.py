@@ -1,0 +1,141 @@
+"""What a job says while it runs: one JSON object a line, and exactly one terminal event.
+
+``started``, then any number of ``progress``, ``log`` and ``metric``, then one of ``finished``,
+``failed`` and ``cancelled``. The same lines come from a local child process and from a remote one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
+
+from dld_tui.core.errors import (
+    ActivityError,
+    CancelledError,
+    DldError,
+    ExitStatus,
+    InputError,
+    UnavailableError,
+    UsageError,
+)
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Started:
+    """The worker has read its request and begins."""
+
+    activity: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stage is."""
+
+    done: float
+    total: float | None = None
+    """None when unknown."""
+    unit: str = ""
+    stage: str = ""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A line for people. `text` may come from a library or a host: foreign text."""
+
+    text: str
+    level: str = "info"
+    """``debug``, ``info``, ``warning`` or ``error``."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure measured on the way, for a live display."""
+
+    name: str
+    value: float
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The work is done; `result` is what the activity documents."""
+
+    result: dict[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The work failed; `status` is the exit status of the command that ran it."""
+
+    message: str
+    where: str | None = None
+    hint: str | None = None
+    details: str | None = None
+    status: int = int(ExitStatus.FAILED)
+
+    @classmethod
+    def from_error(cls, error: DldError) -> Failed:
+        """Turn an error into the event that carries it to the other process."""
+        return cls(error.message, error.where, error.hint, error.details, int(error.status))
+
+    def to_error(self) -> DldError:
+        """Return the error again, of the class that has the same exit status."""
+        for kind in (UsageError, InputError, UnavailableError, CancelledError):
+            if int(kind.status) == self.status:
+                return kind(self.message, where=self.where, hint=self.hint, details=self.details)
+        return ActivityError(self.message, where=self.where, hint=self.hint, details=self.details)
+
+
+@dataclass(frozen=True)
+class Cancelled:
+    """The work was stopped on request; nothing half-written is left."""
+
+
+Event: TypeAlias = "Started | Progress | Log | Metric | Finished | Failed | Cancelled"
+TERMINAL = (Finished, Failed, Cancelled)
+
+JOB_FOLDER_PREFIX = "dld-job-"
+"""A worker's ``TMPDIR`` whose name starts so is its own, and is removed when the job ends."""
+
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__.lower(): kind
+    for kind in (Started, Progress, Log, Metric, Finished, Failed, Cancelled)
+}
+
+_FIELD_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("float", (int, float)),
+    ("int", (int,)),
+    ("dict", (dict,)),
+    ("str", (str,)),
+)
+
+
+def event_to_line(event: Event) -> str:
+    """Return one line of JSON, without its newline."""
+    return json.dumps({"event": type(event).__name__.lower(), **asdict(event)})
+
+
+def event_from_line(line: str) -> Event | None:
+    """Return the event of a line, or None when the line is not one (a library printed it)."""
+    if not line.startswith("{"):
+        return None
+    try:
+        data = json.loads(line)
+        kind = _KINDS[data.pop("event")]
+        if all(_fits(kind, name, value) for name, value in data.items()):
+            return kind(**data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass  # not an event: the caller shows it as a line of the log
+    return None
+
+
+def _fits(kind: type[Event], name: str, value: JSON) -> bool:
+    """Check one field: the other process may be of another version, or not ours at all."""
+    annotation = str(kind.__annotations__[name])
+    if value is None:
+        return "None" in annotation
+    wanted = next(types for start, types in _FIELD_TYPES if annotation.startswith(start))
+    return isinstance(value, wanted) and not isinstance(value, bool)

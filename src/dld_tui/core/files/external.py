@@ -1,0 +1,338 @@
+"""External data files: which of them may be opened, and the payloads in them.
+
+The location of external data comes from the model, so it is foreign: it may only name a regular
+file in the model's own folder or below it. What a location or a link in the folder says about the
+world outside is never opened or examined, unless the user allows links (the Hugging Face cache is
+made of them).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.source import Source, open_error
+from dld_tui.core.text import clip, visible
+
+KNOWN_ENTRIES = frozenset({"location", "offset", "length", "checksum", "basepath"})
+"""The keys of ``external_data`` that ONNX defines; others are ignored."""
+
+_LARGEST_OFFSET = 2**63 - 1
+_NUMBER = re.compile(r"\s*([0-9]{1,19})\s*", re.ASCII)
+_DRIVE = re.compile(r"[A-Za-z]:")
+_MAX_LINKS = 40
+_MANY_FILES = 128
+_WANTED_DESCRIPTORS = 65536
+
+
+class ExternalDataError(InputError):
+    """External data that is missing, or that must not be opened.
+
+    Args:
+        message: What is wrong.
+        link: True when it is a link that leaves the folder, which the user may allow.
+    """
+
+    def __init__(self, message: str, *, link: bool = False, **context: str | None) -> None:
+        super().__init__(message, **context)
+        self.link = link
+
+
+def resolve_external(
+    model_path: str | os.PathLike[str], location: str, *, allow_linked: bool = False
+) -> Path:
+    """Return the regular file that a location means, without links in its path.
+
+    Args:
+        model_path: The model; locations are relative to its folder.
+        location: The entry of the tensor.
+        allow_linked: Follow links out of the folder. A location with ``..`` or an absolute one is
+            refused even so.
+
+    Raises:
+        ExternalDataError: It is refused, or there is no such file.
+    """
+    where = os.fspath(model_path)
+    shown = clip(visible(location), 200, keep="middle")
+    if not location or "\0" in location:
+        raise ExternalDataError(f"External data with an invalid location: '{shown}'", where=where)
+    parts = location.split("/")
+    if location.startswith("/") or "\\" in location or ".." in parts or _DRIVE.match(location):
+        raise ExternalDataError(f"External data path leaves the model folder: {shown}", where=where)
+    root = Path(os.path.realpath(os.path.dirname(os.path.abspath(model_path))))
+    try:
+        return _Resolver(root, allow_linked).file(parts)
+    except _LeavesFolderError:
+        raise ExternalDataError(
+            f"External data path leaves the model folder through a link: {shown}",
+            where=where,
+            hint=_link_hint(root),
+            link=True,
+        ) from None
+    except _NotRegularError:
+        raise ExternalDataError(
+            f"External data {shown} is not a regular file", where=where
+        ) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise ExternalDataError(f"External data {shown} not found", where=where) from None
+    except OSError as error:
+        raise ExternalDataError(
+            f"External data {shown} cannot be opened: {open_error(root, error).message}",
+            where=where,
+        ) from None
+
+
+def in_huggingface_cache(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is inside a Hugging Face cache, which is made of links."""
+    parts = Path(os.path.abspath(path)).parts
+    return any(
+        part == "snapshots" and parts[index - 1].startswith(("models--", "datasets--", "spaces--"))
+        for index, part in enumerate(parts)
+        if index
+    )
+
+
+def _link_hint(folder: Path) -> str:
+    if in_huggingface_cache(folder):
+        return "This is a Hugging Face cache, which is made of links: allow linked data to read it"
+    return "Allow linked data if you trust the model, or copy the file into its folder"
+
+
+class _LeavesFolderError(Exception):
+    pass
+
+
+class _NotRegularError(Exception):
+    pass
+
+
+class _Resolver:
+    """Walks a relative path below a folder one name at a time, following links itself."""
+
+    def __init__(self, root: Path, allow_linked: bool) -> None:
+        self._root = root
+        self._allow_linked = allow_linked
+
+    def file(self, parts: list[str]) -> Path:
+        pending = [part for part in reversed(parts) if part not in ("", ".")]
+        current = self._root
+        links = 0
+        mode = stat.S_IFDIR
+        while pending:
+            part = pending.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if current == self._root:
+                    return self._outside(current / "..", pending)
+                current = current.parent
+                continue
+            mode = os.lstat(current / part).st_mode
+            if not stat.S_ISLNK(mode):
+                current /= part
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise _NotRegularError
+            target = os.readlink(current / part)
+            if target.startswith("/"):
+                inside = self._below_root(target)
+                if inside is None:
+                    return self._outside(Path(target), pending)
+                target, current = inside, self._root
+            pending += reversed(target.split("/"))
+        if not stat.S_ISREG(mode):
+            raise _NotRegularError
+        return current
+
+    def _below_root(self, target: str) -> str | None:
+        prefix = os.path.join(self._root, "")
+        return target[len(prefix) :] if target.startswith(prefix) else None
+
+    def _outside(self, path: Path, pending: list[str]) -> Path:
+        if not self._allow_linked:
+            raise _LeavesFolderError
+        resolved = Path(os.path.realpath(path.joinpath(*reversed(pending))))
+        if not stat.S_ISREG(os.stat(resolved).st_mode):
+            raise _NotRegularError
+        return resolved
+
+
+class ExternalFiles:
+    """The data files of one model, each opened once, when it is first needed.
+
+    Args:
+        model_path: The model's file.
+        allow_linked: Follow links out of its folder; such files are only read.
+    """
+
+    def __init__(self, model_path: str | os.PathLike[str], *, allow_linked: bool = False) -> None:
+        self.model_path = Path(model_path)
+        self.allow_linked = allow_linked
+        self._where = os.fspath(model_path)
+        self._sources: dict[str, Source] = {}
+        self._copies: dict[tuple[Source, int], Blob] = {}
+        self._written: list[Source] = []
+
+    def blob(self, entries: Mapping[str, str], *, expected: int | None = None) -> Blob:
+        """Return the payload that the ``external_data`` entries of a tensor mean; nothing is read.
+
+        Args:
+            entries: ``location``, and ``offset`` and ``length`` in bytes; others are ignored.
+            expected: The bytes that the tensor needs, for entries without a length.
+
+        Raises:
+            ExternalDataError: The file is missing or refused, or the range is not in it.
+        """
+        blob = self.original(entries, expected=expected)
+        copy = self._copies.get((blob.source, blob.offset))
+        if copy is None or copy.length < blob.length:
+            return blob
+        return Blob(copy.source, copy.offset, blob.length, "raw_data")
+
+    def original(self, entries: Mapping[str, str], *, expected: int | None = None) -> Blob:
+        """Return the payload in the file that the entries name, even if it was copied since.
+
+        See :meth:`blob` for the arguments.
+
+        Raises:
+            ExternalDataError: The file is missing or refused, or the range is not in it.
+        """
+        location = entries.get("location", "")
+        source = self.source(location)
+        offset = self._number(entries, "offset", location, 0)
+        rest = max(source.size - offset, 0)
+        length = self._number(entries, "length", location, rest if expected is None else expected)
+        if offset + length > source.size:
+            raise ExternalDataError(
+                f"External data {clip(visible(location), 200)}: Invalid offset/length: bytes"
+                f" {offset} to {offset + length} are not in the file of {source.size} bytes",
+                where=self._where,
+            )
+        return Blob(source, offset, length, "raw_data")
+
+    def source(self, location: str) -> Source:
+        """Return the open data file of a location.
+
+        Raises:
+            ExternalDataError: It is missing or refused.
+        """
+        source = self._sources.get(location)
+        if source is None:
+            source = self._open(self.resolve(location), location)
+            self._sources[location] = source
+            if len(self._sources) == _MANY_FILES:
+                _allow_many_files()
+        return source
+
+    def resolve(self, location: str) -> Path:
+        """Return the file that a location means, without opening it.
+
+        Raises:
+            ExternalDataError: It is missing or refused.
+        """
+        try:
+            return resolve_external(self.model_path, location, allow_linked=self.allow_linked)
+        except ExternalDataError as error:
+            # Where the model is itself a link, its data may be beside the real file.
+            if error.link or not self.model_path.is_symlink():
+                raise
+            real = os.path.realpath(self.model_path)
+            try:
+                return resolve_external(real, location, allow_linked=self.allow_linked)
+            except ExternalDataError:
+                raise error from None
+
+    def adopt(self, pieces: Sequence[bytes | Blob], source: Source) -> None:
+        """Take in a data file that was written for this model.
+
+        From now on the payloads in it are read from there, whatever their entries say.
+
+        Args:
+            pieces: What was written, from its first byte.
+            source: The file.
+        """
+        self._written.append(source)
+        new: dict[tuple[Source, int], Blob] = {}
+        offset = 0
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                offset += len(piece)
+            else:
+                new[piece.source, piece.offset] = Blob(source, offset, piece.length, "raw_data")
+                offset += piece.length
+        # A copy of a copy is one of the original, too.
+        self._copies = {
+            key: new.get((copy.source, copy.offset), copy) for key, copy in self._copies.items()
+        }
+        self._copies.update(new)
+
+    def is_home(self, folder: Path) -> bool:
+        """Return whether all entries are right as they are for a model in a resolved folder."""
+        home = os.path.realpath(self.model_path.absolute().parent)
+        return not self._copies and os.fspath(folder) == home
+
+    def is_data_file(self, source: Source) -> bool:
+        """Return whether a source is a data file of this model, and still the one at its path."""
+        known = source in self._written or source in self._sources.values()
+        return known and not source.changed_on_disk()
+
+    def changed_on_disk(self) -> list[Path]:
+        """Return the data files in use that another program has changed or removed."""
+        sources = [*self._sources.values(), *self._written]
+        return [source.path for source in sources if source.changed_on_disk()]
+
+    def moved_to(self, model_path: str | os.PathLike[str]) -> None:
+        """Take note that the model was saved at another path, for messages.
+
+        Entries are still relative to the folder that they were read in: the tensors that the undo
+        history holds have them, too.
+        """
+        self._where = os.fspath(model_path)
+
+    def close(self) -> None:
+        """Close all data files."""
+        for source in (*self._sources.values(), *self._written):
+            source.close()
+        self._sources, self._copies, self._written = {}, {}, []
+
+    def _open(self, path: Path, location: str) -> Source:
+        try:
+            return Source.open(path, follow_link=False)
+        except InputError as error:
+            raise ExternalDataError(
+                f"External data {clip(visible(location), 200)} cannot be opened: {error.message}",
+                where=self._where,
+            ) from error
+
+    def _number(self, entries: Mapping[str, str], key: str, location: str, default: int) -> int:
+        text = entries.get(key)
+        if text is None:
+            return default
+        match = _NUMBER.fullmatch(text)
+        if match is None or int(match[1]) > _LARGEST_OFFSET:
+            raise ExternalDataError(
+                f"External data {clip(visible(location), 200)}: Invalid offset/length: {key} is"
+                f" '{clip(visible(text), 40)}'",
+                where=self._where,
+            )
+        return int(match[1])
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files as far as the system lets us.
+
+    Some exporters write a file for each weight, and the usual limit is 1024.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = (
+        _WANTED_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _WANTED_DESCRIPTORS)
+    )
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

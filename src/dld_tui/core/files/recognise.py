@@ -1,0 +1,228 @@
+"""Say what kind of file a path holds, by its content.
+
+Only the first bytes are read. What this program does not open is refused with its name, so that a
+user who downloaded an error page or a pointer instead of a model is told so.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from enum import Enum
+from typing import Final
+
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.fields import DELIMITED, FIXED32, FIXED64, MODEL_TAGS, VARINT, read_varint
+from dld_tui.core.files.source import Source
+
+_HEAD: Final = 64 << 10
+_MODEL_FIELDS_TO_CHECK: Final = 16
+
+
+class FileKind(Enum):
+    """What a file is; the value is how a sentence names it."""
+
+    ONNX = "an ONNX model"
+    ONNX_TEXT = "an ONNX model as text"
+    REPORT = "a profile report"
+    ORT_PROFILE = "an ONNX Runtime profile"
+    ENGINE_LAYERS = "TensorRT layer information"
+    ENGINE_PROFILE = "a TensorRT layer profile"
+    ENGINE_TIMES = "a list of TensorRT inference times"
+    ENGINE_METADATA = "metadata of a TensorRT engine"
+    TRTEXEC_LOG = "a TensorRT log"
+    EDIT_SCRIPT = "an edit script"
+
+    @property
+    def title(self) -> str:
+        """The kind in a sentence, with its article."""
+        return self.value
+
+
+_SIGNATURES: Final = (
+    (0, b"PK\x03\x04", "a ZIP archive (PyTorch .pt?)"),
+    (0, b"PK\x05\x06", "an empty ZIP archive"),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras .h5?)"),
+    (4, b"TFL3", "a TensorFlow Lite model"),
+    (4, b"ORTM", "an ONNX Runtime .ort model"),
+    (0, b"\x1f\x8b", "gzip-compressed"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd-compressed"),
+    (0, b"\xfd7zXZ\x00", "xz-compressed"),
+    (0, b"BZh", "bzip2-compressed"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    (257, b"ustar", "a tar archive"),
+    (0, b"GGUF", "a GGUF model"),
+    (0, b"\x93NUMPY", "a NumPy array"),
+    (0, b"\x7fELF", "a program or shared library"),
+    (0, b"ftrt", "a TensorRT engine"),
+    (0, b"ptrt", "a TensorRT engine"),
+    (0, b"SQLite format 3\x00", "a SQLite database that is no report of this program"),
+    (0, b"\x89PNG", "a picture"),
+    (0, b"\xff\xd8\xff", "a picture"),
+    (0, b"%PDF-", "a PDF document"),
+)
+_COMPRESSED: Final = frozenset(
+    {"gzip-compressed", "zstd-compressed", "xz-compressed", "bzip2-compressed"}
+)
+_PICKLE: Final = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a}\]c(\x8c.]", re.DOTALL)
+_SAFETENSORS: Final = re.compile(rb".{6}\x00\x00\{\s*\"", re.DOTALL)
+_REPORT_ID: Final = b"DLDP"
+"""SQLite's application_id of our reports, at byte 68."""
+
+# Logs have escapes for colours (0x1b), TensorRT's have separators (0x1e, 0x1f) as well.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1a]")
+_JSON_START: Final = re.compile(r'\s*(?:\{|\[\s*(?:[\[{\]"]|$))')
+_LOG: Final = re.compile(
+    r"&&&& RUNNING TensorRT|\[TensorRT v\d"
+    r"|\[TRT\] \[[VIWEF]\]|\] \[[VIWEF]\] (?:\[TRT\]|===)"
+)
+_ONNX_PROTO_TEXT: Final = re.compile(
+    r"^[ \t]*(?:ir_version:|opset_import\s*\{|graph\s*\{|producer_name:)", re.MULTILINE
+)
+_ONNX_TEXT: Final = re.compile(r"\s*<\s*(?:ir_version|opset_import)\s*:")
+_HTML: Final = re.compile(r"\s*<(?:!doctype|html|head|\?xml|[a-z])", re.IGNORECASE)
+
+_JSON_STARTS: Final = (
+    (r'\{\s*"(?:journal|edit|undo|redo)"\s*:', FileKind.EDIT_SCRIPT),
+    (r'\[\s*\{\s*"count"\s*:', FileKind.ENGINE_PROFILE),
+    (r'\[\s*\{\s*"name"\s*:[^{}]{0,9999}"(?:averageMs|timeMs)"\s*:', FileKind.ENGINE_PROFILE),
+    (r'\[\s*\{[^{}]{0,9999}"(?:startComputeMs|startEnqMs|computeMs)"\s*:', FileKind.ENGINE_TIMES),
+    (r'(?:\{\s*"traceEvents"\s*:\s*)?\[\s*\{[^{}]*"(?:ph|cat)"\s*:', FileKind.ORT_PROFILE),
+)
+"""How the JSON files begin that have no telling keys, or have them only at the start."""
+
+_JSON_KEYS: Final = (
+    ("Layers|LayerType", FileKind.ENGINE_LAYERS),
+    ("performance_summary|model_options|build_options|ComputeCapability", FileKind.ENGINE_METADATA),
+    ("irVersion|ir_version|opsetImport|opset_import", FileKind.ONNX_TEXT),
+)
+"""Keys that tell a kind wherever they are."""
+
+
+def recognise(path: str | os.PathLike[str]) -> FileKind:
+    """Return what kind of file a path holds.
+
+    Raises:
+        CorruptFileError: The file is empty, or neither text nor an ONNX protobuf.
+        InputError: It cannot be read, or is something else that is known by name.
+    """
+    source = Source.open(path)
+    try:
+        head = source.read(0, min(source.size, _HEAD))
+    finally:
+        source.close()
+    where = os.fspath(path)
+    if not head:
+        raise CorruptFileError("File is empty (0 bytes)", where=where)
+    if head.startswith(b"SQLite format 3\x00") and head[68:72] == _REPORT_ID:
+        return FileKind.REPORT
+    _refuse_known(head, where)
+    text = _as_text(head)
+    if text is not None:
+        return _kind_of_text(text, where)
+    _require_model(head, where)
+    return FileKind.ONNX
+
+
+def _refuse_known(head: bytes, where: str) -> None:
+    for offset, signature, name in _SIGNATURES:
+        if not head.startswith(signature, offset):
+            continue
+        if name in _COMPRESSED:
+            raise InputError(f"This file is {name}: decompress first", where=where)
+        if name == "a TensorRT engine":
+            raise InputError(
+                "This is a TensorRT engine, not ONNX",
+                where=where,
+                hint="Open its layer information instead (.trt.json, trtexec --exportLayerInfo)",
+            )
+        raise InputError(f"This is {name}, not ONNX", where=where)
+    if _PICKLE.match(head):
+        raise InputError("This is a Python pickle (PyTorch .pt or .pth?), not ONNX", where=where)
+    if _SAFETENSORS.match(head):
+        raise InputError(
+            "This is a safetensors file (weights without a graph), not ONNX", where=where
+        )
+
+
+def _as_text(head: bytes) -> str | None:
+    """Return the head of a text file, None for anything else."""
+    encoding = "utf-8-sig"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    try:
+        # The head may end within a character, so the end is not final.
+        text = codecs.getincrementaldecoder(encoding)().decode(head, final=False)
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) else text
+
+
+def _kind_of_text(text: str, where: str) -> FileKind:
+    if text.startswith("version https://git-lfs"):
+        raise InputError(
+            "This is a Git LFS pointer, not the file itself", where=where, hint="Run: git lfs pull"
+        )
+    if _JSON_START.match(text):
+        return _kind_of_json(text.strip(), where)
+    if _LOG.search(text):
+        return FileKind.TRTEXEC_LOG
+    if re.match(r"-+ Layer \d", text):
+        return FileKind.ENGINE_LAYERS
+    if _ONNX_TEXT.match(text) or (_ONNX_PROTO_TEXT.search(text) and not _HTML.match(text)):
+        return FileKind.ONNX_TEXT
+    if text.lstrip().startswith("#") and re.search(r'^[ \t]*\{\s*"edit"\s*:', text, re.MULTILINE):
+        return FileKind.EDIT_SCRIPT
+    raise InputError("Looks like HTML/text, not ONNX (failed download?)", where=where)
+
+
+def _kind_of_json(text: str, where: str) -> FileKind:
+    for start, kind in _JSON_STARTS:
+        if re.match(start, text):
+            return kind
+    for keys, kind in _JSON_KEYS:
+        if re.search(rf'"(?:{keys})"\s*:', text):
+            return kind
+    # ONNX Runtime leaves this behind when a session fails before its first event.
+    if text == "[":
+        return FileKind.ORT_PROFILE
+    raise InputError(
+        "This JSON file is no profile, no layer information and no model that this program knows",
+        where=where,
+    )
+
+
+def _require_model(head: bytes, where: str) -> None:
+    """Check that a file starts with fields of ModelProto; whether the rest is right is not said."""
+    position = 0
+    known = 0
+    for _ in range(_MODEL_FIELDS_TO_CHECK):
+        if position >= len(head):
+            break
+        try:
+            tag, after = read_varint(head, position)
+            number, wire_type = tag >> 3, tag & 7
+            expected = MODEL_TAGS.get(number)
+            if number == 0 or (expected is not None and tag != expected):
+                raise ValueError(f"unexpected field {number}")
+            known += expected is not None
+            if wire_type == VARINT:
+                position = read_varint(head, after)[1]
+            elif wire_type == DELIMITED:
+                length, after = read_varint(head, after)
+                position = after + length
+            elif wire_type in (FIXED32, FIXED64):
+                position = after + (4 if wire_type == FIXED32 else 8)
+            else:
+                break  # a group: legal and never seen
+        except IndexError:
+            break
+        except ValueError as error:
+            raise CorruptFileError(
+                f"Not an ONNX protobuf: {error} at byte {position}", where=where
+            ) from None
+    if not known:
+        raise CorruptFileError(
+            "Not an ONNX protobuf: it starts with no field of a model", where=where
+        )

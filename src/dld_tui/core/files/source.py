@@ -1,0 +1,185 @@
+"""Open files that are read at offsets, and that know when somebody else changed them.
+
+Payloads are read with ``pread``, never mapped: a mapped file that another program cuts short kills
+the process with SIGBUS, where a read only comes back short.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.errors import FileChangedError, InputError
+
+_READ_SLICE = 1 << 30
+"""Linux reads at most 2 GiB - 4 KiB a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells one state of a file from another without reading it."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Identity:
+        """Return the identity in a ``stat`` result."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+class Source:
+    """An open read-only regular file.
+
+    The descriptor stays open while any blob refers to the source, so the bytes stay readable after
+    the path was replaced by another file (which is how this program and most others save).
+    """
+
+    __slots__ = ("__weakref__", "_close", "_descriptor", "identity", "path", "size")
+
+    def __init__(self, path: Path, descriptor: int, identity: Identity) -> None:
+        """Take over an open descriptor; use :meth:`open` for a path."""
+        self.path = path
+        self.size = identity.size
+        """Size in bytes when it was opened (a spill file grows)."""
+        self.identity = identity
+        self._descriptor = descriptor
+        self._close = weakref.finalize(self, os.close, descriptor)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, follow_link: bool = True) -> Source:
+        """Open a regular file for reading.
+
+        Args:
+            path: The file.
+            follow_link: False refuses a symbolic link as the last part of the path.
+
+        Raises:
+            InputError: The path is missing, is not a regular file, or may not be read.
+        """
+        # Without O_NONBLOCK, opening a FIFO waits for a writer for ever.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        if not follow_link:
+            flags |= os.O_NOFOLLOW
+        try:
+            descriptor = os.open(path, flags)
+        except (OSError, ValueError) as error:
+            raise open_error(path, error) from error
+        try:
+            status = os.fstat(descriptor)
+            _require_regular(path, status)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(Path(path), descriptor, Identity.of(status))
+
+    @property
+    def descriptor(self) -> int:
+        """The open file descriptor, for calls that copy inside the kernel.
+
+        Raises:
+            ValueError: The source was closed.
+        """
+        if self._descriptor < 0:
+            raise ValueError(f"{self.path} is closed")
+        return self._descriptor
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return exactly `length` bytes from `offset`.
+
+        Raises:
+            InputError: The range is not inside the file, or the device fails.
+            FileChangedError: The file is shorter than when it was opened.
+        """
+        # Checked before the call: it allocates what is asked for.
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise InputError(
+                f"bytes {offset} to {offset + length} are not in the file of {self.size} bytes",
+                where=str(self.path),
+            )
+        parts: list[bytes] = []
+        while length > 0:
+            part = self._pread(min(length, _READ_SLICE), offset)
+            if not part:
+                raise self.shrank()
+            parts.append(part)
+            offset += len(part)
+            length -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _pread(self, length: int, offset: int) -> bytes:
+        try:
+            return os.pread(self.descriptor, length, offset)
+        except OSError as error:
+            raise InputError(
+                f"cannot be read at byte {offset}: {reason(error)}", where=str(self.path)
+            ) from error
+
+    @contextmanager
+    def reading_here_and_there(self) -> Iterator[None]:
+        """Tell the system that reads are small and far apart, so that it reads nothing ahead."""
+        if not hasattr(os, "posix_fadvise"):
+            yield
+            return
+        os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        try:
+            yield
+        finally:
+            os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_NORMAL)
+
+    def shrank(self) -> FileChangedError:
+        """Return the error to raise when a read comes back short."""
+        return FileChangedError(
+            "the file became shorter while it was open",
+            where=str(self.path),
+            hint="Another program is writing it: open it again when that is done",
+        )
+
+    def changed_on_disk(self) -> bool:
+        """Return True when the path holds another file or another state of it than was opened."""
+        try:
+            return Identity.of(os.stat(self.path)) != self.identity
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Close the file; blobs that refer to it cannot be read any more."""
+        self._descriptor = -1
+        self._close()
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Return the operating system's words for an error, without the path in them."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return str(error)
+
+
+def open_error(path: str | os.PathLike[str], error: OSError | ValueError) -> InputError:
+    """Return the error that says why a path could not be opened or examined."""
+    where = os.fspath(path)
+    code = error.errno if isinstance(error, OSError) else None
+    if code == errno.ENOENT:
+        return InputError("File not found", where=where)
+    if code in (errno.EACCES, errno.EPERM):
+        return InputError("Permission denied", where=where)
+    if code == errno.EISDIR:
+        return InputError("Is a directory", where=where)
+    if code in (errno.ENXIO, errno.ENODEV):  # a socket, or a device without a driver
+        return InputError("Not a regular file", where=where)
+    return InputError(reason(error), where=where)
+
+
+def _require_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError("Is a directory", where=os.fspath(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError("Not a regular file", where=os.fspath(path))

@@ -1,0 +1,76 @@
+"""Numbers and shapes as people read them. Unknown is None and shows as an en dash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+UNKNOWN = "–"
+
+
+def count(value: int | None) -> str:
+    """Return a count with thousands separators, e.g. ``10,565``."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def plural(value: int, word: str) -> str:
+    """Return a count with its noun, e.g. ``1 node``, ``1,746 nodes``."""
+    return f"{value:,} {word}" if value == 1 else f"{value:,} {word}s"
+
+
+def short_count(value: float | None) -> str:
+    """Return a count in three significant digits, e.g. ``25.6 M``."""
+    if value is None:
+        return UNKNOWN
+    for limit, suffix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= limit:
+            return (
+                f"{value / limit:.3g}{suffix}"
+                if abs(value) < 999.5 * limit
+                else f"{value / limit:.0f}{suffix}"
+            )
+    return f"{value:g}"
+
+
+def size(value: int | None) -> str:
+    """Return bytes in decimal units, e.g. ``1.81 GB``; exact below 1000."""
+    if value is None:
+        return UNKNOWN
+    if abs(value) < 1000:
+        return f"{value} B"
+    scaled = float(value)
+    for unit in ("kB", "MB", "GB", "TB", "PB"):
+        scaled /= 1000
+        if abs(scaled) < 999.5:
+            return f"{scaled:.3g} {unit}"
+    return f"{scaled:.3g} EB" if scaled < 1e6 else f"{value:.3g} B"
+
+
+def milliseconds(value: float | None, *, digits: int = 3) -> str:
+    """Return a time in milliseconds without its unit, with `digits` decimals."""
+    return UNKNOWN if value is None else f"{value:,.{digits}f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time span for people, e.g. ``1.2 s``, ``3 min 5 s``, ``2 h 4 min``."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def percent(value: float | None, *, digits: int = 1) -> str:
+    """Return a percentage (0 to 100) without its sign."""
+    return UNKNOWN if value is None else f"{value:.{digits}f}"
+
+
+def shape(dims: Sequence[int | str | None] | None) -> str:
+    """Return dimensions, e.g. ``[N, 3, 224, ?]``; None for an unknown rank."""
+    if dims is None:
+        return "[…]"
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]"

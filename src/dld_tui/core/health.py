@@ -1,0 +1,142 @@
+"""What `dld doctor` looks at that needs no library but this one: Python, folders, the terminal."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import locale
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from dld_tui import __version__
+from dld_tui.core.paths import cache_dir, config_dir, state_dir
+from dld_tui.core.types import JSON
+
+GOOD, MISSING, WEAK, BROKEN = "good", "missing", "weak", "broken"
+"""States: works; optional and absent; works, but not well; should work and does not."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that works or does not."""
+
+    group: str
+    name: str
+    state: str
+    found: str
+    """What was found, or why it does not work. Foreign text."""
+    fix: str = ""
+    """The command that mends it, or what to do."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the entry of ``dld doctor --json``."""
+        return asdict(self)
+
+
+def python_checks() -> Iterator[Check]:
+    """Look at Python and the libraries that are always installed."""
+    yield Check("Python", "dld-tui", GOOD, __version__)
+    yield Check("Python", "Python", GOOD, f"{platform.python_version()} ({sys.executable})")
+    yield Check("Python", "machine", GOOD, f"{platform.machine()}, {platform.platform()}")
+    for name in ("onnx", "numpy", "textual"):
+        yield Check("Python", name, GOOD, importlib.metadata.version(name))
+    yield _protobuf_check()
+
+
+def _protobuf_check() -> Check:
+    from google.protobuf.internal import api_implementation
+
+    kind = api_implementation.Type()
+    found = f"{importlib.metadata.version('protobuf')}, implementation {kind}"
+    if kind == "python":
+        fix = "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION; pip install --force-reinstall protobuf"
+        return Check("Python", "protobuf", WEAK, f"{found}: slow on large models", fix)
+    return Check("Python", "protobuf", GOOD, found)
+
+
+def folder_checks() -> Iterator[Check]:
+    """Look whether settings, journals and caches can be written."""
+    for name, folder in (
+        ("settings", config_dir()),
+        ("journals", state_dir()),
+        ("caches", cache_dir()),
+    ):
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+            yield Check("Folders", name, GOOD, str(folder))
+        else:
+            fix = f"chown -R $USER {existing}"
+            yield Check("Folders", name, BROKEN, f"{folder}: {existing} is not writable", fix)
+
+
+def terminal_checks(
+    environment: Mapping[str, str] = os.environ, encoding: str | None = None
+) -> Iterator[Check]:
+    """Look at what the terminal can do.
+
+    Args:
+        environment: The environment variables that describe it.
+        encoding: Of its text; by default what the locale says.
+    """
+    term = environment.get("TERM", "")
+    if term in ("", "dumb"):
+        fix = "export TERM=xterm-256color"
+        yield Check("Terminal", "TERM", WEAK, term or "not set: plain text only", fix)
+    else:
+        yield Check("Terminal", "TERM", GOOD, term)
+    yield _colour_check(environment, term)
+    encoding = encoding or locale.getpreferredencoding(do_setlocale=False)
+    if encoding.lower().replace("-", "") == "utf8":
+        yield Check("Terminal", "text", GOOD, "UTF-8")
+    else:
+        yield Check("Terminal", "text", WEAK, f"{encoding}, not UTF-8", "export LC_ALL=C.UTF-8")
+    size = shutil.get_terminal_size()
+    if size.columns < 80 or size.lines < 24:
+        found = f"{size.columns} columns, {size.lines} lines: 80 by 24 are needed"
+        yield Check("Terminal", "size", WEAK, found, "make the window larger")
+    else:
+        yield Check("Terminal", "size", GOOD, f"{size.columns} columns, {size.lines} lines")
+    yield from _clipboard_checks(environment)
+
+
+def _colour_check(environment: Mapping[str, str], term: str) -> Check:
+    if environment.get("NO_COLOR"):
+        return Check("Terminal", "colours", GOOD, "none, as NO_COLOR asks")
+    if environment.get("COLORTERM") in ("truecolor", "24bit") or term.endswith("-direct"):
+        return Check("Terminal", "colours", GOOD, "16 million")
+    if "256color" in term:
+        fix = "export COLORTERM=truecolor if the terminal has more"
+        return Check("Terminal", "colours", GOOD, "256", fix)
+    return Check("Terminal", "colours", WEAK, "16 or fewer", "export TERM=xterm-256color")
+
+
+def _clipboard_checks(environment: Mapping[str, str]) -> Iterator[Check]:
+    if not environment.get("TMUX"):
+        return
+    try:
+        command = ["tmux", "show-options", "-gqv", "set-clipboard"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=5)
+    except (OSError, subprocess.SubprocessError):
+        return
+    value = done.stdout.strip()
+    if value == "on":
+        yield Check("Terminal", "clipboard", GOOD, "tmux passes copies on")
+    else:
+        fix = "tmux set-option -g set-clipboard on"
+        found = f"tmux set-clipboard is {value or 'unknown'}: copies stay in tmux"
+        yield Check("Terminal", "clipboard", WEAK, found, fix)
+
+
+def checks_from_json(data: JSON) -> list[Check]:
+    """Return the checks that a worker sent; what is not one is left out."""
+    fields = set(Check.__dataclass_fields__)
+    entries = data if isinstance(data, list) else []
+    return [
+        Check(**{key: str(value) for key, value in entry.items()})
+        for entry in entries
+        if isinstance(entry, dict) and set(entry) == fields
+    ]

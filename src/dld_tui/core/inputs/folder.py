@@ -1,0 +1,148 @@
+"""Inputs from files: ``input_0.pb`` as ONNX test data has them, or ``NAME.npy``.
+
+A folder holds one set of inputs, or folders ``test_data_set_0``, ``test_data_set_1``, … of one set
+each. ``input_N`` is the model's N-th input; a ``.pb`` file whose tensor has an input's name is that
+input. In the name of a ``.npy`` file, characters other than letters, digits, ``.``, ``-`` and ``_``
+may be replaced by ``_``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import InputError
+from dld_tui.core.inputs.dtypes import AnyArray, is_extended, numpy_dtype
+from dld_tui.core.inputs.shapes import InputSpec, is_fixed
+from dld_tui.core.text import visible
+
+Value: TypeAlias = "AnyArray | list[AnyArray]"
+"""A tensor, or the tensors of a sequence."""
+
+_SET = re.compile(r"(.*?)(\d*)$")
+_NUMBERED = re.compile(r"input_(\d+)$")
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """Values for all inputs of a model."""
+
+    folder: Path
+    values: dict[str, Value]
+
+
+def load_input_sets(folder: Path, specs: Sequence[InputSpec]) -> list[InputSet]:
+    """Read the sets of a folder, in the order of their numbers.
+
+    Raises:
+        InputError: A file cannot be read, fits no input, or has another type or shape than its
+            input; an input has no file; there is nothing at all.
+    """
+    if not folder.is_dir():
+        raise InputError("is not a folder", where=str(folder))
+    sets = sorted(folder.glob("test_data_set_*"), key=_by_number) or [folder]
+    return [InputSet(path, _load_set(path, specs)) for path in sets if path.is_dir()]
+
+
+def _by_number(path: Path) -> tuple[str, int]:
+    match = _SET.match(path.name)
+    return (match[1], int(match[2] or 0)) if match else (path.name, 0)
+
+
+def _load_set(folder: Path, specs: Sequence[InputSpec]) -> dict[str, Value]:
+    names = ", ".join(visible(spec.name) for spec in specs)
+    values: dict[str, Value] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in (".pb", ".npy") or path.name.startswith("output_"):
+            continue
+        spec = _spec_of(path, specs)
+        if spec is None:
+            raise InputError("fits no input", where=str(path), hint=f"The inputs: {names}")
+        spec, value = _load_pb(path, spec, specs) if path.suffix == ".pb" else _load_npy(path, spec)
+        if spec.name in values:
+            raise InputError(f"a second file for input {visible(spec.name)}", where=str(path))
+        values[spec.name] = value
+    missing = [spec.text for spec in specs if spec.name not in values]
+    if missing:
+        raise InputError(
+            f"there is no file for input {missing[0]}",
+            where=str(folder),
+            hint="Files are input_0.pb, input_1.pb, … or NAME.npy",
+        )
+    return values
+
+
+def _spec_of(path: Path, specs: Sequence[InputSpec]) -> InputSpec | None:
+    numbered = _NUMBERED.match(path.stem)
+    if numbered and int(numbered[1]) < len(specs):
+        return specs[int(numbered[1])]
+    for same in (lambda name: name == path.stem, lambda name: _plain(name) == _plain(path.stem)):
+        found = [spec for spec in specs if same(spec.name)]
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+
+
+def _load_npy(path: Path, spec: InputSpec) -> tuple[InputSpec, Value]:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        raise InputError(f"cannot be read: {visible(str(error))}", where=str(path)) from None
+    if not isinstance(array, np.ndarray):
+        raise InputError("is not one array", where=str(path))
+    if spec.container:
+        raise InputError(f"is one array, but input {spec.text} is not a tensor", where=str(path))
+    return spec, _checked(path, spec, array)
+
+
+def _load_pb(path: Path, spec: InputSpec, specs: Sequence[InputSpec]) -> tuple[InputSpec, Value]:
+    try:
+        data = path.read_bytes()
+        if spec.container == "sequence":
+            sequence = onnx.SequenceProto.FromString(data)
+            items = numpy_helper.to_list(sequence)
+            return spec, [_checked(path, spec, np.asarray(item)) for item in items]
+        tensor = onnx.TensorProto.FromString(data)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise InputError("refers to another file, which is not followed", where=str(path))
+        spec = next((other for other in specs if other.name == tensor.name), spec)
+        array = numpy_helper.to_array(tensor)
+    except (OSError, ValueError, TypeError, KeyError, MemoryError, DecodeError) as error:
+        raise InputError(
+            f"is not a tensor file: {visible(str(error))[:200]}", where=str(path)
+        ) from None
+    return spec, _checked(path, spec, array)
+
+
+def _checked(path: Path, spec: InputSpec, array: AnyArray) -> AnyArray:
+    wanted = numpy_dtype(spec.dtype)
+    if spec.dtype == "string" and array.dtype.kind in "US":
+        array = array.astype(object)
+    if is_extended(spec.dtype) and array.dtype.kind in "Vu" and array.itemsize == wanted.itemsize:
+        array = np.ascontiguousarray(array).view(wanted)  # .npy has no name for such types
+    if array.dtype != wanted:
+        raise InputError(f"has type {array.dtype}, but the model has {spec.text}", where=str(path))
+    if spec.dims is not None and not spec.container and not _fits(spec.dims, array.shape):
+        raise InputError(
+            f"has shape {fmt.shape(array.shape)}, but the model has {spec.text}", where=str(path)
+        )
+    return np.ascontiguousarray(array) if array.ndim else array
+
+
+def _fits(dims: tuple[int | str | None, ...], shape: tuple[int, ...]) -> bool:
+    return len(dims) == len(shape) and all(
+        not is_fixed(dim) or dim == size for dim, size in zip(dims, shape, strict=True)
+    )

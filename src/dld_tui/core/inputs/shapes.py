@@ -1,0 +1,151 @@
+"""Shapes of a model's inputs: what the model leaves open, and what the user gives.
+
+Shapes are given as ``NAME:1x3x224x224``, several in one text separated by commas as trtexec takes
+them, or as ``NAME:[1,3,224,224]`` as Polygraphy does. Names may hold colons, slashes and commas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import UsageError
+from dld_tui.core.text import visible
+
+Shape: TypeAlias = "tuple[int, ...]"
+
+# As few characters as possible for the name, then dimensions that something can follow.
+_ONE = re.compile(
+    r"(?P<name>.+?):(?:\[(?P<list>[^\[\]]*)\]|(?P<dims>\d+(?:[xX]\d+)*)|(?P<none>scalar|))(?:,|$)"
+)
+_FREE = (None, "", "?", -1)
+"""Free dimensions without a name of their own: two of them need not be equal."""
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input of a model that must be fed."""
+
+    name: str
+    """Foreign text."""
+    dtype: str
+    """Element type such as ``float32``."""
+    dims: tuple[int | str | None, ...] | None
+    """Numbers, names of free dimensions, None for nameless ones; None when the rank is unknown."""
+    container: str = ""
+    """``sequence``, ``optional``, ``map``, … around it; empty for a tensor."""
+
+    @property
+    def text(self) -> str:
+        """The input for people, e.g. ``x float32[N, 3]``."""
+        inner = f"{self.dtype}{visible(fmt.shape(self.dims))}"
+        return f"{visible(self.name)} {f'{self.container}({inner})' if self.container else inner}"
+
+    @property
+    def option(self) -> str:
+        """What to fill in to give its shape, e.g. ``x:<N>x3``."""
+        dims = (str(d) if is_fixed(d) else f"<{'?' if d in _FREE else d}>" for d in self.dims or ())
+        return visible(f"{self.name}:{'x'.join(dims)}")
+
+
+def parse_shapes(texts: Iterable[str], names: Collection[str]) -> dict[str, Shape]:
+    """Return the shapes that the user gives, by input name.
+
+    Raises:
+        UsageError: A text is not a shape, a name is not one of `names`, or comes twice.
+    """
+    shapes: dict[str, Shape] = {}
+    for text in texts:
+        at = 0
+        while at < len(text):
+            match = _ONE.match(text, at)
+            if match is None:
+                raise UsageError(f"--shape {text!r} is not a shape", hint="Write NAME:1x3x224x224")
+            name = _known(match["name"], names)
+            if name in shapes:
+                raise UsageError(f"--shape gives input {name!r} twice")
+            shapes[name] = _dims(match)
+            at = match.end()
+    return shapes
+
+
+def _known(name: str, names: Collection[str]) -> str:
+    for candidate in (name, name.strip().strip("'\"")):
+        if candidate in names:
+            return candidate
+    listed = ", ".join(map(visible, names)) or "none"
+    raise UsageError(
+        f"--shape names {name!r}, which is not an input of the model",
+        hint=f"Its inputs: {listed}",
+    )
+
+
+def _dims(match: re.Match[str]) -> Shape:
+    if match["list"] is None:
+        return tuple(int(part) for part in re.split("[xX]", match["dims"])) if match["dims"] else ()
+    parts = [part.strip() for part in match["list"].split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(
+            f"--shape {match.group()!r} has a dimension that is not a number",
+            hint="Write NAME:[1,3,224,224]",
+        )
+    return tuple(map(int, parts))
+
+
+def resolve_shapes(specs: Sequence[InputSpec], given: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Return a shape for every tensor input.
+
+    A free dimension takes what a given shape says of its name, else 1.
+
+    Raises:
+        UsageError: A given shape does not fit the model's, or two given shapes disagree.
+    """
+    symbols: dict[str, int] = {}
+    for spec in specs:
+        if spec.name in given:
+            _check(spec, given[spec.name], symbols)
+    return {spec.name: _resolve(spec, given.get(spec.name), symbols) for spec in specs}
+
+
+def _check(spec: InputSpec, shape: Shape, symbols: dict[str, int]) -> None:
+    wanted = spec.dims
+    if wanted is None:
+        return
+    if len(wanted) != len(shape) or any(
+        is_fixed(dim) and dim != size for dim, size in zip(wanted, shape, strict=True)
+    ):
+        raise UsageError(f"--shape {fmt.shape(shape)} does not fit input {spec.text}")
+    for dim, size in zip(wanted, shape, strict=True):
+        if isinstance(dim, str) and dim not in _FREE and symbols.setdefault(dim, size) != size:
+            raise UsageError(
+                f"--shape gives dimension {dim!r} as {symbols[dim]} and as {size}",
+                where=f"input {visible(spec.name)}",
+            )
+
+
+def is_fixed(dim: int | str | None) -> bool:
+    """Return whether a dimension is a size; files hold -1 for free ones, too."""
+    return isinstance(dim, int) and dim >= 0
+
+
+def _resolve(spec: InputSpec, given: Shape | None, symbols: Mapping[str, int]) -> Shape:
+    if given is not None:
+        return given
+    return tuple(
+        dim if isinstance(dim, int) and dim >= 0 else symbols.get(str(dim), 1)
+        for dim in spec.dims or ()
+    )
+
+
+def guessed_inputs(specs: Sequence[InputSpec], given: Mapping[str, Shape]) -> list[InputSpec]:
+    """Return the inputs that have a free dimension which no given shape tells."""
+    told = {dim for spec in specs if spec.name in given for dim in spec.dims or ()} - {*_FREE}
+    return [
+        spec
+        for spec in specs
+        if spec.name not in given
+        and (spec.dims is None or any(not is_fixed(dim) and dim not in told for dim in spec.dims))
+    ]

@@ -1,0 +1,49 @@
+"""How keys are written for people, and what is wrong with a user's key table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dld_tui.core.commands import COMMANDS, by_id
+
+_KEY_NAMES = {
+    "question_mark": "?", "slash": "/", "backslash": "\\", "plus": "+", "minus": "-",
+    "percent_sign": "%", "equals_sign": "=",
+    "left_square_bracket": "[", "right_square_bracket": "]", "underscore": "_",
+    "left_curly_bracket": "{", "right_curly_bracket": "}", "full_stop": ".", "comma": ",",
+    "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc", "enter": "Enter", "space": "Space",
+    "backspace": "Backspace", "delete": "Del", "home": "Home", "end": "End", "tab": "Tab",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
+}  # fmt: skip
+
+
+def key_name(key: str) -> str:
+    """Return a key as people write it: ``ctrl+s`` is ``^S``, ``question_mark`` is ``?``."""
+    *modifiers, base = key.strip().split("+")
+    name = _KEY_NAMES.get(base, base.upper() if len(base) > 1 and base[0] == "f" else base)
+    if modifiers == ["ctrl"]:
+        return "^" + (name.upper() if len(name) == 1 else name)
+    prefix = "".join(modifier.capitalize() + "+" for modifier in modifiers)
+    return prefix + (name.upper() if modifiers and len(name) == 1 else name)
+
+
+def unknown_and_clashing(keys: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with a user's key table, one line each.
+
+    A clash is two commands that one focused pane could see under the same key: of one scope, or one
+    of them of the scope ``app``.
+    """
+    known = by_id()
+    problems = [f"keys: no command {name!r}" for name in keys if name not in known]
+    for command_id in keys:
+        if command_id not in known:
+            continue
+        mine = known[command_id]
+        wanted = {key.strip() for key in keys[command_id].split(",")}
+        for other in COMMANDS:
+            if other.id == command_id or (other.scope != mine.scope and other.scope != "app"):
+                continue
+            taken = {key.strip() for key in keys.get(other.id, other.keys).split(",")}
+            if both := sorted((wanted & taken) - {""}):
+                problems.append(f"keys: {both[0]} is both {command_id} and {other.id}")
+    return problems

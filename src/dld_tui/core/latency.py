@@ -1,0 +1,81 @@
+"""The latency loop: times calls one after another and disturbs them as little as possible."""
+
+from __future__ import annotations
+
+import gc
+import time
+from array import array
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+BURST_S = 0.1
+"""How long calls follow each other without a pause; what is told, is told between bursts."""
+_BURST_CALLS = 20_000
+
+TimeCalls: TypeAlias = "Callable[[int, array[int], int, int], int]"
+"""Makes calls one after another and times each alone. Arguments: how many were made before, where
+to put the durations in nanoseconds, how many to make at most, and the ``perf_counter_ns`` at which
+to stop; returns how many it made, at least one. A backend writes this loop itself, so that nothing
+stands between the clock and its call."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How long to go on: until both are reached, but never beyond `most` calls."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    most: int = 10_000_000
+
+    def done(self, calls: int, seconds: float) -> bool:
+        """Return whether that is enough."""
+        return calls >= self.most or (calls >= self.calls and seconds >= self.seconds)
+
+    def progress(self, calls: int, seconds: float) -> tuple[float, float, str]:
+        """Return (done, total, unit) of whatever will take longer."""
+        by_calls = min(1.0, calls / self.calls) if self.calls else 1.0
+        by_time = min(1.0, seconds / self.seconds) if self.seconds else 1.0
+        if self.seconds and by_time <= by_calls:
+            return min(seconds, self.seconds), self.seconds, "s"
+        return calls, max(self.calls, 1), "passes"
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Calls that followed each other."""
+
+    milliseconds: list[float]
+    calls: int
+    """All calls so far, these included."""
+    seconds: float
+    """Since the first call, with the pauses between bursts."""
+
+
+def measure(
+    time_calls: TimeCalls, extent: Extent, burst_s: float = BURST_S
+) -> Generator[Burst, None, None]:
+    """Time calls in bursts, with the garbage collector off. Closing the iterator stops it."""
+    durations = array("q", bytes(8 * _BURST_CALLS))
+    calls = 0
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        begin = time.perf_counter_ns()
+        seconds = 0.0
+        while not extent.done(calls, seconds):
+            most = min(_BURST_CALLS, extent.most - calls)
+            left = burst_s
+            if calls < extent.calls:
+                most = min(most, extent.calls - calls)
+            else:
+                left = min(burst_s, extent.seconds - seconds)
+            until = time.perf_counter_ns() + int(left * 1e9)
+            count = time_calls(calls, durations, most, until)
+            calls += count
+            seconds = (time.perf_counter_ns() - begin) / 1e9
+            yield Burst([nanoseconds / 1e6 for nanoseconds in durations[:count]], calls, seconds)
+    finally:
+        if collecting:
+            gc.enable()

@@ -1,0 +1,1 @@
+"""What is known of operators: signatures, defaults, documentation, categories."""

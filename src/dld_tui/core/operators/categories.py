@@ -1,0 +1,152 @@
+"""What kind of work an operator does: the colour it has in the graph and the palette's groups."""
+
+from __future__ import annotations
+
+CATEGORIES = (
+    "layer",
+    "attention",
+    "activation",
+    "pool",
+    "normalization",
+    "math",
+    "reduction",
+    "shape",
+    "tensor",
+    "transform",
+    "data",
+    "quantization",
+    "logic",
+    "control",
+    "sequence",
+    "image",
+    "ml",
+    "training",
+    "custom",
+)
+"""All categories; `custom` is every operator that is not known here."""
+
+_ONNX = {
+    "layer": """
+        CausalConvWithState Conv ConvTranspose DeformConv Einsum GRU Gemm LSTM MatMul RNN
+    """,
+    "attention": """
+        Attention FlexAttention LinearAttention RotaryEmbedding TensorScatter
+    """,
+    "activation": """
+        Celu Clip Elu Erf Gelu HardSigmoid HardSwish Hardmax LeakyRelu LogSoftmax Mish PRelu Relu
+        Selu Shrink Sigmoid Softmax Softplus Softsign SwiGLU Swish Tanh ThresholdedRelu
+    """,
+    "pool": """
+        AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxRoiPool
+        MaxUnpool RoiAlign
+    """,
+    "normalization": """
+        BatchNormalization GroupNormalization InstanceNormalization LRN LayerNormalization
+        LpNormalization MeanVarianceNormalization RMSNormalization
+    """,
+    "math": """
+        Abs Acos Acosh Add Asin Asinh Atan Atanh Bernoulli BitShift Ceil Cos Cosh CumProd CumSum
+        DFT Det Div Dropout Exp Floor Log Max Mean Min Mod Mul Neg Pow Reciprocal Round STFT Sign
+        Sin Sinh Sqrt Sub Sum Tan
+    """,
+    "reduction": """
+        ArgMax ArgMin ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin
+        ReduceProd ReduceSum ReduceSumSquare
+    """,
+    "shape": """
+        BitCast Cast CastLike Expand Flatten Identity Reshape Shape Size Squeeze Unsqueeze
+    """,
+    "tensor": """
+        Compress Concat Gather GatherElements GatherND NonZero Pad ReverseSequence Scatter
+        ScatterElements ScatterND Slice Split TfIdfVectorizer Tile TopK Trilu Unique Where
+    """,
+    "transform": """
+        Col2Im DepthToSpace SpaceToDepth Transpose
+    """,
+    "data": """
+        BlackmanWindow Constant ConstantOfShape EyeLike HammingWindow HannWindow MelWeightMatrix
+        Multinomial OneHot RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range
+    """,
+    "quantization": """
+        ConvInteger DequantizeLinear DynamicQuantizeLinear MatMulInteger QLinearConv QLinearMatMul
+        QuantizeLinear
+    """,
+    "logic": """
+        And BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Greater GreaterOrEqual IsInf IsNaN
+        Less LessOrEqual Not Or Xor
+    """,
+    "control": "If Loop Scan",
+    "sequence": """
+        ConcatFromSequence Optional OptionalGetElement OptionalHasElement RegexFullMatch
+        SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength
+        SequenceMap SplitToSequence StringConcat StringNormalizer StringSplit
+    """,
+    "image": """
+        AffineGrid CenterCropPad GridSample ImageDecoder NonMaxSuppression Resize Upsample
+    """,
+    "training": """
+        Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss
+    """,
+}
+
+_CONTRIB = {
+    "layer": """
+        AttnLSTM CausalConvWithState ConvTransposeWithDynamicPads EmbedLayerNormalization FusedConv
+        FusedGemm FusedMatMul FusedMatMulActivation GatedDeltaNet GemmFastGelu GemmFloat8 MoE
+        NhwcConv NhwcFusedConv SparseToDenseMatMul TorchEmbedding TransposeMatMul
+        VarlenCausalConvWithState WordConvEmbedding
+    """,
+    "activation": """
+        BiasGelu BiasSoftmax BiasSplitGelu FastGelu Gelu QuickGelu ScaledSiLU
+    """,
+    "pool": "MaxpoolWithMask NhwcMaxPool",
+    "control": "BeamSearch GreedySearch Sampling WhisperBeamSearch",
+    "image": "CropAndResize GridSample",
+    "data": "Range",
+    "shape": "ExpandDims",
+    "tensor": "GatherND Pad Trilu UnfoldTensor Unique",
+    "sequence": "Tokenizer",
+}
+
+_CONTRIB_HINTS = (
+    (
+        "quantization",
+        ("Quant", "quant", "QLinear", "QGemm", "QMoE", "QOrdered", "QAttention", "NBits"),
+    ),
+    ("quantization", ("Bnb4", "FpQ4", "Integer", "QEmbed")),
+    ("attention", ("Attention", "RotaryEmbedding", "PositionBias")),
+    ("normalization", ("Norm",)),
+    ("math", ("Add", "Bias", "Complex", "Rfft", "Irfft", "Inverse", "CDist", "Dropout")),
+)
+"""Parts of names that tell the category of the other contrib operators, first match first."""
+
+
+def _table(groups: dict[str, str]) -> dict[str, str]:
+    return {name: category for category, names in groups.items() for name in names.split()}
+
+
+_ONNX_TABLE = _table(_ONNX)
+_CONTRIB_TABLE = _table(_CONTRIB)
+
+
+def category_of(op_type: str, domain: str = "") -> str:
+    """Return one of :data:`CATEGORIES` by name alone, fast enough for every row of a list."""
+    if domain in ("", "ai.onnx"):
+        return _ONNX_TABLE.get(op_type, "custom")
+    if domain == "ai.onnx.ml":
+        return "ml"
+    if domain.startswith("ai.onnx.preview"):
+        return _ONNX_TABLE.get(op_type, "training")
+    if domain.startswith(("com.microsoft", "com.ms.")):
+        return _contrib_category(op_type)
+    return "custom"
+
+
+def _contrib_category(op_type: str) -> str:
+    found = _CONTRIB_TABLE.get(op_type)
+    if found is None:
+        for category, parts in _CONTRIB_HINTS:
+            if any(part in op_type for part in parts):
+                return category
+        found = _ONNX_TABLE.get(op_type, "custom")
+    return found

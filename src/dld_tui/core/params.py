@@ -1,0 +1,171 @@
+"""One declaration for a setting of an activity.
+
+An activity's request is a frozen dataclass whose fields are made with :func:`param`. The command
+line flags, the wizard's form, the JSON request that the worker reads and the settings stored in a
+report all come from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.types import JSON
+
+_KEY = "dld_param"
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Param:
+    """What people need to know of one setting."""
+
+    label: str
+    """Two or three words, for the form."""
+    help: str
+    """One sentence."""
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    spellings: tuple[str, ...] = ()
+    """Command line flags; the first is ours, the others are trtexec's and Polygraphy's."""
+    page: str = "Common"
+    """The page of the form."""
+    kind: str = ""
+    """How to ask for it, beyond the type: ``file``, ``folder``, ``output`` or ``shapes``."""
+    metavar: str = ""
+    positional: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter together with its place in the request."""
+
+    name: str
+    type: Any
+    """The field's type without None, e.g. ``int`` or ``tuple[str, ...]``."""
+    optional: bool
+    default: Any
+    param: Param
+
+    @property
+    def required(self) -> bool:
+        """True when there is no default."""
+        return self.default is dataclasses.MISSING
+
+
+def param(default: Any = dataclasses.MISSING, /, **about: Any) -> Any:
+    """Declare a dataclass field that is a setting; `about` are the fields of :class:`Param`."""
+    metadata = {_KEY: Param(**about)}
+    if default is dataclasses.MISSING:
+        return dataclasses.field(metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def settings_of(request: type[Any]) -> tuple[Setting, ...]:
+    """Return the settings of a request class, in order."""
+    return _settings_of(typing.cast("Hashable", request))
+
+
+@lru_cache(maxsize=64)
+def _settings_of(request: Any) -> tuple[Setting, ...]:
+    hints = typing.get_type_hints(request)
+    found = []
+    for field in dataclasses.fields(request):
+        about = field.metadata.get(_KEY)
+        if about is None:
+            continue
+        kind = hints[field.name]
+        options = typing.get_args(kind)
+        is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+        optional = is_union and type(None) in options
+        if optional:
+            kind = next(option for option in options if option is not type(None))
+        found.append(Setting(field.name, kind, optional, field.default, about))
+    return tuple(found)
+
+
+def problem_with(setting: Setting, value: Any) -> str | None:
+    """Return what is wrong with a value by the choices and limits declared, or None."""
+    about = setting.param
+    if value is None:
+        return None
+    if about.choices and value not in about.choices:
+        return f"{value!r}; choose one of {', '.join(about.choices)}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        unit = f" {about.unit}" if about.unit else ""
+        if about.minimum is not None and value < about.minimum:
+            return f"{value}; the least is {about.minimum:g}{unit}"
+        if about.maximum is not None and value > about.maximum:
+            return f"{value}; the most is {about.maximum:g}{unit}"
+    return None
+
+
+def validate(request: Any) -> None:
+    """Check choices and limits.
+
+    Raises:
+        UsageError: A value is outside what its declaration allows; names the first flag.
+    """
+    for setting in settings_of(type(request)):
+        problem = problem_with(setting, getattr(request, setting.name))
+        if problem:
+            spellings = setting.param.spellings
+            raise UsageError(f"{spellings[0] if spellings else setting.name} is {problem}")
+
+
+def to_json(request: Any) -> dict[str, JSON]:
+    """Return the settings of a request as JSON data (paths as strings, tuples as lists)."""
+    return {s.name: _plain(getattr(request, s.name)) for s in settings_of(type(request))}
+
+
+def from_json(request: type[R], data: dict[str, JSON]) -> R:
+    """Build a request from JSON data.
+
+    Raises:
+        UsageError: An unknown or a missing setting, or a value outside its limits.
+    """
+    known = {setting.name: setting for setting in settings_of(request)}
+    unknown = sorted(set(data) - set(known))
+    if unknown:
+        raise UsageError(f"unknown setting {unknown[0]!r}", where=request.__name__)
+    missing = [name for name, s in known.items() if s.required and name not in data]
+    if missing:
+        raise UsageError(f"setting {missing[0]!r} is missing", where=request.__name__)
+    built = request(**{name: _typed(known[name], value) for name, value in data.items()})
+    validate(built)
+    return built
+
+
+def _plain(value: Any) -> JSON:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return typing.cast("JSON", value)
+
+
+def _typed(setting: Setting, value: JSON) -> Any:
+    if value is None:
+        return None
+    try:
+        if setting.type is Path:
+            return Path(typing.cast("str", value))
+        if typing.get_origin(setting.type) is tuple:
+            return tuple(typing.cast("list[Any]", value))
+        if setting.type in (int, float, str) and not isinstance(value, bool):
+            return setting.type(value)
+    except (TypeError, ValueError):
+        flag = setting.param.spellings[0] if setting.param.spellings else setting.name
+        raise UsageError(f"{flag} is {value!r}, which is not of type {setting.type}") from None
+    return value

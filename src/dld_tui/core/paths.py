@@ -1,0 +1,51 @@
+"""Where configuration, state and caches live (XDG base directories)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_NAME = "dld-tui"
+
+
+def _base(variable: str, fallback: str) -> Path:
+    # The XDG specification says that a relative path in these variables is ignored.
+    value = os.environ.get(variable, "")
+    return Path(value) if os.path.isabs(value) else Path.home() / fallback
+
+
+def config_dir() -> Path:
+    """Return the folder of ``config.toml``; it may not exist yet."""
+    return _base("XDG_CONFIG_HOME", ".config") / _NAME
+
+
+def state_dir() -> Path:
+    """Return the folder of recent files, journals and the log; it may not exist yet."""
+    return _base("XDG_STATE_HOME", ".local/state") / _NAME
+
+
+def cache_dir() -> Path:
+    """Return the folder of caches (`NV_DLD_CACHE_DIR` wins); it may not exist yet."""
+    own = os.environ.get("NV_DLD_CACHE_DIR", "")
+    if os.path.isabs(own):
+        return Path(own)
+    return _base("XDG_CACHE_HOME", ".cache") / _NAME
+
+
+def ensure(folder: Path) -> Path:
+    """Create a folder that only its owner may read, and return it.
+
+    Raises:
+        OSError: It cannot be created.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def short(path: Path | str) -> str:
+    """Return a path with the home folder written as ``~``; the text is still foreign text."""
+    text = str(path)
+    home = str(Path.home())
+    if text == home or text.startswith(home + os.sep):
+        return "~" + text[len(home) :]
+    return text

@@ -1,0 +1,10 @@
+"""Profile reports: the file, what it says, and how kernels are joined to ONNX nodes.
+
+- :mod:`.model`: `Report` and `open_report`, what a screen or a command reads.
+- :mod:`.store`: `ReportWriter`, what an activity writes.
+- :mod:`.records`: the rows of both.
+- :mod:`.import_ort`: an ONNX Runtime profile JSON into a report.
+- :mod:`.triage`, :mod:`.export`: text for people, CSV and JSON for programs.
+
+The file is SQLite 3; docs/report-format.md documents its tables.
+"""

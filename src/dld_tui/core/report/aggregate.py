@@ -1,0 +1,100 @@
+"""From samples to one row of statistics a layer."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from array import array
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field, fields
+
+from dld_tui.core.report.records import PassState
+from dld_tui.core.report.statistics import percentile
+
+
+@dataclass
+class LayerTimes:
+    """What one layer took in each pass in which it ran."""
+
+    per_pass_us: array[float] = field(default_factory=lambda: array("d"))
+    runs: int = 0
+
+
+@dataclass(frozen=True)
+class LayerStatistics:
+    """The computed columns of a layer; times in milliseconds."""
+
+    time_ms: float
+    percent: float
+    min_ms: float
+    max_ms: float
+    mean_ms: float
+    count: float
+    passes: int
+
+
+def counted_passes(states: Mapping[int, PassState]) -> set[int]:
+    """Return the passes that statistics are taken over: the measured ones, else incomplete ones."""
+    for state in ("measured", "incomplete", "warm-up"):
+        chosen = {index for index, found in states.items() if found == state}
+        if chosen:
+            return chosen
+    return set()
+
+
+def collect(samples: Iterable[tuple[int, int, float]], counted: set[int]) -> dict[int, LayerTimes]:
+    """Sum (pass, layer, self_us) rows per layer and pass. The rows come ordered by pass."""
+    found: dict[int, LayerTimes] = {}
+    current: int | None = None
+    sums: dict[int, float] = {}
+    for index, layer, self_us in samples:
+        if index != current:
+            _close_pass(found, sums)
+            current = index
+        if index not in counted or not math.isfinite(self_us):
+            continue
+        times = found.get(layer)
+        if times is None:
+            times = found[layer] = LayerTimes()
+        times.runs += 1
+        sums[layer] = sums.get(layer, 0.0) + self_us
+    _close_pass(found, sums)
+    return found
+
+
+def _close_pass(found: dict[int, LayerTimes], sums: dict[int, float]) -> None:
+    for layer, total in sums.items():
+        found[layer].per_pass_us.append(total)
+    sums.clear()
+
+
+def summarise_layers(times: Mapping[int, LayerTimes]) -> dict[int, LayerStatistics]:
+    """Return the statistics of each layer that ran."""
+    ordered = {layer: sorted(found.per_pass_us) for layer, found in times.items()}
+    medians = {layer: percentile(values, 50) for layer, values in ordered.items()}
+    total = math.fsum(medians.values())
+    return {
+        layer: LayerStatistics(
+            time_ms=medians[layer] / 1000,
+            percent=100 * medians[layer] / total if total > 0 else 0.0,
+            min_ms=values[0] / 1000,
+            max_ms=values[-1] / 1000,
+            mean_ms=math.fsum(values) / len(values) / 1000,
+            count=times[layer].runs / len(values),
+            passes=len(values),
+        )
+        for layer, values in ordered.items()
+    }
+
+
+def store_statistics(database: sqlite3.Connection, passes: Mapping[int, PassState]) -> None:
+    """Fill the computed columns of the layers of a report that is being written."""
+    samples = database.execute("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq")
+    statistics = summarise_layers(collect(samples, counted_passes(passes)))
+    assignments = ", ".join(f"{field.name} = ?" for field in fields(LayerStatistics))
+    database.execute("BEGIN IMMEDIATE")
+    database.executemany(
+        f"UPDATE layers SET {assignments} WHERE id = ?",
+        [(*astuple(found), index) for index, found in statistics.items()],
+    )
+    database.execute("COMMIT")

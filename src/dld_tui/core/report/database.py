@@ -1,0 +1,135 @@
+"""Opening a report file for reading, whatever it turns out to be.
+
+The file may be anything: truncated, of another program, made to do harm. Nothing in it is run: a
+table must be an ordinary table with ordinary columns, and every value is checked for its type.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.source import Source
+from dld_tui.core.report import schema
+from dld_tui.core.report.values import WrongValue
+
+_MAGIC = b"SQLite format 3\x00"
+_BUSY_SECONDS = 2.0
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Return a read-only connection to a report.
+
+    Raises:
+        InputError: The file cannot be read, is not a report, or is of a newer version.
+        CorruptFileError: It is damaged.
+    """
+    _check_header(path)
+    with reading(path):
+        database = _connect(path)
+        try:
+            _check_tables(path, database)
+        except BaseException:
+            database.close()
+            raise
+    return database
+
+
+def is_report(header: bytes) -> bool:
+    """Return True when the first 100 bytes of a file are those of a report."""
+    return (
+        len(header) >= 100
+        and header.startswith(_MAGIC)
+        and struct.unpack(">I", header[68:72])[0] == schema.APPLICATION_ID
+    )
+
+
+def _check_header(path: Path) -> None:
+    source = Source.open(path)
+    try:
+        header = source.read(0, min(100, source.size))
+    finally:
+        source.close()
+    if not header:
+        raise InputError("File is empty (0 bytes)", where=str(path))
+    if not header.startswith(_MAGIC):
+        raise InputError("not a profile report", where=str(path))
+    if len(header) < 100:
+        raise CorruptFileError("the report is cut short", where=str(path))
+    if not is_report(header):
+        raise InputError("an SQLite database, but not a profile report", where=str(path))
+    version = struct.unpack(">I", header[60:64])[0]
+    if version > schema.VERSION:
+        raise InputError(
+            f"report of version {version}, newer than this program knows ({schema.VERSION})",
+            where=str(path),
+            hint="Update dld-tui",
+        )
+    if version < 1:
+        raise CorruptFileError("the report has no version", where=str(path))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # A run killed in the middle of a commit leaves a journal that must be rolled back first: that
+    # needs write access. Without it, the pages as they are may still be whole.
+    modes = ["mode=ro"]
+    if os.path.exists(f"{path}-journal"):
+        modes += ["mode=rw", "mode=ro&immutable=1"]
+    failure: sqlite3.Error | None = None
+    for mode in modes:
+        address = f"file:{quote(os.path.abspath(path))}?{mode}"
+        database = sqlite3.connect(
+            address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            database.text_factory = _decoded
+            for pragma in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
+                database.execute(f"PRAGMA {pragma}")
+            database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return database
+        except sqlite3.OperationalError as error:
+            database.close()
+            failure = failure or error
+        except BaseException:
+            database.close()
+            raise
+    assert failure is not None
+    raise failure
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _check_tables(path: Path, database: sqlite3.Connection) -> None:
+    kinds = dict(database.execute("SELECT name, type FROM sqlite_master").fetchall())
+    for table in schema.TABLES:
+        if kinds.get(table) != "table":
+            raise CorruptFileError(f"the report has no table {table!r}", where=str(path))
+        rows = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
+        plain = {name for _, name, _, _, _, _, hidden in rows if not hidden}
+        for column in schema.column_names(table):
+            if column not in plain:
+                raise CorruptFileError(f"table {table!r} has no column {column!r}", where=str(path))
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what SQLite says about a file into an input error that names it."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise InputError(
+                "the report is being written", where=str(path), hint="Try again"
+            ) from error
+        raise CorruptFileError(f"the report is damaged: {text}", where=str(path)) from error
+    except (WrongValue, UnicodeDecodeError, OverflowError, MemoryError) as error:
+        raise CorruptFileError(f"the report is damaged: {error}", where=str(path)) from error

@@ -1,0 +1,162 @@
+"""A report as JSON and CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from dld_tui.core.report.encoding import as_list
+from dld_tui.core.report.records import Dims, Group, Layer
+from dld_tui.core.report.statistics import METHOD, LatencySummary
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.reader import Report
+
+LAYER_COLUMNS = (
+    "index",
+    "name",
+    "type",
+    "input_dims",
+    "output_dims",
+    "provider",
+    "precision",
+    "time_ms",
+    "percent",
+    "min_ms",
+    "max_ms",
+    "mean_ms",
+    "count",
+    "passes",
+    "nodes",
+    "confidence",
+)
+"""The columns of the layer CSV; the JSON's layers have these fields and more."""
+
+GROUP_COLUMNS = ("key", "count", "time_ms", "percent", "estimate")
+
+
+def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
+    """Return the document of ``dld report --json``. Fields may be added, never renamed."""
+    latency = report.latency
+    document: dict[str, JSON] = {
+        "path": str(report.path),
+        "status": report.status,
+        "network": report.network,
+        "backend": report.backend,
+        "execution_provider": report.execution_provider,
+        "device": report.device,
+        "created": report.created,
+        "model": report.model,
+        "passes": latency.count if latency else 0,
+        "profiled_passes": len(report.counted_passes),
+        "latency_ms": latency_json(latency),
+        "profiled_latency_ms": latency_json(report.profiled_latency),
+        "layers_total_ms": report.total_ms,
+        "joined_percent": report.joined_percent,
+        "layers": [layer_json(layer) for layer in report.layers],
+        "settings": report.settings,
+        "environment": report.environment,
+        "notes": [{"level": note.level, "text": note.text} for note in report.notes],
+    }
+    if by is not None:
+        document["by"] = by
+        document["groups"] = [group_json(group) for group in report.groups(by)]
+    return document
+
+
+def latency_json(summary: LatencySummary | None) -> JSON:
+    """Return a latency summary in milliseconds; None when nothing was measured."""
+    if summary is None:
+        return None
+    return {**asdict(summary), "percentiles": METHOD}
+
+
+def layer_json(layer: Layer) -> dict[str, JSON]:
+    """Return one entry of ``layers``."""
+    return {
+        "index": layer.index,
+        "name": layer.name,
+        "type": layer.type,
+        "input_dims": [as_list(dims) for dims in layer.input_dims],
+        "output_dims": [as_list(dims) for dims in layer.output_dims],
+        "input_types": list(layer.input_types),
+        "output_types": list(layer.output_types),
+        "provider": layer.provider,
+        "precision": layer.precision,
+        "time_ms": layer.time_ms,
+        "percent": layer.percent,
+        "min_ms": layer.min_ms,
+        "max_ms": layer.max_ms,
+        "mean_ms": layer.mean_ms,
+        "count": layer.count,
+        "passes": layer.passes,
+        "nodes": [link.name or link.node for link in layer.nodes],
+        "confidence": layer.confidence,
+        "node_links": [
+            {
+                "scope": list(link.scope),
+                "node": link.node,
+                "op_type": link.op_type,
+                "confidence": link.confidence,
+                "share": link.share,
+            }
+            for link in layer.nodes
+        ],
+        "details": dict(layer.details),
+    }
+
+
+def group_json(group: Group) -> dict[str, JSON]:
+    """Return one entry of ``groups``."""
+    return {column: getattr(group, column) for column in GROUP_COLUMNS}
+
+
+def layers_csv(layers: Iterable[Layer]) -> str:
+    """Return the layers as CSV (RFC 4180, with a header row); unknown values are empty.
+
+    Shapes are written as ``1x3x224x224``, several are joined by ``;``, as are node names.
+    """
+    return _csv(LAYER_COLUMNS, (_layer_row(layer) for layer in layers))
+
+
+def groups_csv(groups: Iterable[Group]) -> str:
+    """Return groups as CSV, with a header row."""
+    return _csv(GROUP_COLUMNS, ([getattr(g, column) for column in GROUP_COLUMNS] for g in groups))
+
+
+def shape_text(dims: Dims) -> str:
+    """Return a shape in trtexec's form, e.g. ``1x3x224x224``; ``scalar`` and ``?`` where it is."""
+    if dims is None:
+        return "?"
+    return "x".join("?" if dim is None else str(dim) for dim in dims) or "scalar"
+
+
+def _layer_row(layer: Layer) -> list[object]:
+    row: list[object] = []
+    for column in LAYER_COLUMNS:
+        if column in ("input_dims", "output_dims"):
+            row.append("; ".join(shape_text(dims) for dims in getattr(layer, column)))
+        elif column == "nodes":
+            row.append("; ".join(link.label for link in layer.nodes))
+        else:
+            row.append(getattr(layer, column))
+    return row
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    # A name from a file that begins like a formula would be run by a spreadsheet.
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return "'" + value
+    return value

@@ -1,0 +1,128 @@
+"""The objects of a JSON array, one at a time, from a file of any size and any state of repair."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.files.source import Source
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+_CHUNK = 1 << 20
+_LONGEST_OBJECT = 4 << 20
+_START = re.compile(r'\s*(?:\{\s*"traceEvents"\s*:\s*)?\[')
+_NEXT_OBJECT = re.compile(r"[\r\n]\s*\{")
+_FILLING = re.compile(r"[\s,]*")
+
+
+@dataclass
+class Damage:
+    """What was wrong with the text."""
+
+    skipped: int = 0
+    """Objects, or what should have been some, that could not be read."""
+    ends_early: bool = False
+    """The closing bracket is missing."""
+    at_byte: int | None = None
+    """Near where the first damage is."""
+
+
+@dataclass
+class ArrayReader:
+    """Reads the array of a file; iterate over :meth:`objects` once."""
+
+    path: Path
+    progress: ProgressCallback | None = None
+    cancelled: CancelCheck | None = None
+    damage: Damage = field(default_factory=Damage)
+    _read_bytes: int = 0
+
+    def objects(self) -> Iterator[dict[str, JSON]]:
+        """Yield the objects of the array in order, and pass over what is damaged.
+
+        Raises:
+            InputError: The file cannot be read, is empty, or is not a JSON array of objects.
+            CancelledError: `cancelled` said so.
+        """
+        source = Source.open(self.path)
+        try:
+            yield from self._objects(source)
+        finally:
+            source.close()
+
+    def _objects(self, source: Source) -> Iterator[dict[str, JSON]]:
+        texts = self._texts(source)
+        text = next(texts, "")
+        if not text.strip():
+            raise InputError("File is empty (0 bytes)", where=str(self.path))
+        start = _START.match(text)
+        if start is None:
+            raise InputError("not a JSON array of events", where=str(self.path))
+        decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
+        position, more = start.end(), True
+        while True:
+            filling = _FILLING.match(text, position)
+            position = filling.end() if filling else position
+            if text.startswith("{", position):
+                try:
+                    value, position = decoder.raw_decode(text, position)
+                except (ValueError, RecursionError) as error:
+                    known = isinstance(error, json.JSONDecodeError)
+                    if more and known and len(text) - position < _LONGEST_OBJECT:
+                        addition = next(texts, None)
+                        more = addition is not None
+                        text, position = text[position:] + (addition or ""), 0
+                        continue
+                    position = self._skip(text, position)
+                else:
+                    yield value
+                continue
+            if text.startswith("]", position):
+                return
+            if position < len(text):
+                position = self._skip(text, position)
+                continue
+            addition = next(texts, None)
+            if addition is None:
+                self.damage.ends_early = True
+                return
+            text, position = addition, 0
+
+    def _skip(self, text: str, position: int) -> int:
+        """Count what is at `position` as damage and return where the next object may begin."""
+        self.damage.skipped += 1
+        if self.damage.at_byte is None:
+            self.damage.at_byte = max(0, self._read_bytes - (len(text) - position))
+        following = _NEXT_OBJECT.search(text, position)
+        return following.end() - 1 if following else len(text)
+
+    def _texts(self, source: Source) -> Iterator[str]:
+        decoder: codecs.IncrementalDecoder | None = None
+        while self._read_bytes < source.size:
+            if self.cancelled is not None and self.cancelled():
+                raise CancelledError(where=str(self.path))
+            chunk = source.read(self._read_bytes, min(_CHUNK, source.size - self._read_bytes))
+            self._read_bytes += len(chunk)
+            if decoder is None:
+                decoder = codecs.getincrementaldecoder(_encoding(chunk))("replace")
+            if self.progress is not None:
+                self.progress(self._read_bytes, source.size)
+            yield decoder.decode(chunk)
+        if decoder is not None:
+            yield decoder.decode(b"", final=True)
+
+
+def _encoding(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8-sig"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

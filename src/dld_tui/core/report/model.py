@@ -1,0 +1,64 @@
+"""Reading a report: what a screen, a command or a script asks of it.
+
+::
+
+    with open_report("resnet50-cpu.dldprof") as report:
+        report.latency            # LatencySummary of the latency loop, or None
+        report.layers             # tuple[Layer], in order of first execution, with statistics
+        report.passes             # tuple[ReportPass]: the profiled ones
+        report.median_pass        # index of the pass to draw
+        report.pass_events(index) # list[PassEvent], read from the file when asked
+        report.layer_history(i)   # [(pass, self milliseconds)] of one layer
+        report.groups("type")     # list[Group], largest first
+        report.to_json(by=None)   # the document of `dld report --json`
+
+Opening reads one row a layer; samples stay in the file. A report may be read while it is written,
+and from several threads. :func:`open_report` opens what an ONNX Runtime session wrote, too;
+:meth:`Report.open` only report files.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.source import Source
+from dld_tui.core.report.import_ort import report_from_ort_profile
+from dld_tui.core.report.reader import Report
+from dld_tui.core.types import CancelCheck, ProgressCallback
+
+__all__ = ["Report", "open_report"]
+
+_SQLITE = b"SQLite format 3"
+
+
+def open_report(
+    path: str | os.PathLike[str],
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> Report:
+    """Open a report file, or an ONNX Runtime profile as a report.
+
+    Args:
+        path: A ``.dldprof`` file or a profile JSON, recognised by content.
+        progress: Called with (bytes read, bytes in all) of a profile JSON.
+        cancelled: Asked about once a megabyte.
+
+    Raises:
+        InputError: The file cannot be read, or is something else.
+        CancelledError: `cancelled` said so.
+    """
+    target = Path(path)
+    source = Source.open(target)
+    try:
+        is_database = source.read(0, min(len(_SQLITE), source.size)) == _SQLITE
+    finally:
+        source.close()
+    if is_database:
+        return Report.open(target)
+    kind = recognise(target)
+    if kind is not FileKind.ORT_PROFILE:
+        raise InputError(f"is {kind.title}, not a profile report", where=str(target))
+    return report_from_ort_profile(target, None, progress, cancelled)

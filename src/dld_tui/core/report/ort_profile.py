@@ -1,0 +1,253 @@
+"""ONNX Runtime's own profile: a JSON array of Chrome trace events, of versions 1.0 to 1.31.
+
+An event is written when it ends, so the order of the file is that of the ends, and `ts` is not
+monotone. A kernel's time is its ``<node>_kernel_time`` event; a run of the model is a ``model_run``
+event, which comes after the kernels of that run. All numbers within ``args`` are strings. An If,
+Loop or Scan includes what its body took: self times are without it.
+
+::
+
+    profile = OrtProfile(path)
+    for run in profile.passes():        # streams: one pass in memory
+        for event in run.events: profile.kernels[event.kernel]
+    profile.warnings
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.report.json_stream import ArrayReader
+from dld_tui.core.report.nesting import SelfTimes
+from dld_tui.core.report.ort_kernel import (
+    Kernel,
+    index_text,
+    kernel_from,
+    may_hold_others,
+    whole,
+)
+from dld_tui.core.report.records import PassState
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+EVENT_LIMIT = 1_000_000
+"""ONNX Runtime stops to record there, without a word in the file."""
+
+_KERNEL = "_kernel_time"
+_FENCE = "_fence_before"
+_LARGEST_TIME_US = 1e15
+
+_Event: TypeAlias = "tuple[int, float, float, int]"
+"""(kernel, start, duration, thread)."""
+
+
+class KernelEvent(NamedTuple):
+    """One run of a kernel; times in microseconds since profiling began."""
+
+    kernel: int
+    """Index in `OrtProfile.kernels`."""
+    start_us: float
+    duration_us: float
+    self_us: float
+    thread: int
+
+
+@dataclass(frozen=True)
+class ProfilePass:
+    """One ``model_run``."""
+
+    index: int
+    start_us: float
+    duration_us: float
+    state: PassState
+    events: tuple[KernelEvent, ...]
+    """By start time; the holder before what it holds."""
+    top_level: int = 0
+    """How many of them ran inside no other one: the same for every run that went through."""
+
+
+class OrtProfile:
+    """A profile that is read once, as a stream.
+
+    Attributes:
+        path: The file.
+        kernels: Every kernel seen so far.
+        warnings: What was wrong or is missing, for people; complete after the last pass.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kernels: list[Kernel] = []
+        self.warnings: list[str] = []
+        self._argument_names: set[str] = set()
+        self._fences = False
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._pending: list[_Event] = []
+        self._open_fences: set[str] = set()
+        self._events = 0
+        self._known_events = 0
+        self._bad_events = 0
+        self._passes = 0
+        self._run_threads: set[int] = set()
+        self._last_end = -math.inf
+        self._overlapped = False
+
+    @property
+    def version(self) -> str:
+        """The ONNX Runtime versions that write such events, e.g. ``1.12 to 1.15``.
+
+        Empty when there is no kernel to tell by.
+        """
+        if not self.kernels:
+            return ""
+        if "node_index" in self._argument_names:
+            return "1.16 to 1.21" if self._fences else "1.22 or later"
+        if "input_type_shape" in self._argument_names:
+            return "1.12 to 1.15"
+        return "1.8 to 1.11" if "graph_index" in self._argument_names else "1.0 to 1.7"
+
+    def passes(
+        self,
+        progress: ProgressCallback | None = None,
+        cancelled: CancelCheck | None = None,
+    ) -> Iterator[ProfilePass]:
+        """Yield the runs of the model, in the order of their ends.
+
+        Args:
+            progress: Called with (bytes read, bytes in all).
+            cancelled: Asked about once a megabyte.
+
+        Raises:
+            InputError: The file cannot be read, is empty, or is not such a profile.
+            CancelledError: `cancelled` said so.
+        """
+        reader = ArrayReader(self.path, progress, cancelled)
+        for event in reader.objects():
+            self._events += 1
+            found = self._take(event)
+            if found is not None:
+                yield found
+        if self._pending:
+            yield self._unfinished()
+        self._close(reader)
+
+    def _take(self, event: dict[str, JSON]) -> ProfilePass | None:
+        name, category = event.get("name"), event.get("cat")
+        self._known_events += category in ("Node", "Session")
+        if not isinstance(name, str):
+            self._bad_events += 1
+        elif category == "Node":
+            if name.endswith(_KERNEL):
+                self._take_kernel(name[: -len(_KERNEL)], event)
+            elif name.endswith(_FENCE):
+                self._fences = True
+                self._open_fences.add(name[: -len(_FENCE)])
+        elif category == "Session" and name == "model_run":
+            times = _times(event)
+            if times is not None:
+                return self._end_run(*times)
+            self._bad_events += 1
+        return None
+
+    def _take_kernel(self, name: str, event: dict[str, JSON]) -> None:
+        self._open_fences.discard(name)
+        times = _times(event)
+        arguments = event.get("args")
+        if times is None:
+            self._bad_events += 1
+            return
+        if not isinstance(arguments, dict):
+            arguments = {}
+        key = (name, str(index_text(arguments)))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.kernels)
+            self.kernels.append(kernel_from(name, arguments))
+            self._argument_names.update(arguments)
+        self._pending.append((number, *times))
+
+    def _end_run(self, start: float, duration: float, thread: int) -> ProfilePass:
+        """Take the kernels of a run out of those that are waiting for theirs to end."""
+        # Runs of several threads at once: a thread's own kernels are its run's, and those of the
+        # pool go to the run that ends first.
+        self._run_threads.add(thread)
+        others = self._run_threads - {thread}
+        mine = [e for e in self._pending if e[1] >= start and e[3] not in others]
+        if len(mine) == len(self._pending):
+            self._pending = []
+        else:
+            taken = set(map(id, mine))
+            self._pending = [e for e in self._pending if id(e) not in taken]
+        self._overlapped = self._overlapped or start < self._last_end
+        self._last_end = max(self._last_end, start + duration)
+        state: PassState = "incomplete" if self._open_fences else "measured"
+        self._open_fences.clear()
+        return self._pass(mine, start, duration, state)
+
+    def _unfinished(self) -> ProfilePass:
+        start = min(event[1] for event in self._pending)
+        end = max(event[1] + event[2] for event in self._pending)
+        found = self._pass(self._pending, start, end - start, "incomplete")
+        self._pending = []
+        return found
+
+    def _pass(
+        self, events: list[_Event], start: float, duration: float, state: PassState
+    ) -> ProfilePass:
+        times = SelfTimes()
+        made = []
+        for number, began, took, thread in events:
+            holds = may_hold_others(self.kernels[number].op_type)
+            own = times.add(thread, began, took, holds)
+            made.append(KernelEvent(number, began, took, own, thread))
+        made.reverse()  # of equal starts and durations the holder, which ends last, comes first
+        made.sort(key=lambda event: (event.start_us, -event.duration_us))
+        index = self._passes
+        self._passes += 1
+        return ProfilePass(index, start, duration, state, tuple(made), times.outermost)
+
+    def _close(self, reader: ArrayReader) -> None:
+        damage = reader.damage
+        if not self._known_events:
+            found = "no event of ONNX Runtime" if self._events else "no readable event"
+            raise InputError(f"the profile has {found}", where=str(self.path))
+        if not self.kernels:
+            self.warnings.append(
+                "the profile has no kernels: the session failed, or never ran the model"
+            )
+        if damage.ends_early:
+            self.warnings.append("the profile ends early: the process was killed, or it was cut")
+        unread = damage.skipped + self._bad_events
+        if unread:
+            near = f", the first near byte {damage.at_byte}" if damage.at_byte is not None else ""
+            self.warnings.append(
+                f"{unread} {'event' if unread == 1 else 'events'} could not be read{near}"
+            )
+        if self._events >= EVENT_LIMIT:
+            self.warnings.append(
+                f"ONNX Runtime stops to record at {EVENT_LIMIT:,} events: later passes are missing"
+            )
+        if self._overlapped:
+            self.warnings.append(
+                "runs overlapped: kernels of thread pools may be counted in another pass"
+            )
+
+
+def _times(event: dict[str, JSON]) -> tuple[float, float, int] | None:
+    """Return (start, duration, thread), or None when they are not sound."""
+    start, duration, thread = _time(event.get("ts")), _time(event.get("dur")), event.get("tid", 0)
+    if start is None or duration is None:
+        return None
+    return start, duration, whole(thread) or 0
+
+
+def _time(value: JSON) -> float | None:
+    if isinstance(value, str):
+        value = whole(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= _LARGEST_TIME_US else None

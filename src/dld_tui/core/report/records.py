@@ -1,0 +1,142 @@
+"""The rows of a report. All times are of one report's own clock; units are in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from dld_tui.core.types import JSON
+
+Dims: TypeAlias = "tuple[int | str | None, ...] | None"
+"""A shape; None when it is unknown."""
+
+Confidence: TypeAlias = Literal["tensor", "name", "rule", "none"]
+"""How a layer was joined to ONNX nodes: by the tensors that it makes, by an exact name, by a naming
+rule of the backend, or not at all."""
+
+PassState: TypeAlias = Literal["measured", "warm-up", "incomplete"]
+"""Only measured passes count in statistics (incomplete ones do when there is nothing else)."""
+
+
+@dataclass(frozen=True)
+class NodeLink:
+    """An ONNX node that a layer computes, or a part of it."""
+
+    scope: tuple[str, ...]
+    """`Scope.path` of the graph, subgraph or function body that holds the node."""
+    node: str
+    """`Node.ref` in that scope."""
+    name: str
+    """`Node.name`, which may be empty."""
+    op_type: str
+    confidence: Confidence = "name"
+    share: float = 1.0
+    """The part of the layer's time given to this node, 0 to 1. An estimate when below 1: a layer
+    made of several nodes is shared equally."""
+
+    @property
+    def label(self) -> str:
+        """The node's name after the path of its scope, e.g. ``If_0:then_branch › /stft/Conv``."""
+        return " › ".join((*self.scope, self.name or self.node))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One kernel or engine layer with its statistics over the measured passes.
+
+    For `ReportWriter.add_layer` only the fields up to `details` matter; the rest is computed.
+    """
+
+    name: str
+    """The backend's name: for ONNX Runtime the node of the optimised graph."""
+    type: str
+    """The backend's type, e.g. ``FusedConv``."""
+    input_dims: tuple[Dims, ...] = ()
+    """One shape an input."""
+    output_dims: tuple[Dims, ...] = ()
+    provider: str | None = None
+    precision: str | None = None
+    """Of the first output, e.g. ``float16``; None when unknown."""
+    input_types: tuple[str, ...] = ()
+    output_types: tuple[str, ...] = ()
+    nodes: tuple[NodeLink, ...] = ()
+    confidence: Confidence = "none"
+    details: Mapping[str, JSON] = field(default_factory=dict, hash=False)
+    """What else the backend says, e.g. ``activation_bytes``, ``parameter_bytes``."""
+    index: int = -1
+    """The layer's number in the report, in order of first execution."""
+    time_ms: float | None = None
+    """Median self time a pass, over the measured passes in which the layer ran. None when it never
+    did."""
+    percent: float | None = None
+    """Of the sum of `time_ms` over all layers."""
+    min_ms: float | None = None
+    max_ms: float | None = None
+    mean_ms: float | None = None
+    count: float | None = None
+    """Mean number of runs a pass, of the passes in which it ran: above 1 in a loop."""
+    passes: int = 0
+    """In how many measured passes it ran: fewer than all for a branch."""
+
+
+@dataclass(frozen=True)
+class ReportPass:
+    """One run of the model with profiling on."""
+
+    index: int
+    start_us: float
+    """On the report's clock; 0 is where profiling began."""
+    duration_us: float
+    state: PassState = "measured"
+
+
+@dataclass(frozen=True)
+class PassEvent:
+    """One run of one layer within a pass."""
+
+    layer: int
+    """`Layer.index`."""
+    start_us: float
+    """Since the start of the pass."""
+    duration_us: float
+    """With what ran inside (the body of an If, Loop or Scan)."""
+    self_us: float
+    """Without what ran inside."""
+    track: int
+    """`Track.id`: the thread."""
+    depth: int = 0
+    """0 at the top, 1 inside one other layer of the same track, and so on."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """A row of the timeline."""
+
+    id: int
+    kind: str
+    """``thread`` in this version; readers skip the kinds that they do not know."""
+    name: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark of the run, for people."""
+
+    text: str
+    level: str = "info"
+    """``info`` or ``warning``."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The time of all layers with the same key."""
+
+    key: str
+    count: int
+    """How many layers, or nodes when grouped by node, op or scope."""
+    time_ms: float
+    percent: float
+    """Of the sum over all layers."""
+    estimate: bool = False
+    """True when the time of a layer made of several nodes had to be shared."""

@@ -1,0 +1,187 @@
+"""The rows of a report file, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from dld_tui.core.report import values as v
+from dld_tui.core.report.aggregate import collect, counted_passes, summarise_layers
+from dld_tui.core.report.records import (
+    Confidence,
+    Layer,
+    NodeLink,
+    Note,
+    PassEvent,
+    PassState,
+    ReportPass,
+    Track,
+)
+from dld_tui.core.types import JSON
+
+Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
+"""Runs SQL with its values and returns all rows."""
+
+_CONFIDENCES = ("tensor", "name", "rule", "none")
+_STATES = ("measured", "warm-up", "incomplete")
+
+
+def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
+    """Return the rows of a table of names and JSON values."""
+    rows = query(f"SELECT {key}, value FROM {table}")
+    return {v.text_of(name, "key"): v.json_of(value, f"{table} {name!r}") for name, value in rows}
+
+
+def read_notes(query: Query) -> tuple[Note, ...]:
+    """Return the remarks of the run, in order."""
+    rows = query("SELECT text, level FROM notes ORDER BY id")
+    levels = ("info", "warning")
+    return tuple(Note(v.text_of(text, "note"), v.one_of(w, levels, "info")) for text, w in rows)
+
+
+def read_tracks(query: Query) -> tuple[Track, ...]:
+    """Return the rows of the timeline."""
+    rows = query("SELECT id, kind, name FROM tracks ORDER BY id")
+    return tuple(
+        Track(v.whole_of(index, "track"), v.text_of(kind, "track"), v.text_of(name, "track"))
+        for index, kind, name in rows
+    )
+
+
+def read_passes(query: Query) -> tuple[ReportPass, ...]:
+    """Return the profiled passes, in order."""
+    rows = query("SELECT pass, start_us, duration_us, state FROM passes ORDER BY pass")
+    return tuple(
+        ReportPass(
+            v.whole_of(index, "pass"),
+            v.number_of(start, "start"),
+            v.number_of(duration, "duration"),
+            cast("PassState", v.one_of(state, _STATES, "incomplete")),
+        )
+        for index, start, duration, state in rows
+    )
+
+
+def read_layers(query: Query) -> tuple[Layer, ...]:
+    """Return the layers in order, with the statistics that the writer stored."""
+    links = _read_links(query)
+    rows = query(
+        "SELECT id, name, type, provider, precision, input_dims, output_dims, input_types,"
+        " output_types, confidence, details, time_ms, percent, min_ms, max_ms, mean_ms, count,"
+        " passes FROM layers ORDER BY id"
+    )
+    return tuple(_layer(row, index, links) for index, row in enumerate(rows))
+
+
+def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -> Layer:
+    if row[0] != index:
+        raise v.WrongValue("the layers are not numbered in order")
+    what = f"layer {index}"
+    details = v.json_of(row[10], what)
+    return Layer(
+        name=v.text_of(row[1], what),
+        type=v.text_of(row[2], what),
+        provider=v.optional_text(row[3], what),
+        precision=v.optional_text(row[4], what),
+        input_dims=v.shapes_of(row[5], what),
+        output_dims=v.shapes_of(row[6], what),
+        input_types=v.texts_of(row[7], what),
+        output_types=v.texts_of(row[8], what),
+        nodes=tuple(links.get(index, ())),
+        confidence=_confidence(row[9]),
+        details=details if isinstance(details, dict) else {},
+        index=index,
+        time_ms=v.optional_number(row[11], what),
+        percent=v.optional_number(row[12], what),
+        min_ms=v.optional_number(row[13], what),
+        max_ms=v.optional_number(row[14], what),
+        mean_ms=v.optional_number(row[15], what),
+        count=v.optional_number(row[16], what),
+        passes=0 if row[17] is None else v.whole_of(row[17], what),
+    )
+
+
+def _confidence(value: object) -> Confidence:
+    return cast("Confidence", v.one_of(value, _CONFIDENCES, "rule"))
+
+
+def _read_links(query: Query) -> dict[int, list[NodeLink]]:
+    links: dict[int, list[NodeLink]] = {}
+    rows = query(
+        "SELECT layer, scope, node, name, op_type, confidence, share FROM layer_nodes"
+        " ORDER BY layer, position"
+    )
+    for layer, scope, node, name, op_type, confidence, share in rows:
+        what = f"node of layer {layer!r}"
+        link = NodeLink(
+            v.texts_of(scope, what),
+            v.text_of(node, what),
+            v.text_of(name, what),
+            v.text_of(op_type, what),
+            _confidence(confidence),
+            v.number_of(share, what),
+        )
+        links.setdefault(v.whole_of(layer, what), []).append(link)
+    return links
+
+
+def read_latencies(query: Query) -> tuple[float, ...]:
+    """Return the inferences of the latency loop in milliseconds, in order."""
+    return tuple(
+        v.number_of(ms, "latency") for (ms,) in query("SELECT ms FROM latencies ORDER BY pass")
+    )
+
+
+def read_events(query: Query, index: int, origin_us: float, layers: int) -> list[PassEvent]:
+    """Return the samples of a pass by start time, times since `origin_us`."""
+    rows = query(
+        "SELECT layer, start_us, duration_us, self_us, track FROM samples WHERE pass = ?"
+        " ORDER BY start_us, duration_us DESC, seq DESC",
+        (index,),
+    )
+    events = []
+    for layer, start, duration, own, track in rows:
+        if not 0 <= v.whole_of(layer, "layer") < layers:
+            raise v.WrongValue(f"a sample is of layer {layer}, which is not there")
+        events.append(
+            PassEvent(
+                layer,
+                v.number_of(start, "start") - origin_us,
+                v.number_of(duration, "duration"),
+                v.number_of(own, "self time"),
+                v.whole_of(track, "track"),
+            )
+        )
+    return events
+
+
+def read_history(query: Query, layer: int) -> list[tuple[int, float]]:
+    """Return (pass, self time in milliseconds) of a layer."""
+    rows = query(
+        "SELECT pass, SUM(self_us) FROM samples WHERE layer = ? GROUP BY pass ORDER BY pass",
+        (layer,),
+    )
+    return [(v.whole_of(i, "pass"), v.number_of(own, "self time") / 1000) for i, own in rows]
+
+
+def add_statistics(
+    samples: Iterable[tuple[Any, ...]], layers: tuple[Layer, ...], passes: tuple[ReportPass, ...]
+) -> tuple[Layer, ...]:
+    """Compute what the writer of a partial report did not get to.
+
+    Args:
+        samples: (pass, layer, self_us) rows, ordered by pass.
+        layers: Without statistics.
+        passes: All of them.
+    """
+    counted = counted_passes({found.index: found.state for found in passes})
+    checked = (
+        (v.whole_of(index, "pass"), v.whole_of(layer, "layer"), v.number_of(own, "self time"))
+        for index, layer, own in samples
+    )
+    found = summarise_layers(collect(checked, counted))
+    return tuple(
+        replace(layer, **vars(found[layer.index])) if layer.index in found else layer
+        for layer in layers
+    )

@@ -1,0 +1,290 @@
+"""Writing a report file while a run goes on.
+
+::
+
+    with ReportWriter.create(path, network="resnet50.onnx", backend="ONNX Runtime 1.31.1",
+                             execution_provider="CPU", device="…", model={"path": …},
+                             settings={…}, environment={…}) as report:
+        report.add_latencies(milliseconds)          # as often as you like
+        layer = report.add_layer(Layer(name=…, type=…))
+        report.add_pass(0, start_us, duration_us)
+        report.add_samples(0, [(layer, start_us, duration_us, self_us, thread), …])
+        report.finish()
+
+What was added is on disk within a second of the next call, or at once after
+:meth:`ReportWriter.flush`; call that at the end of a stage. Until :meth:`ReportWriter.finish` the
+report says that it is partial, and a killed run leaves it readable. A new report is therefore
+written at its own path from the start. With ``overwrite=True`` an old report stays until `finish`;
+the new one is written to ``NAME.partial`` beside it, and is left there, readable, if the run dies.
+
+Rows are kept in memory between commits, so that a transaction is open for milliseconds only: a
+reader is not held up, and a kill hardly ever finds one open.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from types import TracebackType
+
+from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.core.report import schema
+from dld_tui.core.report.aggregate import store_statistics
+from dld_tui.core.report.encoding import as_json, as_text, layer_row, link_row, saving
+from dld_tui.core.report.records import Layer, PassState
+from dld_tui.core.types import JSON
+
+COMMIT_SECONDS = 1.0
+_ROWS_IN_MEMORY = 50_000
+
+
+class ReportWriter:
+    """A report that is being written. Not thread-safe.
+
+    Attributes:
+        path: Where the report is once it is finished.
+        written_path: Where it is now: `path`, or ``NAME.partial`` when it replaces another report.
+    """
+
+    def __init__(self, path: Path, written_path: Path) -> None:
+        self.path = path
+        self.written_path = written_path
+        self._database = sqlite3.connect(written_path, isolation_level=None)
+        self._buffers: dict[str, list[tuple[object, ...]]] = {}
+        self._buffered = 0
+        self._last_commit = time.monotonic()
+        self._layers = 0
+        self._latencies = 0
+        self._notes = 0
+        self._sequence: dict[int, int] = {}
+        self._passes: dict[int, PassState] = {}
+        self._tracks: dict[str, int] = {}
+        self._open = True
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        network: str,
+        backend: str,
+        execution_provider: str,
+        device: str,
+        model: Mapping[str, JSON],
+        settings: Mapping[str, JSON],
+        environment: Mapping[str, JSON],
+        overwrite: bool = False,
+    ) -> ReportWriter:
+        """Start a report.
+
+        Args:
+            path: Where it shall be, by convention ``NAME.dldprof``.
+            network: The model's name for people.
+            backend: With its version, e.g. ``ONNX Runtime 1.31.1``.
+            execution_provider: Of the session, e.g. ``CPU`` or ``CUDA``.
+            device: The processor's name.
+            model: ``path``, and where known ``bytes`` and ``mtime_ns`` as they were when the model
+                was read (:meth:`.reader.Report.model_problem` compares them), and anything else.
+            settings: The request, from :func:`dld_tui.core.params.to_json`.
+            environment: Versions, clocks, power mode and the like.
+            overwrite: Replace an existing file when the report is finished.
+
+        Raises:
+            UsageError: The file exists and `overwrite` is False.
+            SaveError: The file cannot be written.
+        """
+        target = Path(path)
+        replaces = os.path.lexists(target)
+        if replaces and not overwrite:
+            raise UsageError("the report exists", where=str(target), hint="Use --force")
+        written = target.with_name(f"{target.name}.partial") if replaces else target
+        with saving(written):
+            if replaces:
+                written.unlink(missing_ok=True)
+            # Not left to SQLite, which would take up a file that another process just made.
+            os.close(os.open(written, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+            writer = cls(target, written)
+            try:
+                schema.create(writer._database)
+            except sqlite3.Error:
+                writer._close()
+                written.unlink(missing_ok=True)
+                raise
+        facts: dict[str, JSON] = {
+            "status": "partial",
+            "network": network,
+            "backend": backend,
+            "execution_provider": execution_provider,
+            "device": device,
+            "created": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "model": dict(model),
+        }
+        for table, values in (
+            ("report", facts),
+            ("settings", settings),
+            ("environment", environment),
+        ):
+            rows = [(as_text(name), as_json(value)) for name, value in values.items()]
+            writer._extend(table, rows)
+        writer.flush()
+        return writer
+
+    def set_fact(self, key: str, value: JSON) -> None:
+        """Set a row of the ``report`` table, e.g. ``clock_origin_ns``; replaces an earlier one."""
+        self._extend("report", [(as_text(key), as_json(value))])
+
+    def add_environment(self, values: Mapping[str, JSON]) -> None:
+        """Add to the environment what became known later; replaces earlier values."""
+        rows = [(as_text(name), as_json(value)) for name, value in values.items()]
+        self._extend("environment", rows)
+
+    def add_latencies(self, milliseconds: Iterable[float]) -> None:
+        """Append inferences of the latency loop, in order."""
+        rows = [(index, float(ms)) for index, ms in enumerate(milliseconds, self._latencies)]
+        self._latencies += len(rows)
+        self._extend("latencies", rows)
+
+    def add_layer(self, layer: Layer) -> int:
+        """Add a layer and return its number; `index` and the statistics of `layer` are ignored."""
+        index = self._layers
+        self._layers += 1
+        self._extend("layers", [layer_row(index, layer)])
+        links = [link_row(index, position, link) for position, link in enumerate(layer.nodes)]
+        self._extend("layer_nodes", links)
+        return index
+
+    def add_pass(
+        self, index: int, start_us: float, duration_us: float, state: PassState = "measured"
+    ) -> None:
+        """Add a profiled pass; its samples count in statistics only when this was called."""
+        self._passes[index] = state
+        self._extend("passes", [(index, float(start_us), float(duration_us), state)])
+
+    def add_samples(
+        self, pass_index: int, rows: Iterable[tuple[int, float, float, float, int | str]]
+    ) -> None:
+        """Add runs of layers in a pass: (layer, start_us, duration_us, self_us, thread) rows.
+
+        ``start_us`` is on the same clock as that of :meth:`add_pass`.
+        """
+        sequence = self._sequence.get(pass_index, 0)
+        made: list[tuple[object, ...]] = []
+        for layer, start_us, duration_us, self_us, thread in rows:
+            track = self._track(thread)
+            made.append((pass_index, sequence, layer, start_us, duration_us, self_us, track))
+            sequence += 1
+        self._sequence[pass_index] = sequence
+        self._extend("samples", made)
+
+    def note(self, text: str, level: str = "info") -> None:
+        """Add a remark for people; `level` is ``info`` or ``warning``."""
+        self._extend("notes", [(self._notes, level, as_text(text))])
+        self._notes += 1
+
+    def flush(self) -> None:
+        """Put everything added so far on disk.
+
+        Raises:
+            SaveError: It cannot be written; what was committed before is still there.
+        """
+        with saving(self.written_path):
+            if self._buffered:
+                self._insert_buffered()
+        self._buffers.clear()
+        self._buffered = 0
+        self._last_commit = time.monotonic()
+
+    def finish(self) -> Path:
+        """Compute the statistics, mark the report complete, close it and return its path.
+
+        Raises:
+            SaveError: It cannot be written.
+        """
+        self._summarise()
+        self.set_fact("status", "complete")
+        self.flush()
+        self._close()
+        if self.written_path != self.path:
+            with saving(self.path):
+                os.replace(self.written_path, self.path)
+            self.written_path = self.path
+        return self.path
+
+    def abort(self, reason: str | None = None) -> Path | None:
+        """Close the report as it is, marked partial with `reason`, and return where it is.
+
+        A report without any measurement is removed; the answer is then None.
+
+        Raises:
+            SaveError: What was not on disk yet cannot be written.
+        """
+        if not (self._latencies or self._sequence):
+            self._close()
+            self.written_path.unlink(missing_ok=True)
+            return None
+        try:
+            if reason:
+                self.note(reason, level="warning")
+            self._summarise()
+        finally:
+            self._close()
+        return self.written_path
+
+    def __enter__(self) -> ReportWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish when nothing went wrong; otherwise leave a partial report."""
+        if not self._open:
+            return
+        if error is None:
+            self.finish()
+        elif isinstance(error, SaveError):
+            self._close()
+        else:
+            self.abort(str(error) or type(error).__name__)
+
+    def _insert_buffered(self) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            for table, rows in self._buffers.items():
+                self._database.executemany(schema.insertion(table), rows)
+            self._database.execute("COMMIT")
+        except sqlite3.Error:
+            if self._database.in_transaction:  # SQLite itself rolls back after some errors
+                self._database.execute("ROLLBACK")
+            raise
+
+    def _summarise(self) -> None:
+        self.flush()
+        with saving(self.written_path):
+            store_statistics(self._database, self._passes)
+
+    def _track(self, thread: int | str) -> int:
+        name = str(thread)
+        if name not in self._tracks:
+            self._tracks[name] = len(self._tracks)
+            self._extend("tracks", [(self._tracks[name], "thread", as_text(name))])
+        return self._tracks[name]
+
+    def _extend(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+        if not self._open:
+            raise ValueError("the report is closed")
+        self._buffers.setdefault(table, []).extend(rows)
+        self._buffered += len(rows)
+        late = time.monotonic() - self._last_commit >= COMMIT_SECONDS
+        if self._buffered and (late or self._buffered >= _ROWS_IN_MEMORY):
+            self.flush()
+
+    def _close(self) -> None:
+        self._open = False
+        self._database.close()

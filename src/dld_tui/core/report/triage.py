@@ -1,0 +1,160 @@
+"""What a person should look at first in a report, as lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.report.ort_kernel import may_hold_others
+from dld_tui.core.report.records import Layer, Note
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.reader import Report
+
+_TOP_LAYERS = 5
+_TOP_TYPES = 4
+_NAME_CELLS = 48
+_SLOWED_PERCENT = 10.0
+_UNEXPLAINED_PERCENT = 15.0
+_JOINED_PERCENT = 95.0
+_FEW_FOR_P99 = 100
+_HOLDERS_PERCENT = 10.0
+
+
+def triage(report: Report) -> list[str]:
+    """Return the lines, without colour; all foreign text in them is made visible."""
+    lines = [_latency_line(report)]
+    if report.status == "partial":
+        lines.append("Partial: the run was stopped or is still going on.")
+    lines += _trust_lines(report)
+    lines += _layer_lines(report)
+    lines += _provider_lines(report)
+    lines += _sum_lines(report)
+    lines += [f"Note: {visible(note.text)}" for note in report.notes]
+    return lines
+
+
+def remarks(report: Report) -> list[Note]:
+    """Return what a screen says beside the figures: doubts, fallback nodes, the run's notes."""
+    doubts = [Note(line, "warning") for line in (*_trust_lines(report), *_provider_lines(report))]
+    return [*doubts, *report.notes]
+
+
+def _latency_line(report: Report) -> str:
+    latency = report.latency
+    if latency is None:
+        return "Nothing was measured."
+    ms = fmt.milliseconds
+    noun = "pass" if latency.count == 1 else "passes"
+    line = (
+        f"Latency: median {ms(latency.median)} ms, p90 {ms(latency.p90)}, p99 {ms(latency.p99)},"
+        f" min {ms(latency.min)}, max {ms(latency.max)};"
+        f" {latency.throughput:,.1f} inferences/s over {latency.count:,} {noun}"
+    )
+    return line if latency.source == "latency loop" else f"{line}, with profiling on"
+
+
+def _trust_lines(report: Report) -> list[str]:
+    lines: list[str] = []
+    latency = report.latency
+    if latency is None:
+        return lines
+    if latency.cov_percent > TRUSTED_COV_PERCENT:
+        lines.append(
+            f"Variation {fmt.percent(latency.cov_percent)} % (standard deviation over mean), above"
+            f" {TRUSTED_COV_PERCENT} %: clocks are not locked or the machine is busy; compare with"
+            " care."
+        )
+    if 1 < latency.count < _FEW_FOR_P99:
+        lines.append(
+            f"p99 of {latency.count} passes is little more than the slowest one;"
+            f" {_FEW_FOR_P99} or more tell."
+        )
+    return lines + _profiling_lines(latency, report.profiled_latency)
+
+
+def _profiling_lines(latency: LatencySummary, profiled: LatencySummary | None) -> list[str]:
+    if profiled is None or latency.source != "latency loop" or latency.median <= 0:
+        return []
+    slower = 100 * (profiled.median / latency.median - 1)
+    if slower <= _SLOWED_PERCENT:
+        return []
+    return [
+        f"Profiling slows the model by {slower:.0f} % (median"
+        f" {fmt.milliseconds(profiled.median)} ms): trust the layers' shares more than their times."
+    ]
+
+
+def _layer_lines(report: Report) -> list[str]:
+    timed = [layer for layer in report.layers if layer.time_ms is not None]
+    if not timed:
+        return ["No layer was timed."]
+    top = sorted(timed, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
+    share = sum(layer.percent or 0.0 for layer in top)
+    lines = [f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of layer time:"]
+    lines += [_layer_line(layer) for layer in top]
+    types = report.groups("type")[:_TOP_TYPES]
+    parts = ", ".join(
+        f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})" for group in types
+    )
+    lines.append(f"By type: {parts}")
+    holders = sum(layer.percent or 0.0 for layer in timed if may_hold_others(layer.type))
+    if holders > _HOLDERS_PERCENT:
+        lines.append(
+            f"{fmt.percent(holders)} % is the own time of If, Loop and Scan: time spent"
+            " around their bodies."
+        )
+    return lines
+
+
+def _layer_line(layer: Layer) -> str:
+    name = clip(visible(layer.name), _NAME_CELLS, keep="end")
+    line = (
+        f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.time_ms):>9} ms "
+        f" {visible(layer.type)}  {name}"
+    )
+    if layer.nodes and layer.nodes[0].name != layer.name:
+        first = clip(visible(layer.nodes[0].label), _NAME_CELLS, keep="end")
+        others = f" and {len(layer.nodes) - 1} more" if len(layer.nodes) > 1 else ""
+        line += f"  = {first}{others}"
+    return line
+
+
+def _provider_lines(report: Report) -> list[str]:
+    groups = report.groups("provider")
+    if len(groups) < 2:
+        return []
+    lines = []
+    cpu = next((group for group in groups if group.key == "CPUExecutionProvider"), None)
+    if cpu is not None:
+        lines.append(
+            f"Fallback: {cpu.count:,} of {len(report.layers):,} layers ran on the CPU"
+            f" ({fmt.percent(cpu.percent)} % of layer time)."
+        )
+    return lines
+
+
+def _sum_lines(report: Report) -> list[str]:
+    lines = []
+    profiled = report.profiled_latency
+    if profiled is not None and profiled.median > 0 and report.total_ms > 0:
+        rest = 100 * (1 - report.total_ms / profiled.median)
+        line = (
+            f"Layers sum to {fmt.milliseconds(report.total_ms)} ms of"
+            f" {fmt.milliseconds(profiled.median)} ms end to end in the profiled run"
+        )
+        if rest > _UNEXPLAINED_PERCENT:
+            line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
+        elif rest < -1:
+            line += ": layers ran in parallel"
+        lines.append(f"{line}.")
+    joined = report.joined_percent
+    linked = any(layer.nodes for layer in report.layers)
+    if linked and joined is not None and joined < _JOINED_PERCENT:
+        lines.append(
+            f"{fmt.percent(joined)} % of layer time is joined to ONNX nodes; save the optimised"
+            " model with the run to join more."
+        )
+    return lines

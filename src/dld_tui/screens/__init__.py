@@ -1,0 +1,1 @@
+"""One full view each: layout and wiring of messages."""

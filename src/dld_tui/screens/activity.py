@@ -1,0 +1,187 @@
+"""The form of an activity, made from its request; F5 runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from dld_tui.activities import registry as activities
+from dld_tui.core.command_line import command_line
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, fit
+from dld_tui.core.types import JSON
+from dld_tui.targets import registry as targets
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.fields import ChoiceField
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.host import host
+from dld_tui.widgets.page import SubPage
+from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.styled import Rows
+
+
+class ActivityBox(Frame, Vertical):
+    """The frame of the form."""
+
+
+class ActivityScreen(SubPage):
+    """Asks for the settings of one activity and runs it.
+
+    Raises:
+        DldError: The activity cannot be loaded here.
+    """
+
+    SCOPE = "activity"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("activity")
+    CSS_PATH = "../styles/form.tcss"
+    tab_title = "activity"
+    HELP = (
+        "Fill in what differs from the defaults; an empty field is the default. F5 runs it,"
+        " Ctrl+PgDn shows the next page of settings, F9 copies the equal command line."
+    )
+
+    def __init__(self, activity: str, values: Mapping[str, JSON]) -> None:
+        super().__init__()
+        self.activity = activities.load(activity)
+        self.given = dict(values)
+
+    def body(self) -> Iterable[Widget]:
+        """Return the target, the form and the equal command line."""
+        info = self.activity.info
+        remembered = host(self).state.get("forms", info.id)
+        known = {setting for setting in _names(self.activity.request)}
+        values = {name: value for name, value in remembered.items() if name in known} | self.given
+        names = targets.names()
+        chosen = host(self).config.target
+        target = Horizontal(
+            Rows([[(fit("Target", 19), "dim")]], classes="label"),
+            ChoiceField(names, chosen if chosen in names else names[0]),
+            id="target",
+        )
+        box = ActivityBox(
+            target, ParamForm(self.activity.request, values), Rows([[]], id="command")
+        )
+        box.frame(info.title, "F5 run  ^PgDn page  F9 copy  Esc close")
+        yield box
+
+    def on_mount(self) -> None:
+        """Go to the first field."""
+        self.query_one(ParamForm).focus_first()
+
+    def facts(self) -> set[str]:
+        """Return whether it may be run."""
+        forms = self.query(ParamForm)
+        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Show the equal command line."""
+        room = max(20, self.app.size.width - 6)
+        self.query_one("#command", Rows).set_rows([[(clip(self.command_line, room), "dim")]])
+        self.refresh_bindings()
+
+    @property
+    def command_line(self) -> str:
+        """The shell command that does the same."""
+        words = ["dld", *self.activity.info.id.split("_")]
+        values = self.query_one(ParamForm).values()
+        target = self._target()
+        line = command_line(words, self.activity.request, values)
+        return line if target == targets.LOCAL else f"{line} --target {target}"
+
+    def _target(self) -> str:
+        return self.query_one("#target ChoiceField", ChoiceField).value
+
+    def action_run(self) -> None:
+        """Run it; asks before an output is overwritten."""
+        form = self.query_one(ParamForm)
+        taken = [
+            str(value)
+            for name, value in form.values().items()
+            if form.rows[name].setting.param.kind == "output" and value and _exists(str(value))
+        ]
+        if not taken:
+            return self._start()
+
+        def answered(answer: str | None) -> None:
+            if answer == "overwrite":
+                self._start()
+
+        self.app.push_screen(
+            ChoiceDialog(
+                "Overwrite?", f"{taken[0]} exists.", [Choice("o", "overwrite it", "overwrite")]
+            ),
+            answered,
+        )
+        return None
+
+    def _start(self) -> None:
+        info = self.activity.info
+        owner = host(self)
+        values = self.query_one(ParamForm).values()
+        defaults = {name: value for name, value in values.items() if value is not None}
+        owner.state.put("forms", info.id, defaults)
+        owner.run_job(info.id, values, self._open_result, title=info.title, target=self._target())
+
+    def _open_result(self, result: dict[str, JSON]) -> None:
+        owner = host(self)
+        self.dismiss(None)
+        for key in ("report", "output", "path"):
+            if isinstance(path := result.get(key), str):
+                owner.open_path(path)
+                return
+
+    def action_next_page(self) -> None:
+        """Show the next page of settings."""
+        self.query_one(ParamForm).step_page(1)
+
+    def action_previous_page(self) -> None:
+        """Show the previous page of settings."""
+        self.query_one(ParamForm).step_page(-1)
+
+    def action_defaults(self) -> None:
+        """Set every field back."""
+        self.query_one(ParamForm).reset()
+
+    def action_copy_command(self) -> None:
+        """Copy the equal command line."""
+        self.app.copy_to_clipboard(self.command_line)
+
+
+def _names(request: type[object]) -> list[str]:
+    from dld_tui.core.params import settings_of
+
+    return [setting.name for setting in settings_of(request)]
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def choose_activity(app: App[int], values: Mapping[str, JSON]) -> None:
+    """Ask which activity to start, and show its form."""
+    offered = [info for info in activities.ACTIVITIES if info.offered]
+    choices = []
+    for number, info in enumerate(offered, start=1):
+        why_not = activities.why_unavailable(info)
+        label = f"{info.title}   {why_not or info.help}"
+        choices.append(Choice(str(number), label, info.id))
+
+    def answered(answer: str | None) -> None:
+        if answer is None:
+            return
+        try:
+            app.push_screen(ActivityScreen(answer, values))
+        except DldError as error:
+            host(app.screen).show_error(error)
+
+    app.push_screen(ChoiceDialog("Activities", "What to run?", choices), answered)

@@ -1,0 +1,120 @@
+"""The help page: what the focused pane does, and the keys that work there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.screen import Screen
+from textual.widget import Widget
+
+from dld_tui.core.commands import Command, by_id, in_scope
+from dld_tui.core.keys import key_name
+from dld_tui.core.text import fit
+from dld_tui.widgets.commands import Commands
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.line_source import ListSource, Piece
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.page import SubPage
+from dld_tui.widgets.wrap import wrap
+
+_FIRST_STEPS = (
+    "Open a model with Ctrl+O. Move with the arrows or h j k l, open a subgraph or function with s,"
+    " search with /. e edits the value under the cursor, u takes an edit back, Ctrl+S saves. F5"
+    " measures the model; the report opens by itself, and s there goes to the node in the model."
+    " Ctrl+P lists every command."
+)
+_SCOPES = {
+    "app": "Everywhere",
+    "list": "In lists",
+    "table": "In tables",
+    "workspace": "Model",
+    "explorer": "Layers",
+    "report": "Report",
+    "job": "Job",
+    "activity": "Activity",
+    "settings": "Settings",
+    "start": "Start page",
+    "page": "Pages",
+}
+
+
+class HelpList(Frame, LineView):
+    """The lines of the help."""
+
+
+class HelpScreen(SubPage):
+    """Help for the screen that was shown when it was asked for."""
+
+    tab_title = "help"
+
+    def __init__(self, about: Screen[object]) -> None:
+        super().__init__()
+        self.about = about
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = HelpList(gutter=False)
+        view.frame("Help", "/ search  Esc close")
+        yield view
+
+    def on_mount(self) -> None:
+        """Write the help for the width there is."""
+        self._write()
+
+    def on_resize(self) -> None:
+        """Break the lines again."""
+        self._write()
+
+    def _write(self) -> None:
+        width = max(30, min(self.app.size.width - 4, 110))
+        keymap = getattr(self.app, "_keymap", {})
+        rows = help_rows(self.about, width, keymap)
+        self.query_one(HelpList).set_lines(ListSource(rows))
+
+
+def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> list[list[Piece]]:
+    """Return the help of a screen: of its focused widget, its keys, and the first steps."""
+    inner = screen.focused or screen
+    chain = list(inner.ancestors_with_self)
+    rows: list[list[Piece]] = []
+    for text in dict.fromkeys(str(getattr(node, "HELP", "") or "") for node in chain):
+        if text:
+            rows += [[(line, "")] for line in wrap(text, width)] + [[]]
+    scopes: dict[str, Commands] = {}
+    for node in chain:
+        if isinstance(node, Commands):
+            for cls in type(node).__mro__:
+                scopes.setdefault(cls.__dict__.get("SCOPE", ""), node)
+    # What all lists have in common comes last.
+    for scope, node in sorted(scopes.items(), key=lambda item: item[0] in ("table", "list")):
+        rows += _scope_rows(scope, node, width, keymap)
+    rows.append([("First steps", "strong accent")])
+    rows += [[(f"  {line}", "")] for line in wrap(_FIRST_STEPS, width - 2)]
+    return rows
+
+
+def _scope_rows(
+    scope: str, node: Commands, width: int, keymap: dict[str, str]
+) -> list[list[Piece]]:
+    commands = in_scope(scope)
+    if not commands:
+        return []
+    facts = node.facts()
+    rows: list[list[Piece]] = [[(_SCOPES.get(scope, scope), "strong accent")]]
+    rows += [_command_row(command, facts, width, keymap) for command in commands]
+    return [*rows, []]
+
+
+def _command_row(
+    command: Command, facts: set[str], width: int, keymap: dict[str, str]
+) -> list[Piece]:
+    keys = keymap.get(command.id, by_id()[command.id].keys)
+    names = "  ".join(key_name(key) for key in keys.split(",") if key)
+    why_not = command.unavailable(facts)
+    pieces: list[Piece] = [
+        ("  ", ""),
+        (fit(names, 18), "faint" if why_not else "key"),
+        (fit(command.title, 16), "faint" if why_not else ""),
+    ]
+    note = f"not now: {why_not}" if why_not else command.help
+    return [*pieces, (fit(note, max(10, width - 36)), "dim")]

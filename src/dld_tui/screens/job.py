@@ -1,0 +1,257 @@
+"""A running job: how far it is, what it says, and a way to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import (
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Log,
+    Metric,
+    Progress,
+    Started,
+)
+from dld_tui.core.types import JSON
+from dld_tui.screens.job_runner import JobRunner
+from dld_tui.targets import registry as targets
+from dld_tui.targets.base import Job
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.line_source import ListSource, Piece
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.page import SubPage
+from dld_tui.widgets.progress import ProgressRows
+from dld_tui.widgets.styled import Rows
+from dld_tui.widgets.wrap import wrap
+
+_ASK_AFTER_S = 10.0
+_MOST_LINES = 10_000
+_LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
+
+
+class JobBox(Frame, Vertical):
+    """The frame of the progress."""
+
+
+class LogView(Frame, LineView):
+    """What the job says, following the end."""
+
+    HELP = "The job's messages. The view follows the end while the cursor is on the last line."
+
+
+class JobScreen(SubPage):
+    """Runs one job from its start to its result."""
+
+    SCOPE = "job"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("job")
+    CSS_PATH = "../styles/job.tcss"
+    tab_title = "job"
+    HELP = "Esc stops the job. When it has ended, Enter opens its result and Esc goes back."
+
+    def __init__(
+        self,
+        activity: str,
+        request: Mapping[str, JSON],
+        on_result: Callable[[dict[str, JSON]], None],
+        *,
+        title: str = "",
+        target: str | None = None,
+        start: Callable[[], Job] | None = None,
+    ) -> None:
+        """Make the page; `start` replaces the start on the target, for tests."""
+        super().__init__()
+        self.activity = activity
+        self.request = dict(request)
+        self.on_result = on_result
+        self.job_title = title or activity
+        self.target = target
+        self._start = start or self._start_on_target
+        self.runner = JobRunner(self._start)
+        self.end: Finished | Failed | Cancelled | None = None
+        self._began = monotonic()
+        self._lines: list[list[Piece]] = []
+        self._texts: list[str] = []
+        self._metrics: dict[str, Metric] = {}
+        self._cancelling = False
+
+    def _start_on_target(self) -> Job:
+        try:
+            return targets.get(self.target).start(self.activity, self.request)
+        except OSError as error:
+            raise UsageError(f"the job cannot be started: {error}") from error
+
+    @property
+    def at_work(self) -> str:
+        """A line for the question before quitting; empty when the job has ended."""
+        return "" if self.end is not None else f"{self.job_title} still runs"
+
+    def body(self) -> Iterable[Widget]:
+        """Return the progress and the log."""
+        box = JobBox(ProgressRows(), Rows([[]], id="figures"))
+        box.frame(self.job_title, "Esc cancel")
+        yield box
+        log = LogView(empty="nothing was said yet", gutter=False, tail=True)
+        log.frame("Log", "y copy")
+        yield log
+
+    def on_mount(self) -> None:
+        """Start the job."""
+        self.query_one(LogView).focus()
+        self.set_interval(1.0, self._show_figures)
+        self._run()
+
+    def _run(self) -> None:
+        self._began = monotonic()
+        self.run_worker(
+            lambda: self.runner.run(self), thread=True, group="job", name=self.job_title
+        )
+
+    def on_unmount(self) -> None:
+        """Leave nothing running behind."""
+        if self.end is None:
+            self.runner.close()
+
+    def facts(self) -> set[str]:
+        """Return whether it runs, has ended, and has a result."""
+        facts = super().facts()
+        facts.add("running" if self.end is None else "finished")
+        return facts | ({"result"} if isinstance(self.end, Finished) else set())
+
+    # Events
+
+    def on_job_runner_ready(self, event: JobRunner.Ready) -> None:
+        """Take a batch of events."""
+        event.stop()
+        event.runner.drain_into(self, self.take)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Show a batch of events."""
+        said = len(self._lines)
+        progress: Progress | None = None
+        for event in events:
+            if isinstance(event, Progress):
+                progress = event
+            elif isinstance(event, Log):
+                self._say(event.text, _LEVELS.get(event.level, ""))
+            elif isinstance(event, Metric):
+                self._metrics[event.name] = event
+            elif not isinstance(event, Started):
+                self.end = event
+        if progress is not None:
+            self.query_one(ProgressRows).show_progress(progress)
+        if self.end is not None:
+            self._ended()
+        if len(self._lines) != said or self.end is not None:
+            self._show_log()
+        self._show_figures()
+
+    def _say(self, text: str, style: str) -> None:
+        self._texts.append(text)
+        width = max(20, self.app.size.width - 4)
+        self._lines += [[(row, style)] for row in wrap(text, width)]
+
+    def _show_log(self) -> None:
+        if len(self._lines) > _MOST_LINES:
+            del self._lines[: -_MOST_LINES * 3 // 4]
+            del self._texts[:-_MOST_LINES]
+        self.query_one(LogView).set_lines(ListSource(self._lines))
+
+    def _show_figures(self) -> None:
+        if self.end is not None and not self.is_mounted:
+            return
+        elapsed = fmt.duration(monotonic() - self._began)
+        row: list[Piece] = [(elapsed, "dim")] if self.end is None else []
+        if self._cancelling and self.end is None:
+            row.append(("   stopping …", "warn"))
+        for metric in self._metrics.values():
+            unit = f" {metric.unit}" if metric.unit else ""
+            row += [(f"   {metric.name} ", "dim"), (f"{metric.value:,.4g}{unit}", "")]
+        rows = [row] if self.end is None else [[*self._verdict(), *row], *self._reason()]
+        self.query_one("#figures", Rows).set_rows(rows)
+
+    def _reason(self) -> list[list[Piece]]:
+        if not isinstance(self.end, Failed):
+            return []
+        width = max(20, self.app.size.width - 6)
+        where = f"{self.end.where}: " if self.end.where else ""
+        rows: list[list[Piece]] = [[(row, "")] for row in wrap(where + self.end.message, width)]
+        return rows + [[(row, "dim")] for row in wrap(self.end.hint or "", width)]
+
+    def _verdict(self) -> list[Piece]:
+        shown = glyphs.current()
+        if isinstance(self.end, Finished):
+            return [(f"{shown.good} done", "good strong")]
+        if isinstance(self.end, Cancelled):
+            return [(f"{shown.warning} stopped; nothing half-written is left", "warn")]
+        return [(f"{shown.error} failed", "bad strong")]
+
+    def _ended(self) -> None:
+        box = self.query_one(JobBox)
+        box.frame(self.job_title, "Esc close  F5 again")
+        if isinstance(self.end, Failed):
+            self._texts.append(str(self.end.to_error()))
+            if self.end.details:
+                self._say(self.end.details, "dim")
+        self.refresh_bindings()
+        if isinstance(self.end, Finished):
+            if self.is_current:
+                self.action_result()
+            else:
+                self.notify(f"{self.job_title}: done", markup=False)
+
+    # Commands
+
+    def action_cancel(self) -> None:
+        """Stop the job, after asking when it has run for a while; close the page after its end."""
+        if self.end is not None:
+            self.dismiss(None)
+        elif monotonic() - self._began < _ASK_AFTER_S:
+            self._cancel("stop")
+        else:
+            choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
+            self.app.push_screen(
+                ChoiceDialog("Stop the job?", f"{self.job_title} has run for a while.", choices),
+                self._cancel,
+            )
+
+    def _cancel(self, answer: str | None) -> None:
+        if answer == "stop" and self.end is None:
+            self._cancelling = True
+            self._show_figures()
+            self.runner.cancel()
+
+    def action_result(self) -> None:
+        """Close the page and open what the job made."""
+        if isinstance(self.end, Finished):
+            result = self.end.result
+            self.dismiss(None)
+            self.on_result(result)
+
+    def action_again(self) -> None:
+        """Run the job again."""
+        self.end = None
+        self._cancelling = False
+        self._lines, self._texts = [], []
+        self._metrics.clear()
+        self.runner = JobRunner(self._start)
+        self.query_one(JobBox).frame(self.job_title, "Esc cancel")
+        self._show_log()
+        self.refresh_bindings()
+        self._run()
+
+    def action_copy_log(self) -> None:
+        """Copy what the job said."""
+        self.app.copy_to_clipboard("\n".join(self._texts))

@@ -1,0 +1,48 @@
+"""Which screen shows which kind of file: strings, so nothing is imported before it is needed."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from dld_tui.widgets.page import Page
+
+_WORKSPACE = "dld_tui.screens.workspace:WorkspaceScreen"
+_REPORT = "dld_tui.screens.report:ReportScreen"
+
+OPENERS: dict[str, str] = {
+    "ONNX": _WORKSPACE,
+    "ONNX_TEXT": _WORKSPACE,
+    "REPORT": _REPORT,
+    "ORT_PROFILE": _REPORT,
+}
+"""Name of a ``FileKind`` to the page that is made with the path."""
+
+
+def make_page(kind: str, path: Path | None) -> Page:
+    """Return a page that shows a file; None is a new one.
+
+    Raises:
+        UnavailableError: No screen shows files of this kind.
+    """
+    opener = OPENERS.get(kind)
+    if opener is None:
+        name = kind.replace("_", " ").lower()
+        raise UnavailableError(
+            f"no screen shows this kind of file ({name})",
+            where=None if path is None else str(path),
+            hint="Open a model (.onnx), a report (.dldprof) or an ONNX Runtime profile (.json)",
+        )
+    module, _, name = opener.partition(":")
+    page: Page = getattr(importlib.import_module(module), name)(path)
+    return page
+
+
+def prepare(kind: str) -> None:
+    """Import the page for a kind of file: half a second that a thread should spend."""
+    if kind in OPENERS:
+        importlib.import_module(OPENERS[kind].partition(":")[0])

@@ -1,0 +1,76 @@
+"""Choosing the columns of the layer table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.dialogs import Dialog
+from dld_tui.widgets.layer_columns import COLUMNS, DEFAULT_KEYS
+from dld_tui.widgets.line_source import ListSource, Piece
+from dld_tui.widgets.line_view import LineView
+
+_TITLES = {"heat": "bar"}
+
+
+class ColumnList(LineView):
+    """One row a column; Space and Enter switch it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "activate", "switch", show=False)]
+    HELP = "Space shows or hides a column, d takes the usual ones, Esc keeps what is chosen."
+
+
+class ColumnsDialog(Dialog[tuple[str, ...]]):
+    """Which columns to show; changes are kept when it is closed."""
+
+    TITLE_TEXT = "Columns"
+    KEYS = "Space switch  d default  Esc done"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "done", show=False),
+        Binding("f", "close", "done", show=False),
+        Binding("d", "defaults", "default", show=False),
+    ]
+
+    def __init__(self, chosen: Sequence[str]) -> None:
+        super().__init__()
+        self.chosen = set(chosen)
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = ColumnList(self._rows())
+        view.styles.height = min(len(COLUMNS), max(self.app.size.height - 6, 4))
+        yield view
+
+    def _rows(self) -> ListSource:
+        shown = glyphs.current()
+        rows: list[list[Piece]] = []
+        for column in COLUMNS:
+            on = column.key in self.chosen
+            title = _TITLES.get(column.key, column.column.title)
+            rows.append(
+                [
+                    (shown.on if on else shown.off, "accent" if on else "dim"),
+                    (f" {title:<14}", "strong" if on else ""),
+                    (f" {column.help}", "dim"),
+                ]
+            )
+        return ListSource(rows, [column.key for column in COLUMNS])
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Show or hide the column at the cursor."""
+        event.stop()
+        self.chosen ^= {str(event.key)}
+        self.query_one(ColumnList).set_lines(self._rows())
+
+    def action_defaults(self) -> None:
+        """Take the columns that a new user sees."""
+        self.chosen = set(DEFAULT_KEYS)
+        self.query_one(ColumnList).set_lines(self._rows())
+
+    def action_close(self) -> None:
+        """Give the chosen columns, in the order of the table."""
+        self.dismiss(tuple(column.key for column in COLUMNS if column.key in self.chosen))

@@ -1,0 +1,326 @@
+"""One open model: explorer, parameters and findings, and all that can be done with it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from textual import on
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.worker import Worker
+
+from dld_tui.core import fmt
+from dld_tui.core.checks import Finding, check
+from dld_tui.core.checks.findings import by_severity
+from dld_tui.core.document import Change
+from dld_tui.core.document.journal import LeftJournal, discard
+from dld_tui.core.document.scripts import ReplayResult, replay
+from dld_tui.core.document.values import ValueType
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace_background import infer_types
+from dld_tui.screens.workspace_opening import OpenedModel, open_model
+from dld_tui.screens.workspace_panes import Area
+from dld_tui.screens.workspace_save import Saving
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer import Explorer
+from dld_tui.widgets.explorer_items import Sort, View
+from dld_tui.widgets.filter_dialog import FilterDialog
+from dld_tui.widgets.findings import Findings, NoticeLine
+from dld_tui.widgets.host import host
+from dld_tui.widgets.node_filter import NodeFilter
+from dld_tui.widgets.parameters import Parameters
+
+_CHECK_AGAIN_S = 0.5
+_MOST_CHECKED = 20_000
+"""Nodes of the largest model that is checked again after every edit."""
+_EXPLORER_STATE = ("layouts", "explorer")
+
+
+class WorkspaceScreen(Saving):
+    """The screen; a new model when there is no path."""
+
+    CSS_PATH = "../styles/workspace.tcss"
+    HELP = (
+        "The model as a list of nodes, what is known of the node under the cursor, and what was "
+        "found to be wrong. 1 3 4 go to a pane, m gives one all the room, < and > change its size."
+    )
+    INFER = True
+    """Ask onnx for types and shapes, in a child process, when a model has been opened."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        super().__init__(path)
+        self.tab_title = self.path.name if self.path is not None else "new model"
+        self._edits = 0
+        self._check_timer: Timer | None = None
+        self._notices: list[Finding] = []
+        """What is not found by a check: refused journal lines and the like."""
+        self._closed = False
+        self.is_checked = False
+        """Whether the findings are of the model as it is now."""
+
+    def body(self) -> Iterable[Widget]:
+        """Return the area of the panes, empty until the model is open."""
+        yield Area()
+        yield NoticeLine()
+
+    # --- opening --------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Open the model on a thread."""
+        self.recall_layout()
+        self.watch(self.app, "app_focus", self._focus_of_app, init=False)
+        opened: list[OpenedModel] = []
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            opened.append(open_model(self.path, progress, cancelled))
+
+        async def show() -> None:
+            await self._opened(opened[0])
+
+        def ended(error: DldError | None) -> None:
+            if error is None:
+                _: Worker[None] = self.run_worker(show, group="opened", name="show the model")
+                return
+            host(self).close_page(self)
+            if not isinstance(error, CancelledError):
+                host(self).show_error(error, "Not opened")
+
+        self.work(f"Opening {self.tab_title}", task, ended, line=False)
+
+    async def _opened(self, opened: OpenedModel) -> None:
+        """Show the model."""
+        self.document = opened.document
+        self.explorer = Explorer(opened.explorer, id="explorer")
+        self.parameters = Parameters(preview_bytes=host(self).config.preview_bytes, id="parameters")
+        self.parameters.summary = opened.summary
+        self.findings = Findings(id="findings")
+        self._recall_explorer()
+        await self.area.mount(self.explorer, self.parameters, self.findings)
+        self.is_open = True
+        self.tab_title = self.document.title
+        self.tab_dirty = self.document.dirty
+        self.tab_changed()
+        self.lay_out()
+        self.explorer.list.focus()
+        self.show_subject(self.document.main)
+        self.document.on_change.append(self.document_changed)
+        self.reveal_waiting()
+        if opened.left:
+            self._ask_restore(opened.left[0])
+        self.check()
+        self._infer()
+
+    def on_unmount(self) -> None:
+        """Stop what runs for this model, and close it."""
+        self._closed = True
+        self.cancel_work()
+        if self.is_open:
+            gc.unfreeze()
+            # After a crash the next session offers the edits again.
+            self.document.close(keep_journal=bool(self.app.return_code))
+
+    # --- journals -------------------------------------------------------------------------------
+
+    def _ask_restore(self, left: LeftJournal) -> None:
+        steps = fmt.plural(len(left.lines), "edit")
+        message = f"The last session ended without saving this model: {steps} can be made again."
+        if not left.matches:
+            message += " The file has changed since then: edits that no longer fit are left out."
+
+        def answered(answer: str | None) -> None:
+            if answer == "restore":
+                self._restore(left)
+            elif answer == "discard":
+                discard(left)
+
+        choices = [
+            Choice("r", "make them again", "restore"),
+            Choice("d", "throw them away", "discard"),
+            Choice("l", "ask me the next time", ""),
+        ]
+        self.app.push_screen(ChoiceDialog("Unsaved edits were found", message, choices), answered)
+
+    def _restore(self, left: LeftJournal) -> None:
+        document = self.document
+        results: list[ReplayResult] = []
+        document.on_change.remove(self.document_changed)
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            results.append(replay(document, left.lines))
+
+        def ended(error: DldError | None) -> None:
+            document.on_change.append(self.document_changed)
+            self.document_changed(Change("reset", None))
+            if error is not None:
+                host(self).show_error(error)
+                return
+            discard(left)
+            self._say_restored(results[0])
+
+        self.work("Making the edits again", task, ended)
+
+    def _say_restored(self, result: ReplayResult) -> None:
+        self.notify(f"{result.applied} of the journal's lines were made again", timeout=4)
+        self._notices += [
+            Finding("warning", "journal", f"line {number} no longer applies: {why}")
+            for number, why in result.refused
+        ]
+        self.check()
+
+    # --- findings -------------------------------------------------------------------------------
+
+    def check_later(self) -> None:
+        """Look for findings again, some time after the last edit."""
+        self._edits += 1
+        self.is_checked = False
+        if self._check_timer is not None:
+            self._check_timer.stop()
+        summary = self.parameters.summary
+        if summary is not None and summary.nodes_total > _MOST_CHECKED:
+            self._show_findings(self.findings.findings, "before the last edit")
+            return
+        self._check_timer = self.set_timer(_CHECK_AGAIN_S, self.check)
+
+    def check(self) -> None:
+        """Look for what is wrong, on a thread."""
+        edits, document = self._edits, self.document
+
+        def outdated() -> bool:
+            return self._closed or self._edits != edits
+
+        def task() -> None:
+            try:
+                found = check(document, cancelled=outdated)
+            except CancelledError:
+                return
+            except (RuntimeError, ValueError, KeyError):
+                if outdated():  # an edit changed the model while it was read
+                    return
+                raise
+            self.call_later(self._checked, edits, found)
+
+        self.run_worker(task, thread=True, group="check", name="check")
+
+    def _checked(self, edits: int, found: list[Finding]) -> None:
+        if edits == self._edits and self.is_attached:
+            self.is_checked = True
+            self._show_findings([*self._notices, *found], "")
+
+    def _show_findings(self, findings: list[Finding], state: str) -> None:
+        before = len(self.findings.findings)
+        if self.document.journal_error:
+            message = visible(self.document.journal_error)
+            findings = [Finding("warning", "journal", message), *findings]
+        self.findings.show(by_severity(findings), state=state)
+        if before != len(findings) or not self.findings.display:
+            self.lay_out()
+
+    # --- types and shapes -----------------------------------------------------------------------
+
+    def _infer(self) -> None:
+        path = self.document.path
+        if not self.INFER or path is None or not self.document.main.nodes:
+            return
+
+        def task() -> None:
+            try:
+                found = infer_types(path, lambda: self._closed)
+            except CancelledError:
+                return
+            except DldError as error:
+                self.call_later(self._not_inferred, error)
+            else:
+                self.call_later(self._inferred, found)
+
+        self.run_worker(task, thread=True, group="infer", name="infer shapes")
+
+    def _inferred(self, found: Mapping[tuple[str, ...], dict[str, ValueType]]) -> None:
+        if not self.is_attached:
+            return
+        for scope in self.document.scopes():
+            types = found.get(scope.path)
+            if types is not None:
+                scope.inferred = types
+        self.explorer.list.invalidate()
+        self.parameters.rebuild()
+
+    def _not_inferred(self, error: DldError) -> None:
+        if self.is_attached:
+            message = visible(error.message)
+            self._notices.append(Finding("info", "shapes", f"shapes are not known: {message}"))
+            self._show_findings([*self._notices, *self.findings.findings], "")
+
+    # --- the explorer's commands ----------------------------------------------------------------
+
+    def _recall_explorer(self) -> None:
+        data = host(self).state.get(*_EXPLORER_STATE)
+        model = self.explorer.model
+        model.view = next((view for view in View if view.name == data.get("view")), model.view)
+        model.sort = next((sort for sort in Sort if sort.name == data.get("sort")), model.sort)
+        model.set_show_constants(data.get("constants") is True)
+
+    @on(Explorer.Arranged)
+    def explorer_arranged(self, event: Explorer.Arranged) -> None:
+        """Keep how nodes are listed for the next time."""
+        event.stop()
+        data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
+        host(self).state.put(*_EXPLORER_STATE, {**data, "constants": event.show_constants})
+
+    def action_cycle_by(self) -> None:
+        """List the nodes in the next way."""
+        self.explorer.cycle_view()
+
+    def action_toggle_constants(self) -> None:
+        """Show or hide the Constant nodes."""
+        self.explorer.toggle_constants()
+
+    def action_filter(self) -> None:
+        """Choose operator types and conditions."""
+        nodes = [node for scope in self.document.scopes() for node in scope.nodes]
+
+        def chosen(found: NodeFilter | None) -> None:
+            if found is not None:
+                self.explorer.set_filter(found)
+
+        counts = self.explorer.model.count_kinds()
+        self.app.push_screen(FilterDialog(nodes, counts, self.explorer.node_filter), chosen)
+
+    def action_clear_filters(self) -> None:
+        """Show all nodes again."""
+        self.explorer.clear_filters()
+
+    def action_documentation(self) -> None:
+        """Show or hide the operator's documentation."""
+        node = self.node
+        if node is None:
+            return
+        self.show_subject(node)
+        if not self.parameters.display:
+            self.focus_pane("parameters")
+        self.parameters.toggle_documentation()
+
+    # --- the rest -------------------------------------------------------------------------------
+
+    def action_stop(self) -> None:
+        """Stop opening or saving."""
+        self.cancel_work()
+
+    def action_allow_links(self) -> None:
+        """Read external data through links that leave the model's folder."""
+        self.document.external.allow_linked = True
+        self.parameters.rebuild()
+        self.check()
+        self.notify("Linked data is read now, and never written", timeout=4)
+
+    def on_screen_resume(self, event: Any) -> None:
+        """Look whether the file is still the same."""
+        self.look_at_disk()
+
+    def _focus_of_app(self, focused: bool) -> None:
+        if focused and self.is_attached and self.is_current:
+            self.look_at_disk()

@@ -1,0 +1,179 @@
+"""What the parts of the workspace screen share: the document, the panes, one way to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
+
+from dld_tui.core.document import Document, Node, Scope
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.workspace_layout import Layout
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.explorer import Explorer
+from dld_tui.widgets.findings import Findings
+from dld_tui.widgets.page import Page
+from dld_tui.widgets.parameters import Parameters
+from dld_tui.widgets.work_panel import WorkPanel
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Transaction
+
+
+class WorkspaceBase(Page):
+    """State of one workspace; the actions are in the classes that extend it."""
+
+    SCOPE = "workspace"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
+
+    document: Document
+    """Only there once ``is_open``."""
+    explorer: Explorer
+    parameters: Parameters
+    findings: Findings
+    plan: Layout
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        super().__init__()
+        self.path = Path(path) if path is not None else None
+        self.is_open = False
+        self.plan = Layout()
+        self._cancel: Event | None = None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave Esc to others while there is nothing to stop."""
+        if action == "stop":
+            return self._cancel is not None
+        return super().check_action(action, parameters)
+
+    # --- what the cursor is on ------------------------------------------------------------------
+
+    @property
+    def subject(self) -> Node | Scope | None:
+        """What the parameters pane shows."""
+        return self.parameters.subject if self.is_open else None
+
+    @property
+    def node(self) -> Node | None:
+        """The node that commands act on."""
+        if not self.is_open:
+            return None
+        if self.in_parameters:
+            return self.subject if isinstance(self.subject, Node) else None
+        return self.explorer.node
+
+    @property
+    def in_parameters(self) -> bool:
+        """Whether the parameters pane has the keys."""
+        return self.is_open and self.parameters.list.has_focus
+
+    # --- edits ----------------------------------------------------------------------------------
+
+    def edit(self, name: str, /, **arguments: JSON) -> Transaction:
+        """Make an edit.
+
+        Raises:
+            DldError: It does not fit the model, or the model is being saved.
+        """
+        if self._cancel is not None:
+            raise DldError("wait until the file is saved")
+        return self.document.apply(name, **arguments)
+
+    def try_edit(self, name: str, /, **arguments: JSON) -> bool:
+        """Make an edit; says why when it cannot be made."""
+        try:
+            self.edit(name, **arguments)
+        except DldError as error:
+            self.complain(error)
+            return False
+        return True
+
+    def complain(self, error: DldError) -> None:
+        """Say what could not be done."""
+        self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
+
+    # --- work on a thread -----------------------------------------------------------------------
+
+    def work(
+        self,
+        title: str,
+        task: Callable[[ProgressCallback, CancelCheck], None],
+        done: Callable[[DldError | None], None],
+        *,
+        line: bool = True,
+    ) -> None:
+        """Run something long on a thread, with progress and a cancel key.
+
+        Args:
+            title: What it is: foreign text.
+            task: Called on the thread.
+            done: Called on the event loop afterwards, with the error when there was one.
+            line: Show one row above the keys; False: a panel in the middle.
+        """
+        panel = WorkPanel(title, classes="-line" if line else None)
+        self.mount(panel, before="KeyBar")
+        self._cancel = cancel = Event()
+
+        def progress(finished: int, total: int) -> None:
+            self.call_later(panel.report, finished, total)
+
+        def run() -> None:
+            try:
+                task(_throttled(progress), cancel.is_set)
+            except DldError as error:
+                self.call_later(finish, error)
+            except BaseException:
+                self.call_later(finish, CancelledError())
+                raise  # a fault of the program: the app shows it
+            else:
+                self.call_later(finish, None)
+
+        def finish(failure: DldError | None) -> None:
+            self._cancel = None
+            if panel.is_attached:
+                panel.remove()
+            if self.is_attached:
+                done(failure)
+
+        self.run_worker(run, thread=True, group="work", name=title)
+
+    def cancel_work(self) -> bool:
+        """Ask the running work to stop; False when nothing runs."""
+        if self._cancel is None:
+            return False
+        self._cancel.set()
+        return True
+
+
+def _throttled(callback: ProgressCallback, seconds: float = 0.1) -> ProgressCallback:
+    """Pass on at most one call in `seconds`: each goes through the event loop."""
+    last = monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if monotonic() - last >= seconds:
+            last = monotonic()
+            callback(done, total)
+
+    return progress
+
+
+def is_alive(thing: Node | Scope) -> bool:
+    """Return whether a node or scope is in the document now, and has not been deleted."""
+    while True:
+        if isinstance(thing, Node):
+            if thing not in thing.scope.nodes:
+                return False
+            thing = thing.scope
+        document, owner = thing.document, thing.owner
+        if owner is None:
+            return thing is document.main or thing in document.functions
+        if thing not in owner.subgraphs():
+            return False
+        thing = owner

@@ -1,0 +1,118 @@
+"""What a change of the model does to the screen; undo, redo, and changes that take long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dld_tui.core.document import Change, Transaction
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace_base import is_alive
+from dld_tui.screens.workspace_go import Going
+
+MANY = 300
+"""Nodes, or primitive changes, of the largest edit that is made between two key presses."""
+
+
+class Changing(Going):
+    """The part of the workspace that makes changes and shows them."""
+
+    # --- what an edit does to the screen --------------------------------------------------------
+
+    def document_changed(self, change: Change) -> None:
+        """Show what an edit, undo or redo did."""
+        if not is_alive(self.explorer.model.root):
+            self.explorer.model.set_root(self.document.main)
+        self.explorer.apply_change(change)
+        subject = self.parameters.subject
+        if subject is not None and not is_alive(subject):
+            self.show_subject(self.explorer.node or self.explorer.model.root)
+        else:
+            self.parameters.rebuild()
+        self.show_dirty()
+        self.facts_changed()
+        self.check_later()
+
+    def show_dirty(self) -> None:
+        """Mark the tab while there is something to save."""
+        if self.tab_dirty != self.document.dirty:
+            self.tab_dirty = self.document.dirty
+            self.tab_changed()
+
+    def check_later(self) -> None:
+        """Look for findings again, some time after the last edit."""
+
+    # --- undo -----------------------------------------------------------------------------------
+
+    def action_undo(self) -> None:
+        """Take back the last edit and show where it was."""
+        self._travel_in_time(self.document.history.done, self.document.undo, "Undone")
+
+    def action_redo(self) -> None:
+        """Make the edit again that was taken back."""
+        self._travel_in_time(self.document.history.undone, self.document.redo, "Done again")
+
+    def _travel_in_time(
+        self, history: Sequence[Transaction], step: Callable[[], Transaction | None], word: str
+    ) -> None:
+        if not history:
+            return
+        transaction = history[-1]
+        title = clip(visible(transaction.title), 90, keep="middle")
+
+        def ended() -> None:
+            self.notify(f"{word}: {title}", timeout=3, markup=False)
+            touched = [node for node in transaction.nodes if is_alive(node)]
+            if len(touched) == 1 and touched[0] is not self.node:
+                self.go_to(touched[0])
+
+        self.change(word, [step], large=len(transaction.primitives) > MANY, done=ended)
+
+    def change(
+        self,
+        title: str,
+        steps: Sequence[Callable[[], Transaction | None]],
+        *,
+        large: bool,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make edits one after the other: large ones on a thread, so that keys are answered.
+
+        Args:
+            title: What is shown meanwhile.
+            steps: Each makes one transaction.
+            large: Whether it may take long.
+            done: Called when all of them are made.
+        """
+        if self._cancel is not None:
+            self.complain(DldError("wait until the running work has ended"))
+            return
+        if not large:
+            try:
+                for step in steps:
+                    step()
+            except DldError as error:
+                self.complain(error)
+                return
+            done()
+            return
+        made: list[Transaction] = []
+        self.document.on_change.remove(self.document_changed)
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            for step in steps:
+                transaction = step()
+                if transaction is not None:
+                    made.append(transaction)
+
+        def ended(error: DldError | None) -> None:
+            self.document.on_change.append(self.document_changed)
+            for transaction in made:
+                self.document_changed(Change("edit", transaction))
+            if error is not None:
+                self.complain(error)
+            else:
+                done()
+
+        self.work(title, task, ended)

@@ -1,0 +1,268 @@
+"""Editing in a workspace: rename, attribute values, delete; and copying names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+from textual import on
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.edits.deletion import bypass_source
+from dld_tui.core.document.literals import format_literal, parse_literal
+from dld_tui.core.errors import UsageError
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.workspace_change import MANY, Changing
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.edit_bar import EditBar
+from dld_tui.widgets.literal_preview import edit_value, editable_text
+from dld_tui.widgets.parameter_rows import ParameterRow
+from dld_tui.widgets.parameters import Parameters
+from dld_tui.widgets.parameters_model import node_schema
+
+
+class Editing(Changing):
+    """The part of the workspace that edits."""
+
+    # --- rename ---------------------------------------------------------------------------------
+
+    def action_rename(self) -> None:
+        """Rename the node, or the value under the cursor of the parameters pane."""
+        row = self.parameters.row if self.in_parameters else None
+        subject = self.subject
+        if row is not None and row.name_of == "value" and subject is not None:
+            scope = subject.scope if isinstance(subject, Node) else subject
+            self._rename_value(scope, row.copied)
+        elif (node := self.node) is not None:
+            self._rename_node(node)
+        else:
+            self.notify("Nothing here has a name that can be changed", timeout=3)
+
+    def _rename_node(self, node: Node) -> None:
+        shown, read = name_editor(node.name)
+        scope: list[JSON] = list(node.scope.path)
+
+        def accept(text: str) -> None:
+            self.edit("rename_node", scope=scope, node=node.ref, name=read(text))
+
+        self._mount_bar(EditBar("name", shown, accept, placeholder="no name"))
+
+    def _rename_value(self, scope: Scope, value: str) -> None:
+        shown, read = name_editor(value)
+        path: list[JSON] = list(scope.path)
+
+        def accept(text: str) -> None:
+            self.edit("rename_value", scope=path, value=value, name=read(text))
+
+        self._mount_bar(EditBar("value name", shown, accept))
+
+    def _mount_bar(self, bar: EditBar) -> None:
+        self.pane(self.focused_pane()).mount(bar)
+
+    # --- attributes -----------------------------------------------------------------------------
+
+    def action_edit(self) -> None:
+        """Edit the attribute or name under the cursor; from the explorer, go to the attributes."""
+        if not self.in_parameters:
+            self.focus_attributes()
+            return
+        row = self.parameters.row
+        if row is None:
+            return
+        if row.attribute:
+            self._edit_attribute(row)
+        elif row.name_of:
+            self.action_rename()
+        else:
+            self.notify("Nothing to edit here. Attributes and names can be edited.", timeout=3)
+
+    @on(Parameters.EditAsked)
+    def edit_asked(self, event: Parameters.EditAsked) -> None:
+        """Edit on Enter what leads nowhere."""
+        event.stop()
+        self.action_edit()
+
+    def focus_attributes(self) -> None:
+        """Put the cursor on the first attribute."""
+        node = self.node
+        if node is None:
+            return
+        self.show_subject(node)
+        self.focus_pane("parameters")
+        self.parameters.go_to_attributes()
+
+    def _edit_attribute(self, row: ParameterRow) -> None:
+        node = self.subject
+        if not isinstance(node, Node):
+            return
+        name = row.attribute
+        present = node.attribute(name)
+        schema = node_schema(node)
+        known = schema.attribute(name) if schema is not None else None
+        if present is not None and present.reference is not None:
+            self.notify("It takes its value from the function's parameter", timeout=4)
+            return
+        kind = present.kind if present is not None else known.kind if known is not None else ""
+        value, hint, dtype = "", "", None
+        if present is not None:
+            text = editable_text(present)
+            value, hint = text or "", "" if text is not None else "too long: type a new value"
+            dtype = present.value.dtype if kind == "tensor" else None
+        elif known is not None and known.default is not None:
+            value = format_literal(known.default, kind)
+        if kind not in _EDITABLE:
+            self.notify(f"An attribute of kind {kind} has no value to type", timeout=4)
+            return
+        scope: list[JSON] = list(node.scope.path)
+
+        def accept(text: str) -> None:
+            typed = edit_value(text, kind, dtype)
+            self.edit(
+                "set_attribute", scope=scope, node=node.ref, attribute=name, kind=kind, value=typed
+            )
+
+        self._mount_bar(EditBar(f"{visible(name)} ({kind})", value, accept, placeholder=hint))
+
+    def action_revert(self) -> None:
+        """Remove the attribute under the cursor, so that the default holds."""
+        node, row = self.subject, self.parameters.row if self.in_parameters else None
+        if row is None or not row.attribute or not isinstance(node, Node):
+            self.notify("Go to an attribute in the parameters pane first", timeout=3)
+        elif node.attribute(row.attribute) is None:
+            self.notify("It has its default already", timeout=3)
+        else:
+            self.try_edit(
+                "remove_attribute",
+                scope=list(node.scope.path),
+                node=node.ref,
+                attribute=row.attribute,
+            )
+
+    # --- delete ---------------------------------------------------------------------------------
+
+    def action_delete(self) -> None:
+        """Delete the marked nodes, or the one under the cursor; asks when outputs are used."""
+        nodes = self.explorer.marked if not self.in_parameters else []
+        node = self.node
+        if not nodes and node is not None:
+            nodes = [node]
+        nodes = _outer_ones(nodes)
+        if not nodes:
+            return
+        uses = outside_uses(nodes)
+        if not uses:
+            self._delete(nodes, reconnect=False)
+            return
+        self._ask_delete(nodes, uses)
+
+    def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
+        many = uses > _MOST_COUNTED
+        what = (
+            "The node's outputs are" if len(nodes) == 1 else f"Outputs of {len(nodes):,} nodes are"
+        )
+        places = f"more than {_MOST_COUNTED:,} places" if many else fmt.plural(uses, "place")
+        choices = []
+        if many or all(bypass_source(node) is not None for node in nodes):
+            choices.append(Choice("r", "delete and reconnect the users to its input", "reconnect"))
+        choices.append(Choice("d", f"delete and leave {places} without a source", "delete"))
+        choices.append(Choice("k", "keep", ""))
+
+        def answered(answer: str | None) -> None:
+            if answer:
+                self._delete(nodes, reconnect=answer == "reconnect")
+
+        message = f"{what} used in {places}."
+        self.app.push_screen(ChoiceDialog("Delete", message, choices), answered)
+
+    def _delete(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
+        by_scope: dict[Scope, list[Node]] = {}
+        for node in nodes:
+            by_scope.setdefault(node.scope, []).append(node)
+        edits = [
+            partial(
+                self.document.apply,
+                "delete_nodes",
+                scope=list(scope.path),
+                nodes=[node.ref for node in members],
+                reconnect=reconnect,
+            )
+            for scope, members in by_scope.items()
+        ]
+        self.change(f"Deleting {fmt.plural(len(nodes), 'node')}", edits, large=len(nodes) > MANY)
+
+    # --- copy -----------------------------------------------------------------------------------
+
+    def action_copy_name(self) -> None:
+        """Copy the name of the node, or what the row of the parameters pane names."""
+        row = self.parameters.row if self.in_parameters else None
+        text = row.copied if row is not None else ""
+        node = self.node
+        if not text and node is not None:
+            text = node.name or node.ref
+        if text:
+            self.app.copy_to_clipboard(text)
+        else:
+            self.notify("Nothing here has a name", timeout=3)
+
+
+_MOST_COUNTED = 999
+"""Uses of deleted nodes that are counted."""
+_EDITABLE = frozenset({"int", "float", "string", "ints", "floats", "strings", "tensor"})
+
+
+def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
+    r"""Return how a name is shown for editing, and how what was typed is read.
+
+    A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
+    """
+    if visible(name) == name:
+        return name, lambda text: text
+    shown = format_literal(name.encode("utf-8", "surrogateescape"), "string")[1:-1]
+
+    def read(text: str) -> str:
+        try:
+            value = cast("bytes", parse_literal(f"'{text}'", "string"))
+        except UsageError as error:
+            raise UsageError(error.message, hint="Write \\\\ for a backslash") from None
+        return value.decode("utf-8", "surrogateescape")
+
+    return shown, read
+
+
+def outside_uses(nodes: Sequence[Node], most: int = _MOST_COUNTED) -> int:
+    """Return how many inputs and graph outputs outside of `nodes` use what they make.
+
+    Of many nodes the uses are not looked at: the answer is then more than `most`.
+    """
+    if len(nodes) > MANY:
+        return most + 1
+    chosen = set(nodes)
+    count = 0
+    for node in nodes:
+        for name in node.outputs:
+            if not name:
+                continue
+            count += name in node.scope.outputs
+            for use in node.scope.users(name):
+                count += not _is_inside(use.node, chosen)
+            if count > most:
+                return count
+    return count
+
+
+def _is_inside(node: Node | None, chosen: set[Node]) -> bool:
+    """Return whether a node, or one that it is nested in, is among the chosen."""
+    while node is not None:
+        if node in chosen:
+            return True
+        node = node.scope.owner
+    return False
+
+
+def _outer_ones(nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes that are not nested in others of them."""
+    chosen = set(nodes)
+    return [node for node in nodes if not _is_inside(node.scope.owner, chosen)]

@@ -1,0 +1,320 @@
+"""Going about in a model: jumps, their history, opening subgraphs and function bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from textual import on
+from textual.timer import Timer
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.errors import EditError
+from dld_tui.core.text import clip, visible
+from dld_tui.screens.workspace_base import is_alive
+from dld_tui.screens.workspace_panes import Panes
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer import Explorer
+from dld_tui.widgets.findings import Findings
+from dld_tui.widgets.parameter_links import function_body, place_text
+from dld_tui.widgets.parameters import Parameters
+
+_REST_S = 0.05
+"""The parameters follow the cursor when it has rested so long: holding a key down stays quick."""
+_MOST_CHOICES = 9
+_MOST_PLACES = 200
+
+
+@dataclass(frozen=True)
+class Place:
+    """Somewhere one has been."""
+
+    root: Scope
+    node: Node | None
+
+
+class Going(Panes):
+    """The part of the workspace that moves."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        super().__init__(path)
+        self._rest_timer: Timer | None = None
+        self._back: list[Place] = []
+        self._forward: list[Place] = []
+        self._waiting: tuple[Sequence[str], str] | None = None
+        self._shown_facts: set[str] = set()
+
+    # --- following the cursor -------------------------------------------------------------------
+
+    @on(Explorer.Selected)
+    def cursor_selected(self, event: Explorer.Selected) -> None:
+        """Show what the cursor is on, once it rests."""
+        event.stop()
+        subject = event.node if event.node is not None else event.scope
+        if self._rest_timer is not None:
+            self._rest_timer.stop()
+        self._rest_timer = self.set_timer(_REST_S, lambda: self._rested(subject))
+
+    def _rested(self, subject: Node | Scope) -> None:
+        self._rest_timer = None
+        if is_alive(subject):
+            self.show_subject(subject)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the parameters pane shows what the cursor is on."""
+        return self._rest_timer is None
+
+    def show_subject(self, subject: Node | Scope) -> None:
+        """Show a node or a scope in the parameters pane."""
+        self.parameters.show(subject)
+        scope = subject.scope if isinstance(subject, Node) else subject
+        self.crumb(place_text(scope))
+        self.facts_changed()
+
+    def facts_changed(self) -> None:
+        """Draw the keys again when other ones work now."""
+        facts = self.facts()
+        if facts != self._shown_facts:
+            self._shown_facts = facts
+            self.refresh_bindings()
+
+    def facts(self) -> set[str]:
+        """Return what holds for the commands of the workspace."""
+        facts = super().facts()
+        if not self.is_open:
+            return facts
+        facts.add("document")
+        node = self.node
+        known = {
+            "dirty": self.document.dirty,
+            "can_undo": bool(self.document.history.done),
+            "can_redo": bool(self.document.history.undone),
+            "node": node is not None or self._renamable,
+            "nodes": node is not None or bool(self.explorer.list.marks),
+            "attribute": node is not None or self._renamable,
+            "body": node is not None and self._body(node) is not None,
+            "history": bool(self._back),
+            "forward": bool(self._forward),
+            "filtered": self.explorer.model.filtering,
+        }
+        return facts | {name for name, holds in known.items() if holds}
+
+    @property
+    def _renamable(self) -> bool:
+        row = self.parameters.row if self.in_parameters else None
+        return row is not None and bool(row.name_of)
+
+    # --- jumps ----------------------------------------------------------------------------------
+
+    def place(self) -> Place:
+        """Return where one is."""
+        return Place(self.explorer.model.root, self.explorer.node)
+
+    def remember(self) -> None:
+        """Note where one is, before a jump."""
+        here = self.place()
+        if not self._back or self._back[-1] != here:
+            self._back.append(here)
+            del self._back[:-_MOST_PLACES]
+        self._forward.clear()
+
+    def go_to(self, node: Node, *, remember: bool = True) -> None:
+        """Move the explorer's cursor to a node, wherever it is in the model."""
+        if remember and node is not self.explorer.node:
+            self.remember()
+        root = self.explorer.model.root
+        if not _is_within(node.scope, root):
+            self.explorer.show_root(_outermost(node.scope))
+        if not self.explorer.reveal(node):
+            self.explorer.clear_filters()
+            self.notify("The filter was cleared: it hid the node", timeout=3)
+            self.explorer.reveal(node)
+        self.show_subject(node)
+
+    def open_scope(self, scope: Scope, *, remember: bool = True) -> None:
+        """Show the nodes of a scope alone."""
+        if remember:
+            self.remember()
+        self.explorer.show_root(scope)
+        self.show_subject(self.explorer.node or scope)
+
+    def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
+        """Go to a node that a report or a finding names; waits until the model is open."""
+        if not self.is_open:
+            self._waiting = (scope_path, node_ref)
+            return
+        try:
+            scope = self.document.scope_at(scope_path)
+        except EditError as error:
+            self.complain(error)
+            return
+        node = scope.find(node_ref)
+        if node is None:
+            name = clip(visible(node_ref), 60, keep="middle")
+            self.notify(f"There is no node {name} any more", severity="warning", markup=False)
+        else:
+            self.go_to(node)
+
+    def reveal_waiting(self) -> None:
+        """Go where somebody wanted to go before the model was open."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            self.reveal(*waiting)
+
+    def action_go_back(self) -> None:
+        """Go back to before the last jump."""
+        self._travel(self._back, self._forward)
+
+    def action_go_forward(self) -> None:
+        """Go forward again."""
+        self._travel(self._forward, self._back)
+
+    def _travel(self, source: list[Place], other: list[Place]) -> None:
+        here = self.place()
+        while source:
+            place = source.pop()
+            if place == here or not self._exists(place):
+                continue
+            other.append(here)
+            if place.root is not self.explorer.model.root:
+                self.explorer.show_root(place.root)
+            if place.node is not None:
+                self.go_to(place.node, remember=False)
+            else:
+                self.explorer.list.go_to_key(("scope", place.root))
+                self.show_subject(place.root)
+            break
+        self.facts_changed()
+
+    @staticmethod
+    def _exists(place: Place) -> bool:
+        return is_alive(place.root) and (place.node is None or is_alive(place.node))
+
+    # --- along links ----------------------------------------------------------------------------
+
+    def action_go_source(self) -> None:
+        """Go to the node that makes an input; asks which when there are several."""
+        node = self.node
+        if node is None:
+            return
+        found = [node.scope.resolve(name) for name in node.inputs if name]
+        sources = [definition.node for definition in found if definition is not None]
+        self._go_one_of("Source", [source for source in sources if source is not None])
+
+    def action_go_destination(self) -> None:
+        """Go to a node that uses an output; asks which when there are several."""
+        node = self.node
+        if node is None:
+            return
+        uses = [use.node for name in node.outputs if name for use in node.scope.users(name)]
+        self._go_one_of("Destination", uses)
+
+    def _go_one_of(self, title: str, nodes: Sequence[Node]) -> None:
+        nodes = list(dict.fromkeys(nodes))
+        if not nodes:
+            self.notify("Nothing is linked here", timeout=3)
+        elif len(nodes) == 1:
+            self.go_to(nodes[0])
+        else:
+            self._ask(title, [(_node_label(node), partial(self.go_to, node)) for node in nodes])
+
+    def _ask(self, title: str, options: Sequence[tuple[str, Callable[[], None]]]) -> None:
+        shown = options[:_MOST_CHOICES]
+        more = len(options) - len(shown)
+        message = f"{len(options)} nodes" + (f", the first {len(shown)} of them" if more else "")
+        choices = [Choice(str(at + 1), label, str(at)) for at, (label, _) in enumerate(shown)]
+
+        def chosen(answer: str | None) -> None:
+            if answer is not None:
+                shown[int(answer)][1]()
+
+        self.app.push_screen(ChoiceDialog(title, message, choices), chosen)
+
+    # --- bodies ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def _body(node: Node) -> Scope | None:
+        bodies = node.subgraphs()
+        return bodies[0] if bodies else function_body(node)
+
+    def action_open_body(self) -> None:
+        """Open the node's subgraph or function; asks which when there are several."""
+        row = self.parameters.row if self.in_parameters else None
+        node = self.node
+        if row is not None and row.scope is not None:
+            self.open_scope(row.scope)
+        elif node is not None and len(node.subgraphs()) > 1:
+            options = [
+                (
+                    f"{visible(body.title)}  {fmt.plural(len(body.nodes), 'node')}",
+                    partial(self.open_scope, body),
+                )
+                for body in node.subgraphs()
+            ]
+            self._ask("Open which body?", options)
+        elif node is not None and (body := self._body(node)) is not None:
+            self.open_scope(body)
+
+    # --- messages of the panes ------------------------------------------------------------------
+
+    @on(Explorer.Opened)
+    def node_opened(self, event: Explorer.Opened) -> None:
+        """Go to the node's parameters."""
+        event.stop()
+        self.show_subject(event.node)
+        self.focus_pane("parameters")
+
+    @on(Parameters.Left)
+    def parameters_left(self, event: Parameters.Left) -> None:
+        """Give the keys back to the explorer."""
+        event.stop()
+        self.focus_pane("explorer")
+
+    @on(Parameters.Jumped)
+    def jumped(self, event: Parameters.Jumped) -> None:
+        """Go to the node; the keys stay where they are."""
+        event.stop()
+        self.go_to(event.node)
+
+    @on(Parameters.ScopeOpened)
+    def scope_opened(self, event: Parameters.ScopeOpened) -> None:
+        """Open a subgraph or function body."""
+        event.stop()
+        self.open_scope(event.scope)
+
+    @on(Findings.Chosen)
+    def finding_chosen(self, event: Findings.Chosen) -> None:
+        """Go to the node or scope of a finding."""
+        event.stop()
+        finding = event.finding
+        if finding.node is not None and is_alive(finding.node):
+            self.go_to(finding.node)
+        elif finding.scope is not None and is_alive(finding.scope):
+            self.open_scope(finding.scope)
+
+
+def _is_within(scope: Scope, root: Scope) -> bool:
+    """Return whether the explorer lists the nodes of a scope when it shows `root`."""
+    if root.kind == "graph" and _outermost(scope).kind == "function":
+        return True
+    inner: Scope | None = scope
+    while inner is not None:
+        if inner is root:
+            return True
+        inner = inner.parent
+    return False
+
+
+def _outermost(scope: Scope) -> Scope:
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def _node_label(node: Node) -> str:
+    label = visible(node.name or next(filter(None, node.outputs), ""))
+    return f"{visible(node.op_type)}  {clip(label, 50, keep='middle')}"

@@ -1,0 +1,1 @@
+"""Where a job runs: a child process on this machine; the protocol is the same everywhere."""

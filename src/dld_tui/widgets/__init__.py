@@ -1,0 +1,1 @@
+"""Reusable views; they know core data, never the app."""

@@ -1,0 +1,158 @@
+"""Bars, sparklines and histograms as text, at the resolution of an eighth of a cell.
+
+Pure functions: they return characters, the widgets add the colours. A `Ramp` is the list of glyphs
+from empty to full, so that an ASCII terminal draws the same chart with coarser steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+"""A cell filled from the left, from empty to full."""
+LEVELS = " ▁▂▃▄▅▆▇█"
+"""A cell filled from below, from empty to full."""
+ASCII_EIGHTHS = " -="
+ASCII_LEVELS = " .:#"
+
+
+def bar(fraction: float | None, cells: int, ramp: str = EIGHTHS) -> str:
+    """Return a horizontal bar of exactly `cells` cells, padded with spaces.
+
+    Args:
+        fraction: The filled share, 0 to 1; outside values are cut. None, NaN and 0 draw nothing;
+            anything above 0 draws at least the smallest step, so that it is not taken for nothing.
+        cells: The room there is.
+        ramp: Glyphs from empty to full.
+    """
+    if cells <= 0:
+        return ""
+    if fraction is None or math.isnan(fraction) or fraction <= 0:
+        return " " * cells
+    steps = len(ramp) - 1
+    filled = max(1, round(min(fraction, 1.0) * cells * steps))
+    full, rest = divmod(filled, steps)
+    return (ramp[-1] * full + (ramp[rest] if rest else "")).ljust(cells)
+
+
+def resample(values: Sequence[float | None], cells: int) -> list[float | None]:
+    """Return one value a cell: the largest of those that fall into it, None where there is none.
+
+    The largest, because a spike is what people look for. With fewer values than cells each value
+    takes one cell and the list is shorter than `cells`.
+    """
+    if cells <= 0:
+        return []
+    if len(values) <= cells:
+        return list(values)
+    edges = [round(index * len(values) / cells) for index in range(cells + 1)]
+    found: list[float | None] = []
+    for first, last in itertools.pairwise(edges):
+        known = [value for value in values[first:last] if value is not None]
+        found.append(max(known, default=None))
+    return found
+
+
+def spread(values: Sequence[float | None], cells: int, most: int = 6) -> list[float | None]:
+    """Return values repeated so that few of them use the room, with gaps when there is room.
+
+    More values than cells are brought together by :func:`resample`.
+    """
+    if not values or len(values) * 2 > cells:
+        return resample(values, cells)
+    each = min(cells // len(values), most)
+    shown: list[float | None] = []
+    for value in values:
+        shown += [value] * (each - 1 if each > 2 else each)
+        shown += [None] if each > 2 else []
+    return shown
+
+
+def columns(
+    values: Sequence[float | None],
+    rows: int,
+    *,
+    low: float = 0.0,
+    high: float | None = None,
+    ramp: str = LEVELS,
+) -> list[str]:
+    """Return a column chart as `rows` lines, top first, one cell a value.
+
+    Args:
+        values: One value a column; None leaves it empty.
+        rows: Height in lines.
+        low: The value at the bottom; it is drawn as the smallest step, not as nothing.
+        high: The value at the top; the largest value when None.
+        ramp: Glyphs from empty to full.
+    """
+    known = [value for value in values if value is not None]
+    top = max(known, default=low) if high is None else high
+    span = top - low
+    steps = (len(ramp) - 1) * rows
+    heights = []
+    for value in values:
+        if value is None:
+            heights.append(0)
+        elif span <= 0:
+            heights.append((steps + 1) // 2)
+        else:
+            share = min(max((value - low) / span, 0.0), 1.0)
+            heights.append(max(1, round(share * steps)))
+    lines = []
+    for row in range(rows - 1, -1, -1):
+        base = row * (len(ramp) - 1)
+        lines.append("".join(ramp[min(max(h - base, 0), len(ramp) - 1)] for h in heights))
+    return lines
+
+
+def sparkline(values: Sequence[float | None], cells: int, ramp: str = LEVELS) -> str:
+    """Return values as one line of at most `cells` cells, from the least to the largest value."""
+    points = resample(values, cells)
+    known = [value for value in points if value is not None]
+    return columns(points, 1, low=min(known, default=0.0), ramp=ramp)[0]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of values in bins of one width."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    above: int
+    """How many values lie above `high`: a long tail that would squeeze the rest into one bin."""
+
+    def bin_of(self, value: float) -> int:
+        """Return the bin of a value, the first or last one when it lies outside."""
+        span = self.high - self.low
+        if span <= 0:
+            return 0
+        index = int((value - self.low) / span * len(self.counts))
+        return min(max(index, 0), len(self.counts) - 1)
+
+
+def histogram(values: Sequence[float], bins: int) -> Histogram | None:
+    """Return the distribution of `values`, or None without any.
+
+    A few values far above the rest would squeeze it into one bin. The axis ends, if that cuts it to
+    less than half, five interquartile ranges above the third quartile, but never below the 90th
+    percentile; what lies above is counted in `above`.
+    """
+    ordered = sorted(value for value in values if math.isfinite(value))
+    if not ordered or bins <= 0:
+        return None
+    low, high = ordered[0], ordered[-1]
+    q1, q3, p90 = (ordered[int((len(ordered) - 1) * share)] for share in (0.25, 0.75, 0.9))
+    fence = max(q3 + 5 * (q3 - q1), p90)
+    if fence > low and high - low > 2 * (fence - low):
+        high = ordered[bisect_right(ordered, fence) - 1]
+    above = len(ordered) - bisect_right(ordered, high)
+    shape = Histogram(low, high, (0,) * bins, above)
+    counts = [0] * bins
+    for value in ordered[: len(ordered) - above]:
+        counts[shape.bin_of(value)] += 1
+    return Histogram(low, high, tuple(counts), above)

@@ -1,0 +1,57 @@
+"""Commands of :mod:`dld_tui.core.commands` on a widget, a screen or the app."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from dld_tui.core import commands
+from dld_tui.core.keys import key_name
+
+if TYPE_CHECKING:
+    from textual.dom import DOMNode
+
+    _Base = DOMNode
+else:
+    _Base = object
+
+
+def bindings_for(*scopes: str) -> list[BindingType]:
+    """Return the bindings of some scopes; each has its command's id, so users can remap it."""
+    return [
+        Binding(
+            command.keys,
+            command.action_string,
+            command.title,
+            show=command.footer,
+            key_display=key_name(command.keys.split(",")[0]),
+            priority=command.priority,
+            tooltip=command.help,
+            id=command.id,
+        )
+        for scope in scopes
+        for command in commands.in_scope(scope)
+        if command.keys
+    ]
+
+
+class Commands(_Base):
+    """A mixin: greys the bindings of ``SCOPE`` by what :meth:`facts` says.
+
+    Set ``SCOPE = "x"`` and ``BINDINGS = bindings_for("x")``, write one ``action_…`` a command,
+    override :meth:`facts`, and call ``self.refresh_bindings()`` when the facts change.
+    """
+
+    SCOPE: ClassVar[str] = ""
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold now: keys of ``commands.FACTS``."""
+        return set()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey a command (None) while one of its needs does not hold."""
+        command = commands.for_action(self.SCOPE, action)
+        if command is not None and command.unavailable(self.facts()):
+            return None
+        return super().check_action(action, parameters)

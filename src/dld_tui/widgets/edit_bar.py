@@ -1,0 +1,96 @@
+"""One line to edit a value or a name in place; what is wrong shows below, nothing typed is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import Input, Label
+
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.dialogs import text_field
+from dld_tui.widgets.styled import Rows
+
+_MAX_LABEL = 32
+
+
+class EditBar(Vertical):
+    """Mount it at the end of a pane; it takes the keys and gives them back when done.
+
+    Args:
+        label: What is edited: foreign text.
+        value: The text to begin with.
+        accept: Called with the text on Enter; a DldError that it raises is shown and the bar stays.
+        placeholder: Shown while the field is empty.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", show=False)]
+
+    def __init__(
+        self, label: str, value: str, accept: Callable[[str], None], *, placeholder: str = ""
+    ) -> None:
+        super().__init__()
+        self._label = clip(visible(label), _MAX_LABEL, keep="middle")
+        self._value = value
+        self._accept = accept
+        self._placeholder = placeholder
+        self._before: Widget | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out label, field and the line for what is wrong."""
+        with Horizontal():
+            yield Label(self._label, markup=False)
+            yield text_field(self._value, self._placeholder)
+        yield Rows([[("Enter accept  Esc cancel", "dim")]])
+
+    def on_mount(self) -> None:
+        """Take the keys; the cursor is behind the text."""
+        self._before = self.screen.focused
+        for bar in self.screen.query(EditBar):
+            if bar is not self:
+                bar.remove()
+        field = self.query_one(Input)
+        field.focus()
+        field.cursor_position = len(self._value)
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        """Make the edit, or say why it cannot be made."""
+        event.stop()
+        try:
+            self._accept(event.value)
+        except DldError as error:
+            self._show_problem(error)
+            return
+        self._leave()
+
+    @on(Input.Changed)
+    def changed(self, event: Input.Changed) -> None:
+        """Forget what was wrong with another text."""
+        event.stop()
+        self.query_one(Rows).set_rows([[("Enter accept  Esc cancel", "dim")]])
+
+    def _show_problem(self, error: DldError) -> None:
+        text = f"{error.where}: {error.message}" if error.where else error.message
+        if error.hint:
+            text += f". {error.hint}"
+        self.query_one(Rows).set_rows([[(f"{glyphs.current().error} {visible(text)}", "bad")]])
+        column = getattr(error, "column", None)
+        if isinstance(column, int):
+            self.query_one(Input).cursor_position = column - 1
+
+    def action_cancel(self) -> None:
+        """Leave everything as it is."""
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._before is not None and self._before.is_attached:
+            self._before.focus()
+        self.remove()

@@ -1,0 +1,399 @@
+"""The explorer pane: the nodes of the model as rows, with a filter as one types.
+
+Enter on a node posts :class:`Explorer.Opened`, on a branch it folds and unfolds. What the cursor is
+on goes out as :class:`Explorer.Selected`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+from textual.worker import Worker
+
+from dld_tui.core import fmt
+from dld_tui.core.document.primitives import Splice
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.explorer_items import Entry, Item, Rows, Sort, View
+from dld_tui.widgets.explorer_list import ExplorerList
+from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.widgets.explorer_rows import ExplorerRows
+from dld_tui.widgets.explorer_search import below, next_match, reveal, unfold_to_fill
+from dld_tui.widgets.filter_bar import FilterBar
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.line_source import Piece
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.node_filter import NodeFilter
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.history import Change
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+_FILTER_GLYPH = {"unicode": "▽", "ascii": "v"}
+_SLICE_S = 0.015
+"""How long an advanced filter may keep the event loop before it lets others run."""
+_LEAST_FILLED = 24
+"""Rows that are unfolded at first even if fewer are seen."""
+_VIEWS, _SORTS = list(View), list(Sort)
+
+
+class Explorer(Frame, Vertical):
+    """The pane: filter line, column names, rows."""
+
+    @dataclass
+    class Selected(Message):
+        """The cursor is on a node, or on a branch of `scope`."""
+
+        node: Node | None
+        scope: Scope
+
+    @dataclass
+    class Opened(Message):
+        """Enter on a node."""
+
+        node: Node
+
+    @dataclass
+    class Arranged(Message):
+        """The user chose another view, sort order or whether constants are shown."""
+
+        view: View
+        sort: Sort
+        show_constants: bool
+
+    def __init__(self, model: ExplorerModel, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.model = model
+        self.node_filter: NodeFilter | None = None
+        self._last_text = ""
+        self._rows = Rows()
+        self._filled = False
+        self.list = ExplorerList(self)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the filter line and the rows."""
+        yield FilterBar()
+        yield self.list
+
+    def on_mount(self) -> None:
+        """Show the first rows."""
+        self.query_one(FilterBar).display = False
+        self.rebuild()
+
+    def fill(self) -> None:
+        """Unfold as much as there is room for, once, when that is known."""
+        if not self._filled and not self.model.filtering:
+            self._filled = True
+            unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED))
+            self.rebuild()
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Ask the model for its rows again; the cursor stays on its node."""
+        self._rows = self.model.rows()
+        rows = ExplorerRows(self._rows, self._fold_state, self.model.longest_type, self._is_context)
+        self.list.set_lines(rows)
+        self._say_counts()
+
+    def _fold_state(self, item: Item) -> bool | None:
+        return self.model.is_unfolded(item) if self.model.can_unfold(item) else None
+
+    def _is_context(self, entry: Entry) -> bool:
+        """Whether a node is only shown because of what is in it."""
+        model = self.model
+        return entry.bodies > 0 and model.filtering and not model.is_match(entry)
+
+    def header(self, width: int) -> Sequence[Piece]:
+        """Return the row with the columns' names."""
+        rows = self.list.lines
+        if not isinstance(rows, ExplorerRows):
+            return ()
+        title = f"{self.model.view.value} {glyphs.current().unfolded}"
+        if self.model.sort is not Sort.FILE and self.model.view is not View.NAME:
+            by = "most first" if self.model.view is View.TYPE else f"by {self.model.sort.value}"
+            title += f" {by}"
+        return rows.header(title, width)
+
+    def _say_counts(self) -> None:
+        model = self.model
+        shown = _FILTER_GLYPH[glyphs.current().name]
+        active = self.node_filter.active if self.node_filter is not None else 0
+        active += bool(model.text.strip())
+        count = fmt.count(model.shown)
+        if active:
+            filters = "filter" if active == 1 else "filters"
+            total = fmt.count(model.total - model.hidden_constants)
+            count = f"{shown} {active} {filters}  {count} of {total}"
+        root = model.root
+        place = "" if root is model.document.main else f" {glyphs.current().crumb} {root.title}"
+        self.frame(f"Layers{place}", count)
+
+    @property
+    def item(self) -> Item | None:
+        """What the cursor is on."""
+        return self._rows.items[self.list.cursor] if self._rows.items else None
+
+    @property
+    def node(self) -> Node | None:
+        """The node that the cursor is on, or None."""
+        return self.item.node if isinstance(self.item, Entry) else None
+
+    @property
+    def marked(self) -> list[Node]:
+        """The marked nodes, in the order of the file within each scope."""
+        marks = self.list.marks
+        return [node for node in _all_nodes(self.model) if node in marks] if marks else []
+
+    # --- moving and folding ---------------------------------------------------------------------
+
+    @on(LineView.CursorMoved)
+    def cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Say what the cursor is on."""
+        event.stop()
+        item = self.item
+        if isinstance(item, Entry):
+            self.post_message(self.Selected(item.node, item.node.scope))
+        elif item is not None:
+            self.post_message(self.Selected(None, item.scope or self.model.root))
+
+    @on(LineView.Activated)
+    def row_activated(self, event: LineView.Activated) -> None:
+        """Keep the list's own message inside; :meth:`activate` has said it better."""
+        event.stop()
+
+    def activate(self) -> None:
+        """Open a node, show the constants, fold or unfold a branch."""
+        item = self.item
+        if isinstance(item, Entry):
+            self.post_message(self.Opened(item.node))
+        elif item is not None and item.kind == "note":
+            self.toggle_constants()
+        else:
+            self.toggle_fold()
+
+    def toggle_fold(self) -> None:
+        """Fold or unfold what the cursor is on."""
+        item = self.item
+        if item is not None and self.model.can_unfold(item):
+            self.model.set_unfolded(item, not self.model.is_unfolded(item))
+            self.rebuild()
+
+    def unfold(self) -> None:
+        """Unfold what the cursor is on, or go to the first row below it."""
+        item = self.item
+        if item is None or not self.model.can_unfold(item):
+            return
+        if self.model.is_unfolded(item):
+            self.list.cursor += 1
+        else:
+            self.toggle_fold()
+
+    def fold(self) -> None:
+        """Fold what the cursor is on, or go to the row that holds it."""
+        item, at = self.item, self.list.cursor
+        if item is None:
+            return
+        if self.model.can_unfold(item) and self.model.is_unfolded(item):
+            self.toggle_fold()
+            return
+        depth = self._rows.depths[at]
+        while at > 0 and self._rows.depths[at] >= depth > 0:
+            at -= 1
+        self.list.cursor = at
+
+    def reveal(self, node: Node) -> bool:
+        """Move the cursor to a node and unfold what hides it; False when a filter leaves it out."""
+        if self.model.entry(node).constant and not self.model.show_constants:
+            self.model.set_show_constants(True)
+        if not reveal(self.model, node):
+            return False
+        self.rebuild()
+        return self.list.go_to_key(node)
+
+    def show_root(self, scope: Scope) -> None:
+        """Show another scope; the cursor goes to its first node."""
+        self.model.set_root(scope)
+        unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED))
+        self.rebuild()
+        self.list.cursor = 1 if len(self._rows) > 1 else 0
+
+    # --- arranging ------------------------------------------------------------------------------
+
+    def cycle_view(self) -> None:
+        """List in the next way: by scope, type, name, file order."""
+        self.list_by(_VIEWS[(_VIEWS.index(self.model.view) + 1) % len(_VIEWS)], self.model.sort)
+
+    def cycle_sort(self) -> None:
+        """Sort in the next order."""
+        self.list_by(self.model.view, _SORTS[(_SORTS.index(self.model.sort) + 1) % len(_SORTS)])
+
+    def list_by(self, view: View, sort: Sort) -> None:
+        """List and sort in a given way."""
+        node = self.node
+        self.model.view, self.model.sort = view, sort
+        if node is not None:
+            reveal(self.model, node)
+        self.rebuild()
+        self._say_arranged()
+
+    def toggle_constants(self) -> None:
+        """Show or hide the Constant nodes."""
+        self.model.set_show_constants(not self.model.show_constants)
+        self.rebuild()
+        self._say_arranged()
+
+    def _say_arranged(self) -> None:
+        model = self.model
+        self.post_message(self.Arranged(model.view, model.sort, model.show_constants))
+
+    # --- filters --------------------------------------------------------------------------------
+
+    def type_filter(self) -> None:
+        """Put the keys into the filter line."""
+        bar = self.query_one(FilterBar)
+        bar.display = True
+        field = bar.query_one(Input)
+        field.value = self.model.text
+        field.focus()
+
+    @on(FilterBar.Changed)
+    def filter_typed(self, event: FilterBar.Changed) -> None:
+        """Show what fits the text so far."""
+        event.stop()
+        self._set_text(event.text)
+
+    @on(FilterBar.Left)
+    def filter_left(self, event: FilterBar.Left) -> None:
+        """Give the keys back to the list."""
+        event.stop()
+        if event.clear:
+            self._set_text("")
+        self.query_one(FilterBar).display = bool(self.model.text.strip())
+        self.list.focus()
+
+    def _set_text(self, text: str) -> None:
+        if text == self.model.text:
+            return
+        self._last_text = text.strip() or self._last_text
+        node = self.node
+        self.model.set_text(text)
+        self.list.search_pattern = text.strip() if len(text.split()) == 1 else ""
+        if node is not None and not self.model.filtering:
+            reveal(self.model, node)
+        self.rebuild()
+        self._leave_branch()
+
+    def _leave_branch(self) -> None:
+        """Put the cursor on the first node found when a filter took its row away."""
+        item, model = self.item, self.model
+        if not model.filtering or (isinstance(item, Entry) and model.is_match(item)):
+            return
+        for at, other in enumerate(self._rows.items):
+            if isinstance(other, Entry) and model.is_match(other):
+                self.list.cursor = at
+                return
+
+    def clear(self) -> None:
+        """Clear the filter text, or else the marks."""
+        if self.model.text:
+            self._set_text("")
+            bar = self.query_one(FilterBar)
+            bar.query_one(Input).value = ""
+            bar.display = False
+        else:
+            self.list.set_marks(set())
+
+    def clear_filters(self) -> None:
+        """Clear the filter text and the advanced filter."""
+        self.node_filter = None
+        self.model.set_condition(None)
+        self.clear()
+        self.rebuild()
+
+    def set_filter(self, node_filter: NodeFilter | None) -> None:
+        """Show only nodes that an advanced filter lets through."""
+        active = node_filter is not None and node_filter.active > 0
+        self.node_filter = node_filter if active else None
+        chosen = self.node_filter
+
+        async def judge() -> None:
+            await self._judge(chosen)
+
+        _: Worker[None] = self.run_worker(judge, group="filter", exclusive=True)
+
+    async def _judge(self, node_filter: NodeFilter | None) -> None:
+        """Ask the filter about every node, in slices between which keys are answered."""
+        verdicts: dict[Node, bool] = {}
+        if node_filter is not None:
+            deadline = monotonic() + _SLICE_S
+            for node in _all_nodes(self.model):
+                verdicts[node] = node_filter(node)
+                if monotonic() > deadline:
+                    await asyncio.sleep(0)
+                    deadline = monotonic() + _SLICE_S
+        self.model.set_condition(node_filter, verdicts)
+        self.rebuild()
+        self._leave_branch()
+
+    def find(self, step: int) -> None:
+        """Go to the next (1) or previous (-1) node that fits the last filter text."""
+        text = self._last_text
+        if not text:
+            self.notify("Nothing was searched for. Press / and type.", timeout=3)
+            return
+        node = next_match(self.model, self._rows, self.list.cursor, step, text)
+        if node is None:
+            self.notify(f"Not found: {text[:60]}", timeout=3, markup=False)
+        elif not self.list.go_to_key(node):
+            self.reveal(node)
+
+    # --- marks ----------------------------------------------------------------------------------
+
+    def mark(self) -> None:
+        """Mark or unmark the node, or all nodes below the branch, and move down."""
+        item = self.item
+        if item is None:
+            return
+        if isinstance(item, Entry):
+            LineView.action_mark(self.list)
+            return
+        inside: set[Hashable] = {entry.node for entry in below(self.model, item)}
+        marks = self.list.marks
+        self.list.set_marks(marks - inside if inside <= marks else marks | inside)
+        self.list.cursor += 1
+
+    # --- edits ----------------------------------------------------------------------------------
+
+    def apply_change(self, change: Change) -> None:
+        """Take in an edit, undo or redo: only what it touched is read again."""
+        transaction = change.transaction
+        if transaction is None:
+            self.model = ExplorerModel(self.model.document, self.model.root)
+            self.rebuild()
+            return
+        moved = {
+            primitive.scope
+            for primitive in transaction.primitives
+            if isinstance(primitive, Splice) and primitive.list_name in ("node", "function")
+        }
+        if self.model.refresh(transaction.nodes, moved):
+            self.rebuild()
+        else:
+            self.list.invalidate()
+        if moved and self.list.marks:
+            self.list.set_marks(self.list.marks & set(_all_nodes(self.model)))
+
+
+def _all_nodes(model: ExplorerModel) -> Iterator[Node]:
+    for scope in model.document.scopes():
+        yield from scope.nodes

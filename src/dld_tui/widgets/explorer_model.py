@@ -1,0 +1,395 @@
+"""The rows behind the explorer: the nodes of a scope by type, by name, as a tree, in file order.
+
+No widget in here. Fifty thousand nodes are indexed once; folders are split only when they unfold,
+and what a key press needs (filter, unfold, one edit) takes a few milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from dld_tui.core.text import cell_width
+from dld_tui.core.types import CancelCheck
+from dld_tui.widgets.explorer_items import (
+    Branch,
+    Entry,
+    Item,
+    Rows,
+    Siblings,
+    Sort,
+    View,
+    group_by_type,
+    name_separator,
+    split_names,
+)
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+_SMALL = 60
+"""A scope with no more nodes than this starts out unfolded."""
+_FEW_MATCHES = 400
+"""A filter that leaves no more nodes than this unfolds every branch that holds one."""
+
+_SORT_KEYS: dict[Sort, Callable[[Entry], str | tuple[str, str]]] = {
+    Sort.NAME: attrgetter("sort_name"),
+    Sort.TYPE: attrgetter("label_key"),
+}
+
+
+class ExplorerModel:
+    """Arranges the nodes of one root scope and of everything inside it.
+
+    Args:
+        document: What is shown.
+        root: The scope to show; the main graph when None.
+    """
+
+    def __init__(self, document: Document, root: Scope | None = None) -> None:
+        self.document = document
+        self.root: Scope = root or document.main
+        self.view = View.TREE
+        self.sort = Sort.FILE
+        self.text = ""
+        self.condition: Callable[[Node], bool] | None = None
+        self.show_constants = False
+        self.total = 0
+        """Nodes at and below the root."""
+        self.shown = 0
+        """Those that the filter lets through."""
+        self.hidden_constants = 0
+        self.longest_type = 0
+        """Cells of the longest operator type that has been seen."""
+        self._entries: dict[Scope, list[Entry]] = {}
+        self._by_node: dict[Node, Entry] = {}
+        self._verdicts: dict[Node, bool] = {}
+        self._unfolded: dict[Hashable, bool] = {}
+        self._unfolded_in_filter: dict[Hashable, bool] = {}
+        self._matching: dict[Scope, list[Entry]] = {}
+        self._with_holders: dict[Scope, list[Entry]] = {}
+        self._counts: dict[Scope, int] = {}
+        self._sorted: dict[tuple[Scope, Sort], list[Entry]] = {}
+        self._separators: dict[Scope, str] = {}
+        self._siblings: dict[tuple[Hashable, View, Sort], Siblings] = {}
+        self._stale = True
+
+    # --- reading the document -------------------------------------------------------------------
+
+    def index(self, cancelled: CancelCheck | None = None) -> None:
+        """Read every node once, so that nothing later waits for it. May run on a thread."""
+        for scope in self.document.scopes():
+            self.entries(scope)
+            if cancelled is not None and cancelled():
+                return
+
+    def entries(self, scope: Scope) -> list[Entry]:
+        """Return the entries of a scope's own nodes, in the order of the file."""
+        known = self._entries.get(scope)
+        if known is None:
+            known = [Entry(node) for node in scope.nodes]
+            self._by_node.update((entry.node, entry) for entry in known)
+            self._measure(known)
+            self._entries[scope] = known
+        return known
+
+    def count_kinds(self) -> Counter[tuple[str, str]]:
+        """Return how many nodes there are of each (domain, operator type) in the document."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for scope in self.document.scopes():
+            counts.update(map(attrgetter("kind"), self.entries(scope)))
+        return counts
+
+    def entry(self, node: Node) -> Entry:
+        """Return the entry of a node of the document."""
+        if node not in self._by_node:
+            self.entries(node.scope)
+        return self._by_node[node]
+
+    def _measure(self, entries: Iterable[Entry]) -> None:
+        kinds = {entry.op_type for entry in entries}
+        self.longest_type = max(self.longest_type, *map(cell_width, kinds), 0)
+
+    def refresh(self, nodes: Iterable[Node] = (), scopes: Iterable[Scope] = ()) -> bool:
+        """Take in an edit: `nodes` were changed in place, `scopes` have other nodes than before.
+
+        Returns:
+            False when the rows are the same as before and need only be drawn again.
+        """
+        for node in nodes:
+            entry = self._by_node.get(node)
+            if entry is None:
+                continue
+            self._stale |= self.condition is not None and self._verdicts.pop(node, None) is not None
+            before = (entry.label, entry.op_type, entry.bodies)
+            entry.refresh()
+            self._stale |= before != (entry.label, entry.op_type, entry.bodies)
+        for scope in scopes:
+            self._separators.pop(scope, None)
+            if self._entries.pop(scope, None) is not None:
+                self._entries[scope] = [self._known(node) for node in scope.nodes]
+            self._sorted.clear()
+            self._stale = True
+        if self._stale:
+            # Nearly sorted lists: sorting them again takes a pass, making them anew a sort.
+            for (_, sort), entries in self._sorted.items():
+                if sort in _SORT_KEYS:
+                    entries.sort(key=_SORT_KEYS[sort])
+        return self._stale
+
+    def _known(self, node: Node) -> Entry:
+        entry = self._by_node.get(node)
+        if entry is None:
+            entry = self._by_node[node] = Entry(node)
+            self._measure((entry,))
+        return entry
+
+    # --- what is asked for ----------------------------------------------------------------------
+
+    @property
+    def filtering(self) -> bool:
+        """Whether a filter is on; hiding the constants is none."""
+        return bool(self.text.strip()) or self.condition is not None
+
+    def set_root(self, scope: Scope) -> None:
+        """Show another scope."""
+        self.root = scope
+        self._stale = True
+
+    def set_text(self, text: str) -> None:
+        """Keep the nodes whose type or name holds every word of `text`, in any case."""
+        self.text = text
+        self._unfolded_in_filter.clear()
+        self._stale = True
+
+    def set_condition(
+        self, condition: Callable[[Node], bool] | None, verdicts: dict[Node, bool] | None = None
+    ) -> None:
+        """Keep the nodes that meet a condition.
+
+        Args:
+            condition: Called once for each node that is not in `verdicts`.
+            verdicts: What it says of nodes, where somebody has worked it out already.
+        """
+        self.condition = condition
+        self._verdicts = dict(verdicts or {})
+        self._unfolded_in_filter.clear()
+        self._stale = True
+
+    def set_show_constants(self, shown: bool) -> None:
+        """Show or hide the Constant nodes."""
+        self.show_constants = shown
+        self._stale = True
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def rows(self) -> Rows:
+        """Return the rows from top to bottom; what is folded is left out."""
+        self._update()
+        out = Rows()
+        for scope in self.tops():
+            if scope is self.root or not self.filtering or self._counts[scope]:
+                self._emit(Branch.of_scope(scope, self._counts[scope]), 0, 0, out)
+        if self.hidden_constants:
+            out.add(Branch("note", ("note",), "Constant", self.hidden_constants), 0, 0)
+        return out
+
+    def is_unfolded(self, item: Item) -> bool:
+        """Return whether the rows below an item are shown."""
+        memory = self._unfolded_in_filter if self.filtering else self._unfolded
+        known = memory.get(item.key)
+        if known is not None:
+            return known
+        if self.filtering and self.shown <= _FEW_MATCHES:
+            return True
+        if isinstance(item, Entry):
+            return self.total <= _SMALL
+        if item.key == ("scope", self.root):
+            return True
+        if item.kind == "scope" and is_function(item):
+            return False
+        return item.count == self.shown or self.total <= _SMALL
+
+    def can_unfold(self, item: Item) -> bool:
+        """Return whether there is anything below an item."""
+        if isinstance(item, Branch):
+            return item.kind != "note" and item.count > 0
+        return self.nested and bool(item.node.children)
+
+    def set_unfolded(self, item: Item, unfolded: bool) -> None:
+        """Fold or unfold an item."""
+        memory = self._unfolded_in_filter if self.filtering else self._unfolded
+        memory[item.key] = unfolded
+
+    def children(self, item: Item) -> Siblings:
+        """Return the items right below an item."""
+        self._update()
+        place = (item.key, self.view, self.sort)
+        known = self._siblings.get(place)
+        if known is None:
+            known = self._siblings[place] = self._arrange(item)
+        return known
+
+    def _emit(self, item: Item, depth: int, start: int, out: Rows) -> None:
+        out.add(item, depth, start)
+        if not (self.can_unfold(item) and self.is_unfolded(item)):
+            return
+        items, skipped = self.children(item)
+        first = 0
+        for at, child in enumerate(items):
+            if isinstance(child, Branch) or child.node.children:
+                out.extend(items[first:at], depth + 1, skipped)
+                self._emit(child, depth + 1, skipped, out)
+                first = at + 1
+        out.extend(items[first:], depth + 1, skipped)
+
+    @property
+    def nested(self) -> bool:
+        """Whether subgraphs are branches; else their nodes are among the others."""
+        return self.view in (View.TREE, View.FILE)
+
+    def tops(self) -> list[Scope]:
+        """Return the scopes at depth 0: the root, and the functions below the main graph."""
+        functions = self.document.functions if self.root is self.document.main else []
+        return [self.root, *functions]
+
+    def passes(self, node: Node) -> bool:
+        """Return whether the filter lets a node through."""
+        self._update()
+        entry = self.entry(node)
+        return any(entry is shown for shown in self._matching.get(node.scope, ()))
+
+    def branch_of(self, scope: Scope) -> Branch:
+        """Return the row of a scope."""
+        self._update()
+        return Branch.of_scope(scope, self._counts.get(scope, 0))
+
+    def is_match(self, entry: Entry) -> bool:
+        """Return whether an entry is shown for itself and not only for what is in it."""
+        return entry.holds(self.text.lower().split()) and (
+            self.condition is None or self._verdict(entry.node)
+        )
+
+    # --- filter ---------------------------------------------------------------------------------
+
+    def _update(self) -> None:
+        if not self._stale:
+            return
+        self._siblings.clear()
+        self._matching.clear()
+        self._with_holders.clear()
+        self._counts.clear()
+        self.total = self.hidden_constants = 0
+        for scope in self.tops():
+            self._filter(scope)
+        self.shown = sum(self._counts[scope] for scope in self.tops())
+        self._stale = False
+
+    def _filter(self, top: Scope) -> None:
+        """Work out what is shown of a scope and of those inside it: the inner ones first."""
+        for scope in reversed(list(_within(top))):
+            children = scope.children()
+            matching = self._matches(self.entries(scope))
+            self._matching[scope] = self._with_holders[scope] = matching
+            self._counts[scope] = len(matching) + sum(self._counts[child] for child in children)
+            holders = {child.owner for child in children if self._counts[child]}
+            missing = holders.difference(entry.node for entry in matching) if holders else ()
+            if missing:
+                kept = {entry.node for entry in matching} | holders
+                everything = self.entries(scope)
+                self._with_holders[scope] = [entry for entry in everything if entry.node in kept]
+
+    def _matches(self, entries: list[Entry]) -> list[Entry]:
+        self.total += len(entries)
+        if not self.show_constants:
+            kept = [entry for entry in entries if not entry.constant]
+            self.hidden_constants += len(entries) - len(kept)
+            entries = kept
+        for word in self.text.lower().split():
+            entries = [entry for entry in entries if word in entry.haystack]
+        if self.condition is not None:
+            entries = [entry for entry in entries if self._verdict(entry.node)]
+        return entries
+
+    def _verdict(self, node: Node) -> bool:
+        verdict = self._verdicts.get(node)
+        if verdict is None:
+            verdict = self._verdicts[node] = self.condition is None or self.condition(node)
+        return verdict
+
+    # --- arrangements ---------------------------------------------------------------------------
+
+    def _arrange(self, item: Item) -> Siblings:
+        if isinstance(item, Entry):
+            return [
+                Branch.of_scope(scope, self._counts.get(scope, 0))
+                for scope in item.node.subgraphs()
+                if not self.filtering or self._counts.get(scope)
+            ], 0
+        if item.scope is None or item.kind == "type":
+            return list(item.members), 0
+        if item.kind == "folder":
+            return self._split(item.scope, item.members, item.start), item.start
+        return self._arrange_scope(item.scope), 0
+
+    def _arrange_scope(self, scope: Scope) -> list[Item]:
+        if self.nested:
+            entries = self._with_holders.get(scope, [])
+            if self.sort is not Sort.FILE:
+                entries = sorted(entries, key=_SORT_KEYS[self.sort])
+            if self.view is View.TREE:
+                return self._split(scope, entries, 0)
+            return list(entries)
+        entries = self._flattened(scope)
+        if self.view is View.NAME:
+            return list(entries)
+        return list(group_by_type(scope, entries, largest_first=self.sort is Sort.TYPE))
+
+    def _split(self, scope: Scope, entries: list[Entry], start: int) -> list[Item]:
+        """Return folders and nodes below a prefix; folders count what is in subgraphs, too."""
+        items = split_names(scope, entries, start, self._separator(scope))
+        if scope.holders:
+            for item in items:
+                if isinstance(item, Branch):
+                    bodies = (entry.node.subgraphs() for entry in item.members if entry.bodies)
+                    item.count += sum(self._counts.get(b, 0) for body in bodies for b in body)
+        return items
+
+    def _flattened(self, scope: Scope) -> list[Entry]:
+        """Return what is shown of a scope and of all inside it, in one order."""
+        scopes = list(_within(scope))
+        sort = Sort.NAME if self.view is View.NAME else self.sort
+        everything = self._sorted.get((scope, sort))
+        if everything is None:
+            everything = [entry for inner in scopes for entry in self.entries(inner)]
+            if sort in _SORT_KEYS:
+                everything.sort(key=_SORT_KEYS[sort])
+            self._sorted[scope, sort] = everything
+        shown = {id(entry) for inner in scopes for entry in self._matching.get(inner, ())}
+        if len(shown) == len(everything):
+            return everything
+        return [entry for entry in everything if id(entry) in shown]
+
+    def _separator(self, scope: Scope) -> str:
+        found = self._separators.get(scope)
+        if found is None:
+            found = self._separators[scope] = name_separator(self.entries(scope))
+        return found
+
+
+def is_function(item: Item) -> bool:
+    """Return whether an item is the row of a local function."""
+    return isinstance(item, Branch) and item.scope is not None and item.scope.is_function
+
+
+def _within(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and all those inside it, in file order; no nesting is too deep for it."""
+    pending = [scope]
+    while pending:
+        inner = pending.pop()
+        yield inner
+        pending.extend(reversed(inner.children()))

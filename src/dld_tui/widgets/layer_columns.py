@@ -1,0 +1,160 @@
+"""The columns of the layer table: what each shows and how it sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.report.export import shape_text
+from dld_tui.core.report.records import Dims, Layer
+from dld_tui.core.text import visible
+from dld_tui.widgets.table_view import Column
+
+SortValue: TypeAlias = "float | str | None"
+"""None sorts last in both directions."""
+
+
+@dataclass(frozen=True)
+class LayerColumn:
+    """One column of the layer table."""
+
+    column: Column
+    help: str
+    text: Callable[[Layer], str]
+    """Visible text."""
+    value: Callable[[Layer], SortValue]
+    style: str = ""
+    """Style class of its text."""
+    shown: bool = True
+    """Part of the table that a new user sees."""
+
+    @property
+    def key(self) -> str:
+        """What the column is known by."""
+        return self.column.key
+
+
+def short_provider(provider: str | None) -> str:
+    """Return providers without the words that all of them share, e.g. ``CUDA, CPU``."""
+    return fmt.UNKNOWN if not provider else visible(provider.replace("ExecutionProvider", ""))
+
+
+_SHORT_TYPES = {
+    "float": "fp32", "float32": "fp32", "float16": "fp16", "double": "fp64", "float64": "fp64",
+    "bfloat16": "bf16", "float8e4m3fn": "fp8", "float8e5m2": "fp8", "float4e2m1": "fp4",
+}  # fmt: skip
+_BADGES = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
+
+
+def short_precision(precision: str | None) -> str:
+    """Return a precision as people say it, e.g. ``fp16``."""
+    return fmt.UNKNOWN if not precision else _SHORT_TYPES.get(precision, visible(precision))
+
+
+def precision_style(precision: str | None) -> str:
+    """Return the style class of a precision's badge."""
+    short = short_precision(precision)
+    return f"prec-{short}" if short in _BADGES else "prec-other"
+
+
+def shapes(dims: Iterable[Dims]) -> str:
+    """Return shapes in trtexec's form, separated by spaces."""
+    return visible("  ".join(shape_text(one) for one in dims)) or fmt.UNKNOWN
+
+
+def node_names(layer: Layer) -> str:
+    """Return the ONNX nodes of a layer; ``~`` before those that a rule found."""
+    if not layer.nodes:
+        return fmt.UNKNOWN
+    guess = "~" if layer.confidence == "rule" else ""
+    more = f"  +{len(layer.nodes) - 1}" if len(layer.nodes) > 1 else ""
+    return guess + visible(layer.nodes[0].label) + more
+
+
+def runs(layer: Layer) -> str:
+    """Return the mean number of runs a pass, whole when it is."""
+    count = layer.count
+    if count is None:
+        return fmt.UNKNOWN
+    return f"{count:.0f}" if count == int(count) else f"{count:.1f}"
+
+
+def _number(key: str, title: str, width: int, priority: int) -> Column:
+    return Column(key, title, width, "right", priority=priority, descending=True)
+
+
+def _text(
+    key: str, title: str, width: int | None, priority: int, keep: str = "start", least: int = 12
+) -> Column:
+    return Column(key, title, width, min_width=least, priority=priority, keep=keep)
+
+
+COLUMNS: tuple[LayerColumn, ...] = (
+    LayerColumn(Column("index", "#", 5, "right", priority=5), "Order of execution.",
+                lambda layer: str(layer.index), lambda layer: layer.index, "dim"),
+    LayerColumn(_text("type", "type", 18, 1, "middle"), "The backend's layer type.",
+                lambda layer: visible(layer.type), lambda layer: layer.type.lower()),
+    LayerColumn(_text("name", "name", None, 0, "end", 20), "The backend's layer name.",
+                lambda layer: visible(layer.name), lambda layer: layer.name.lower()),
+    LayerColumn(_number("time", "ms", 9, 0), "Median self time a pass.",
+                lambda layer: fmt.milliseconds(layer.time_ms), lambda layer: layer.time_ms),
+    LayerColumn(_number("percent", "%", 5, 0), "Of the sum of all layers.",
+                lambda layer: fmt.percent(layer.percent), lambda layer: layer.percent),
+    LayerColumn(Column("heat", "", 10, priority=2, descending=True, sortable=False),
+                "The time as a bar; full is the costliest layer.",
+                lambda layer: "", lambda layer: layer.time_ms),
+    LayerColumn(_number("min", "min", 8, 7), "The fastest pass, ms.",
+                lambda layer: fmt.milliseconds(layer.min_ms), lambda layer: layer.min_ms, "dim"),
+    LayerColumn(_number("max", "max", 8, 7), "The slowest pass, ms.",
+                lambda layer: fmt.milliseconds(layer.max_ms), lambda layer: layer.max_ms, "dim"),
+    LayerColumn(_number("mean", "mean", 8, 8), "Mean of the passes in which it ran, ms.",
+                lambda layer: fmt.milliseconds(layer.mean_ms), lambda layer: layer.mean_ms, "dim",
+                shown=False),
+    LayerColumn(_number("count", "runs", 5, 8), "Runs a pass; above 1 in a loop.", runs,
+                lambda layer: layer.count, "dim"),
+    LayerColumn(_number("passes", "passes", 6, 8), "In how many passes it ran.",
+                lambda layer: fmt.count(layer.passes), lambda layer: layer.passes, "dim",
+                shown=False),
+    LayerColumn(_text("provider", "provider", 9, 4), "The execution provider.",
+                lambda layer: short_provider(layer.provider),
+                lambda layer: (layer.provider or "").lower() or None, "dim"),
+    LayerColumn(_text("precision", "prec", 6, 3), "Type of the first output.",
+                lambda layer: short_precision(layer.precision), lambda layer: layer.precision),
+    LayerColumn(_text("input", "input shapes", 26, 9), "Shapes of the inputs.",
+                lambda layer: shapes(layer.input_dims),
+                lambda layer: shapes(layer.input_dims), "dim", shown=False),
+    LayerColumn(_text("output", "output shapes", 18, 9), "Shapes of the outputs.",
+                lambda layer: shapes(layer.output_dims),
+                lambda layer: shapes(layer.output_dims), "dim"),
+    LayerColumn(_text("nodes", "ONNX nodes", None, 6, "end", 20),
+                "What the layer computes; ~ means found by a rule.", node_names,
+                lambda layer: layer.nodes[0].label.lower() if layer.nodes else None, "link"),
+)  # fmt: skip
+
+BY_KEY = {column.key: column for column in COLUMNS}
+DEFAULT_KEYS = tuple(column.key for column in COLUMNS if column.shown)
+
+
+def telling_keys(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Return the usual columns without those that say the same of every layer."""
+    silent = set()
+    if len({layer.provider for layer in layers}) < 2:
+        silent.add("provider")
+    if all(layer.count in (None, 1.0) for layer in layers):
+        silent.add("count")
+    if not any(layer.nodes for layer in layers):
+        silent.add("nodes")
+    return tuple(key for key in DEFAULT_KEYS if key not in silent)
+
+
+def group_columns(by: str) -> tuple[Column, ...]:
+    """Return the columns of the table of groups."""
+    return (
+        Column("key", by, keep="end", min_width=16),
+        _number("time", "ms", 9, 0),
+        _number("percent", "%", 5, 0),
+        Column("heat", "", 16, priority=2, sortable=False),
+        _number("count", "count", 7, 1),
+    )

@@ -1,0 +1,138 @@
+"""Which layers a table shows: filter and groups; and what a selection adds up to."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from dld_tui.core.report.groups import GROUPINGS, group_layers
+from dld_tui.core.report.records import Group, Layer
+from dld_tui.widgets.layer_columns import BY_KEY, short_precision, short_provider
+
+GROUP_ORDER = ("layer", *(by for by in GROUPINGS if by != "layer"))
+"""What the grouping key cycles through; ``layer`` is the plain table."""
+
+_Test: TypeAlias = "Callable[[Layer], bool]"
+_LIMIT = re.compile(r"(ms|time|%|percent|min|max|mean|runs|count|passes)(<=|>=|<|>)([0-9.]+)")
+_FIELD = re.compile(r"(type|name|provider|precision|prec|node|op|scope):(.+)", re.DOTALL)
+_COLUMN_OF = {"ms": "time", "%": "percent", "runs": "count"}
+FILTER_HELP = "words all must match · type:Conv · node:enc · provider:CPU · ms>0.1 · %>5"
+
+
+def matcher(text: str) -> _Test | None:
+    """Return a test for the words of a filter, or None when it lets everything through.
+
+    Every word must be found, in any case: ``conv fp16``. ``type:``, ``name:``, ``provider:``,
+    ``precision:``, ``node:``, ``op:`` and ``scope:`` look in one place; ``ms>0.1``, ``%>=5``,
+    ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number.
+    """
+    tests = [_test_of(word) for word in text.split()]
+    if not tests:
+        return None
+    return lambda layer: all(test(layer) for test in tests)
+
+
+def _test_of(word: str) -> _Test:
+    limit = _LIMIT.fullmatch(word)
+    if limit is not None:
+        try:
+            return _limit_test(limit.group(1), limit.group(2), float(limit.group(3)))
+        except ValueError:  # such as 1.2.3: then it is a plain word
+            pass
+    field = _FIELD.fullmatch(word)
+    if field is not None:
+        place, wanted = field.group(1), field.group(2).lower()
+        return lambda layer: any(wanted in text.lower() for text in _texts(layer, place))
+    wanted = word.lower()
+    return lambda layer: any(wanted in text.lower() for text in _texts(layer, ""))
+
+
+def _limit_test(name: str, operator: str, limit: float) -> _Test:
+    value_of = BY_KEY[_COLUMN_OF.get(name, name)].value
+
+    def test(layer: Layer) -> bool:
+        value = value_of(layer)
+        if not isinstance(value, (int, float)):
+            return False
+        if operator.startswith(">"):
+            return value >= limit if operator == ">=" else value > limit
+        return value <= limit if operator == "<=" else value < limit
+
+    return test
+
+
+def _texts(layer: Layer, place: str) -> list[str]:
+    found = []
+    if place in ("", "type"):
+        found.append(layer.type)
+    if place in ("", "name"):
+        found.append(layer.name)
+    if place in ("", "provider"):
+        found.append(short_provider(layer.provider))
+    if place in ("", "precision", "prec"):
+        found += [short_precision(layer.precision), layer.precision or ""]
+    for link in layer.nodes:
+        if place in ("", "node"):
+            found.append(link.label)
+        if place in ("", "op"):
+            found.append(link.op_type)
+        if place == "scope":
+            found += ["/".join(link.scope), link.name.rpartition("/")[0]]
+    return found
+
+
+def select(
+    layers: Sequence[Layer], text: str = "", group: tuple[str, str] | None = None
+) -> list[int]:
+    """Return the positions of the layers that pass a filter and belong to a (grouping, key)."""
+    test = matcher(text)
+    return [
+        position
+        for position, layer in enumerate(layers)
+        if (test is None or test(layer)) and (group is None or _in_group(layer, *group))
+    ]
+
+
+def _in_group(layer: Layer, by: str, key: str) -> bool:
+    return any(group.key == key for group in group_layers([layer], by))
+
+
+def groups_of(layers: Sequence[Layer], by: str, total_ms: float, text: str = "") -> list[Group]:
+    """Return the groups of the layers that pass a filter, largest first, percent of `total_ms`."""
+    found = group_layers([layers[position] for position in select(layers, text)], by)
+    share = 100 / total_ms if total_ms > 0 else 0.0
+    return [replace(group, percent=group.time_ms * share) for group in found]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What marked layers add up to; times in milliseconds."""
+
+    count: int
+    total_ms: float
+    min_ms: float
+    max_ms: float
+    mean_ms: float
+    percent: float
+    types: tuple[tuple[str, int], ...]
+    """Types by frequency."""
+
+
+def summarise_selection(layers: Sequence[Layer], total_ms: float) -> Selection | None:
+    """Return the sums over some layers, or None without any."""
+    if not layers:
+        return None
+    times = [layer.time_ms or 0.0 for layer in layers]
+    total = sum(times)
+    return Selection(
+        count=len(layers),
+        total_ms=total,
+        min_ms=min(times),
+        max_ms=max(times),
+        mean_ms=total / len(times),
+        percent=100 * total / total_ms if total_ms > 0 else 0.0,
+        types=tuple(Counter(layer.type for layer in layers).most_common()),
+    )

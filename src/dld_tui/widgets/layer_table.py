@@ -1,0 +1,302 @@
+"""The layer pane: a table of layers or groups, its filter, and what is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.message import Message
+from textual.widgets import Input, Label
+
+from dld_tui.core import fmt
+from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.text import visible
+from dld_tui.widgets.dialogs import text_field
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.layer_columns import BY_KEY, DEFAULT_KEYS, group_columns, telling_keys
+from dld_tui.widgets.layer_rows import (
+    FILTER_HELP,
+    GROUP_ORDER,
+    groups_of,
+    select,
+    summarise_selection,
+)
+from dld_tui.widgets.layer_sources import GroupSource, LayerSource
+from dld_tui.widgets.line_marks import MarksChanged
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.styled import Rows
+from dld_tui.widgets.table_view import Column, TableView
+
+_KEYS = "/ filter  o sort  b group  f columns  w csv"
+
+
+class LayerTable(TableView):
+    """The rows; `/` filters instead of searching."""
+
+    HELP = (
+        "One row a layer, or a group of layers after `b`. `/` filters while you type, `o` sorts by "
+        "the next column and `O` reverses, Space marks rows and the line below adds them up, Enter "
+        "goes to the ONNX node or into the group, `t` shows the layer in the timeline."
+    )
+
+    def action_search(self) -> None:
+        """Open the pane's filter."""
+        self.query_ancestor(LayerPane).open_filter()
+
+
+class LayerFilter(Horizontal):
+    """The row in which the filter is typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "drop", "clear", show=False),
+        Binding("down", "keep", "to the rows", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """Lay out the name and the field."""
+        yield Label("filter ", markup=False)
+        yield text_field(placeholder=FILTER_HELP)
+
+    def action_drop(self) -> None:
+        """Show everything again."""
+        self.query_one(Input).value = ""
+        self.query_ancestor(LayerPane).close_filter()
+
+    def action_keep(self) -> None:
+        """Go to the rows with the filter as it is."""
+        self.query_ancestor(LayerPane).close_filter()
+
+
+class LayerPane(Frame, Vertical):
+    """Layers as a table that can be filtered, sorted, grouped and added up."""
+
+    @dataclass
+    class LayerMoved(Message):
+        """The cursor is on another layer."""
+
+        index: int
+
+    @dataclass
+    class LayerChosen(Message):
+        """Enter or a double click on a layer."""
+
+        index: int
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, classes="frame")
+        self.all_layers: Sequence[Layer] = ()
+        self.groups: Sequence[Group] = ()
+        self.total_ms = 0.0
+        self.by = "layer"
+        """What the rows are grouped by; ``layer`` is the plain table."""
+        self.group: tuple[str, str] | None = None
+        """Only layers of this (grouping, key) are shown."""
+        self.filter = ""
+        self.columns: tuple[str, ...] = DEFAULT_KEYS
+        self._source = LayerSource(())
+
+    def compose(self) -> ComposeResult:
+        """Lay out the filter, the table and the line of sums."""
+        yield LayerFilter()
+        yield LayerTable(self._layer_columns(), id="layer-table")
+        yield Rows([[]], id="sums")
+
+    @property
+    def table(self) -> LayerTable:
+        """The table view."""
+        return self.query_one(LayerTable)
+
+    def on_mount(self) -> None:
+        """Start with the costliest layer on top, and without a filter row."""
+        self.query_one(LayerFilter).display = False
+        self.query_one("#sums").display = False
+        self.table.sort_by("time", descending=True)
+        self._say()
+
+    # Content
+
+    def set_layers(self, layers: Sequence[Layer], total_ms: float) -> None:
+        """Show the layers of a report."""
+        self.all_layers, self.total_ms = layers, total_ms
+        self._source = LayerSource(layers)
+        self.set_columns(telling_keys(layers))
+        none = "No layer was measured in this report."
+        self.table.empty = "Nothing passes the filter. Esc clears it." if layers else none
+        self.table.set_marks(set())
+        self._fill()
+        self.table.cursor = 0
+
+    def set_columns(self, keys: Sequence[str]) -> None:
+        """Choose the columns, by key, in the order of the list of all columns."""
+        self.columns = tuple(key for key in BY_KEY if key in keys) or DEFAULT_KEYS
+        if self.by == "layer":
+            self.table.set_columns(self._layer_columns())
+
+    def set_filter(self, text: str, group: tuple[str, str] | None = None) -> None:
+        """Show only the layers that pass a filter, or belong to a group."""
+        self.filter, self.group = text, group
+        if group is not None and self.by != "layer":
+            self._set_grouping("layer")
+        field = self.query_one(Input)
+        if field.value != text:
+            field.value = text
+        self.query_one(LayerFilter).display = bool(text) or field.has_focus
+        self._fill()
+
+    def set_grouping(self, by: str) -> None:
+        """Group the rows; ``layer`` shows the layers themselves."""
+        self.group = None
+        self._set_grouping(by)
+        self._fill()
+
+    def _set_grouping(self, by: str) -> None:
+        if by == self.by:
+            return
+        self.by = by
+        table = self.table
+        table.set_marks(set())
+        table.sort_column, table.sort_descending = "time", True
+        table.set_columns(self._layer_columns() if by == "layer" else group_columns(by))
+
+    def next_grouping(self) -> None:
+        """Group by the next thing: layer, type, node, operator, scope, provider, precision."""
+        at = GROUP_ORDER.index(self.by)
+        self.set_grouping(GROUP_ORDER[(at + 1) % len(GROUP_ORDER)])
+
+    def _layer_columns(self) -> list[Column]:
+        return [BY_KEY[key].column for key in self.columns]
+
+    def _fill(self) -> None:
+        if self.by == "layer":
+            self.table.set_table(self._source, select(self.all_layers, self.filter, self.group))
+        else:
+            self.groups = groups_of(self.all_layers, self.by, self.total_ms, self.filter)
+            self.table.set_table(GroupSource(self.groups))
+        self._say()
+
+    # What is where
+
+    def layer_at_cursor(self) -> Layer | None:
+        """Return the layer under the cursor; None on a group or without rows."""
+        row = self.table.row_at_cursor()
+        return self.all_layers[row] if row is not None and self.by == "layer" else None
+
+    def shown_layers(self) -> list[Layer]:
+        """Return the layers as they are shown: filtered and sorted; none while grouped."""
+        return [self.all_layers[row] for row in self.table.order] if self.by == "layer" else []
+
+    def shown_groups(self) -> list[Group]:
+        """Return the groups as they are shown, in order; none while not grouped."""
+        return [self.groups[row] for row in self.table.order] if self.by != "layer" else []
+
+    def go_to(self, index: int, clear: bool = False) -> bool:
+        """Move the cursor to a layer; `clear` gives up filter and groups when they hide it."""
+        if self.by == "layer" and self.table.go_to_key(index):
+            return True
+        if not clear:
+            return False
+        self._set_grouping("layer")
+        self.set_filter("")
+        return self.table.go_to_key(index)
+
+    def clear(self) -> bool:
+        """Take back one thing: marks, the filter, the group, the grouping; False when none."""
+        if self.table.marks:
+            self.table.set_marks(set())
+        elif self.filter:
+            self.set_filter("", self.group)
+        elif self.group is not None:
+            by, key = self.group
+            self.set_grouping(by)
+            self.table.go_to_key(key)
+        elif self.by != "layer":
+            self.set_grouping("layer")
+        else:
+            return False
+        return True
+
+    # Filter
+
+    def open_filter(self) -> None:
+        """Ask for the filter; rows follow while one types."""
+        self.query_one(LayerFilter).display = True
+        self.query_one(Input).focus()
+
+    @on(Input.Changed)
+    def _filter_typed(self, event: Input.Changed) -> None:
+        event.stop()
+        if event.value != self.filter:
+            self.filter = event.value
+            self._fill()
+
+    @on(Input.Submitted)
+    def _filter_kept(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.close_filter()
+
+    def close_filter(self) -> None:
+        """Return to the table; an empty filter takes its row away."""
+        self.table.focus()
+        self.query_one(LayerFilter).display = bool(self.filter)
+
+    # Messages of the table
+
+    @on(LineView.CursorMoved)
+    def _moved(self, event: LineView.CursorMoved) -> None:
+        event.stop()
+        layer = self.layer_at_cursor()
+        if layer is not None:
+            self.post_message(self.LayerMoved(layer.index))
+
+    @on(LineView.Activated)
+    def _chosen(self, event: LineView.Activated) -> None:
+        event.stop()
+        if self.by != "layer":
+            self.set_filter(self.filter, (self.by, str(event.key)))
+            self.table.cursor = 0
+        elif isinstance(event.key, int):
+            self.post_message(self.LayerChosen(event.key))
+
+    @on(MarksChanged)
+    def _marked(self, event: MarksChanged) -> None:
+        event.stop()
+        line = self.query_one("#sums", Rows)
+        text = self.sums(event.marks)
+        line.display = bool(text)
+        line.set_rows([[(f" {text}", "accent")]])
+
+    def sums(self, marks: set[Hashable]) -> str:
+        """Return what the marked rows add up to, or nothing."""
+        if not marks:
+            return ""
+        if self.by != "layer":
+            chosen = [group for group in self.groups if group.key in marks]
+            total = sum(group.time_ms for group in chosen)
+            percent = 100 * total / self.total_ms if self.total_ms > 0 else 0.0
+            return f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"
+        found = summarise_selection(
+            [self.all_layers[key] for key in marks if isinstance(key, int)], self.total_ms
+        )
+        if found is None:
+            return ""
+        types = "  ".join(f"{visible(name)}×{count}" for name, count in found.types[:4])
+        return (
+            f"{found.count} marked  total {found.total_ms:,.3f} ms ({found.percent:.1f} %)  "
+            f"min {found.min_ms:,.3f}  max {found.max_ms:,.3f}  mean {found.mean_ms:,.3f}  {types}"
+        )
+
+    def _say(self) -> None:
+        shown, whole = len(self.table.order), len(self.all_layers)
+        if self.by != "layer":
+            title = f"Layers by {self.by} · {fmt.count(shown)} groups"
+        elif self.group is not None:
+            title = f"Layers of {self.group[0]} {visible(self.group[1])} · {fmt.count(shown)}"
+        else:
+            of = "" if shown == whole else f" of {fmt.count(whole)}"
+            title = f"Layers · {fmt.count(shown)}{of}"
+        self.frame(title, _KEYS)

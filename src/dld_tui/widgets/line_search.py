@@ -1,0 +1,123 @@
+"""Search in a line view: from the cursor, wrapping round, without stalling on long lists."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.scroll_view import ScrollView
+
+    from dld_tui.widgets.line_source import LineSource
+
+    class _Base(ScrollView):
+        lines: LineSource
+        cursor: int
+else:
+    _Base = object
+
+_SLICE_S = 0.02
+"""How long a search may keep the event loop before it lets others run."""
+
+
+@lru_cache(maxsize=16)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # As in less and vim: capitals in the pattern make the case count.
+    return re.compile(re.escape(pattern), 0 if pattern != pattern.lower() else re.IGNORECASE)
+
+
+def matches(text: str, pattern: str) -> Iterator[tuple[str, bool]]:
+    """Cut text into (part, is a match) parts."""
+    if not pattern:
+        yield text, False
+        return
+    end = 0
+    for match in _compiled(pattern).finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()], False
+        yield match.group(), True
+        end = match.end()
+    if end < len(text) or not text:
+        yield text[end:], False
+
+
+class LineSearch(_Base):
+    """A mixin with `/`, `n` and `N` for a view that has ``lines`` and ``cursor``."""
+
+    search_pattern: str = ""
+
+    def search(self, pattern: str, backwards: bool = False, *, start: int | None = None) -> None:
+        """Move to the next row whose text has `pattern`, from `start` or after the cursor.
+
+        A pattern in lower case ignores case. A long list is searched in slices between events;
+        :meth:`search_ended` is told the result.
+        """
+        if pattern != self.search_pattern:
+            self.search_pattern = pattern
+            self.refresh()
+        if not pattern:
+            return
+        steps = self._search_steps(pattern, backwards, start)
+        deadline = monotonic() + _SLICE_S
+        for found in steps:
+            if found is not None:
+                return self.search_ended(found)
+            if monotonic() > deadline:
+                self.run_worker(self._search_on(steps), group="search", exclusive=True)
+                return None
+        return self.search_ended(None)
+
+    async def _search_on(self, steps: Iterator[int | None]) -> None:
+        deadline = monotonic() + _SLICE_S
+        for found in steps:
+            if found is not None:
+                return self.search_ended(found)
+            if monotonic() > deadline:
+                await asyncio.sleep(0)
+                deadline = monotonic() + _SLICE_S
+        return self.search_ended(None)
+
+    def _search_steps(
+        self, pattern: str, backwards: bool, start: int | None
+    ) -> Iterator[int | None]:
+        """Yield None every few hundred rows, and the index once found."""
+        is_match = _compiled(pattern).search
+        count = len(self.lines)
+        step = -1 if backwards else 1
+        first = self.cursor + step if start is None else start
+        for done in range(count):
+            index = (first + done * step) % count
+            if index >= len(self.lines):  # the list got shorter meanwhile
+                return
+            if is_match(self.lines.text(index)):
+                yield index
+                return
+            if done % 256 == 255:
+                yield None
+
+    def search_ended(self, found: int | None) -> None:
+        """Move to the row that was found, or say that there is none."""
+        if found is not None:
+            self.cursor = found
+        else:
+            self.notify(f"Not found: {self.search_pattern[:60]}", timeout=3, markup=False)
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        from dld_tui.widgets.line_view import LineView
+        from dld_tui.widgets.search_bar import SearchBar
+
+        assert isinstance(self, LineView)
+        self.screen.mount(SearchBar(self))
+
+    def action_search_next(self) -> None:
+        """Go to the next match."""
+        self.search(self.search_pattern)
+
+    def action_search_previous(self) -> None:
+        """Go to the previous match."""
+        self.search(self.search_pattern, backwards=True)

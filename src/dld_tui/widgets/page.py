@@ -1,0 +1,92 @@
+"""A page: one open thing with its tab, and the bars above and below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+
+from dld_tui.widgets.commands import Commands, bindings_for
+from dld_tui.widgets.host import host
+from dld_tui.widgets.key_bar import KeyBar
+from dld_tui.widgets.tab_strip import TabStrip
+
+
+class Page(Commands, Screen[None]):
+    """Base of the screens that are tabs; override :meth:`body`, and what else applies.
+
+    Set ``tab_title``, ``tab_dirty`` and ``tab_status`` and call :meth:`tab_changed`; set the place
+    in the model that the bar below shows with :meth:`crumb`.
+    """
+
+    tab_title: str = ""
+    """The name of the open thing: foreign text."""
+    tab_status: str = ""
+    """Shown at the right of the tabs, e.g. the target."""
+    tab_dirty: bool = False
+    mode: str = ""
+    """The name the app gives it."""
+    path: Path | None = None
+    """The file that is shown; opening it again shows this tab."""
+    HELP = ""
+    """A paragraph for the help screen when no focused widget has one."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the tabs, the body and the keys."""
+        yield TabStrip()
+        yield from self.body()
+        yield KeyBar()
+
+    def body(self) -> Iterable[Widget]:
+        """Return the widgets between the two bars."""
+        return ()
+
+    def unsaved(self) -> list[str]:
+        """Return what would be lost by closing, one line each."""
+        return []
+
+    def save_then(self, done: Callable[[], None]) -> None:
+        """Save everything, and call `done` when it is saved; not when that fails."""
+        done()
+
+    def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
+        """Go to a node of the model that is shown; pages without a model stay as they are."""
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold for every tab."""
+        return {"tab"} if self in host(self).pages else set()
+
+    def tab_changed(self) -> None:
+        """Draw the tabs again."""
+        if self.is_attached:
+            host(self).page_changed()
+
+    def crumb(self, text: str) -> None:
+        """Show where in the model the cursor is, at the right of the keys."""
+        if self.is_mounted:
+            self.query_one(KeyBar).crumb = text
+
+    def on_screen_resume(self, event: Any) -> None:
+        """Draw the tabs as they are now."""
+        for strip in self.query(TabStrip):
+            strip.refresh()
+
+
+class SubPage(Page):
+    """A page over a tab, such as help or a job; Esc goes back to the tab."""
+
+    SCOPE = "page"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
+
+    def facts(self) -> set[str]:
+        """Return the facts of the tab below."""
+        return {"tab"} if host(self).page in host(self).pages else set()
+
+    def action_close(self) -> None:
+        """Go back."""
+        self.dismiss(None)

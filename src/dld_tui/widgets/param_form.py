@@ -1,0 +1,267 @@
+"""A form made from declared settings: pages, one row a setting, errors beside the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dld_tui.core.command_line import text_of, value_of
+from dld_tui.core.params import Setting, settings_of
+from dld_tui.core.text import fit
+from dld_tui.core.types import JSON
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.fields import ChoiceField, SwitchField, field_for, field_text
+from dld_tui.widgets.line_source import Piece
+from dld_tui.widgets.styled import Rows
+from dld_tui.widgets.wrap import wrap
+
+_LABEL = 20
+"""Cells of a label."""
+_HELP_ROWS = 3
+
+
+class FieldRow(Horizontal):
+    """A label, a control, and its unit or what is wrong with it."""
+
+    def __init__(self, setting: Setting, text: str, why_not: str) -> None:
+        super().__init__()
+        self.setting = setting
+        self.why_not = why_not
+        self.field = field_for(setting, text)
+        self.field.disabled = bool(why_not)
+        self.note = Rows([[]], classes="note")
+
+    def compose(self) -> ComposeResult:
+        """Lay out the row."""
+        style = "faint" if self.why_not else "dim"
+        yield Rows([[(fit(self.setting.param.label, _LABEL - 1), style)]], classes="label")
+        yield self.field
+        yield self.note
+
+    def on_mount(self) -> None:
+        """Show the unit, or why the setting is greyed."""
+        self.show_problem(None)
+
+    @property
+    def text(self) -> str:
+        """What is typed or chosen."""
+        return field_text(self.field)
+
+    @text.setter
+    def text(self, text: str) -> None:
+        if isinstance(self.field, SwitchField):
+            self.field.value = "on" if text == "True" else "off"
+        elif isinstance(self.field, (ChoiceField, Input)):
+            self.field.value = text
+
+    def value(self) -> tuple[JSON, str | None]:
+        """Return (value, what is wrong or None)."""
+        if isinstance(self.field, SwitchField):
+            return self.field.value == "on", None
+        return value_of(self.setting, self.text)
+
+    def show_problem(self, problem: str | None) -> None:
+        """Show what is wrong, or the unit."""
+        note: list[Piece] = [(f" {self.setting.param.unit}", "dim")]
+        if self.why_not:
+            note = [(f" {self.why_not}", "dim")]
+        elif problem:
+            note = [(f" {glyphs.current().error} {problem}", "bad")]
+        self.note.set_rows([note])
+        self.set_class(bool(problem), "-wrong")
+
+
+class PageRow(Rows, can_focus=False):
+    """The names of the pages; a click shows one."""
+
+    def content(self, width: int) -> list[list[Piece]]:
+        """Return the names, the shown one in brackets."""
+        form = self.parent
+        assert isinstance(form, ParamForm)
+        pieces: list[Piece] = []
+        for name in form.pages:
+            mine = name == form.page
+            pieces += [
+                (f"[ {name} ]" if mine else f"  {name}  ", "accent strong" if mine else "dim")
+            ]
+            if form.page_is_wrong(name):
+                pieces.append((glyphs.current().error, "bad"))
+        return [pieces]
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the page that was clicked."""
+        form = self.parent
+        assert isinstance(form, ParamForm)
+        left = 0
+        for name in form.pages:
+            left += len(name) + 4 + form.page_is_wrong(name)
+            if event.x < left:
+                form.show_page(name)
+                return
+
+
+class ParamForm(Vertical):
+    """The settings of a request class with values from JSON data."""
+
+    @dataclass
+    class Edited(Message):
+        """A field has another value."""
+
+        form: ParamForm
+
+    def __init__(
+        self,
+        request: type[Any],
+        values: Mapping[str, JSON],
+        reasons: Mapping[str, str] | None = None,
+        *,
+        id: str | None = None,
+    ) -> None:
+        """Make the form; `reasons` says why some settings, by name, cannot be set here."""
+        super().__init__(id=id)
+        self.settings = settings_of(request)
+        self.pages = tuple(dict.fromkeys(setting.param.page for setting in self.settings))
+        self.page = self.pages[0]
+        self.rows = {
+            setting.name: FieldRow(
+                setting, _text(setting, values), (reasons or {}).get(setting.name, "")
+            )
+            for setting in self.settings
+        }
+        self._wrong: set[str] = set()
+        self._help = ""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the pages and the help line."""
+        if len(self.pages) > 1:
+            yield PageRow([[]])
+        for number, page in enumerate(self.pages):
+            rows = [row for row in self.rows.values() if row.setting.param.page == page]
+            with VerticalScroll(*rows, id=f"page-{number}", can_focus=False) as box:
+                box.display = page == self.page
+        yield Rows([[]] * _HELP_ROWS, id="field-help")
+
+    def on_mount(self) -> None:
+        """Check what was given."""
+        self.check()
+
+    def focus_first(self) -> None:
+        """Go to the first field of the page, or to the first that is wrong."""
+        for row in self.rows.values():
+            mine = row.setting.param.page == self.page and not row.why_not
+            if mine and (not self._wrong or row.setting.name in self._wrong):
+                row.field.focus()
+                return
+
+    # Pages
+
+    def show_page(self, name: str) -> None:
+        """Show a page and go to its first field."""
+        self.page = name
+        for number, page in enumerate(self.pages):
+            self.query_one(f"#page-{number}").display = page == name
+        for row in self.query(PageRow):
+            row.refresh()
+        self.focus_first()
+
+    def step_page(self, step: int) -> None:
+        """Show the next or the previous page."""
+        self.show_page(self.pages[(self.pages.index(self.page) + step) % len(self.pages)])
+
+    def page_is_wrong(self, name: str) -> bool:
+        """Tell whether a field of the page has an error."""
+        return any(self.rows[key].setting.param.page == name for key in self._wrong)
+
+    # Values
+
+    @property
+    def valid(self) -> bool:
+        """True when no field has an error."""
+        return not self._wrong
+
+    def values(self) -> dict[str, JSON]:
+        """Return the values of all fields as JSON data; those with an error are None."""
+        return {name: row.value()[0] for name, row in self.rows.items()}
+
+    def set_values(self, values: Mapping[str, JSON]) -> None:
+        """Fill the fields that are named."""
+        for name, value in values.items():
+            if name in self.rows:
+                self.rows[name].text = text_of(self.rows[name].setting, value)
+        self.check()
+
+    def reset(self) -> None:
+        """Set every field that has a default back to it."""
+        for row in self.rows.values():
+            if not row.setting.required:
+                row.text = _text(row.setting, {})
+        self.check()
+
+    def check(self) -> None:
+        """Show what is wrong with each field."""
+        before, self._wrong = self._wrong, set()
+        for name, row in self.rows.items():
+            problem = None if row.why_not else row.value()[1]
+            row.show_problem(problem)
+            if problem:
+                self._wrong.add(name)
+        if before != self._wrong:
+            for pages in self.query(PageRow):
+                pages.refresh()
+        self.post_message(self.Edited(self))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Check what is typed."""
+        event.stop()
+        self.check()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Tell that another value was chosen."""
+        event.stop()
+        self.check()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go to the next field."""
+        event.stop()
+        self.screen.focus_next()
+
+    def _show_help(self) -> None:
+        lines = wrap(self._help, max(20, self.size.width))[:_HELP_ROWS]
+        lines += [""] * (_HELP_ROWS - len(lines))
+        self.query_one("#field-help", Rows).set_rows([[(line, "dim")] for line in lines])
+
+    def on_resize(self) -> None:
+        """Break the help line again."""
+        self._show_help()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Explain the field under the help line, and show its page."""
+        row = _row_of(event.widget)
+        if row is None:
+            return
+        about = row.setting.param
+        self._help = about.help
+        self._show_help()
+        if about.page != self.page:
+            self.show_page(about.page)
+
+
+def _text(setting: Setting, values: Mapping[str, JSON]) -> str:
+    if setting.name in values:
+        return text_of(setting, values[setting.name])
+    if setting.required:
+        return ""
+    default = setting.default
+    return text_of(setting, list(default) if isinstance(default, tuple) else default)
+
+
+def _row_of(widget: Widget) -> FieldRow | None:
+    return widget.parent if isinstance(widget.parent, FieldRow) else None

@@ -1,0 +1,292 @@
+"""A line view with columns: header, sorting, and columns that give way when there is little room.
+
+``TableView(columns, table)`` shows a :class:`TableSource`; ``set_table(table, rows)`` replaces it
+or shows some of its rows. ``order[i]`` is the table's row that is shown at line i. A header click
+or ``o`` sorts; the cursor stays on its row. In narrow views the columns with the highest
+``priority`` number are left out first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from textual.binding import BindingType
+from textual.message import Message
+
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.line_source import Piece
+from dld_tui.widgets.line_view import LineView
+
+Cell: TypeAlias = "str | Piece | list[Piece]"
+"""Text, (text, style class), or several pieces."""
+
+_GAP = 1
+"""Blank cells between two columns."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column looks; `key` is what the source knows it by."""
+
+    key: str
+    title: str
+    width: int | None = None
+    """Cells; None takes what the others leave."""
+    align: str = "left"
+    """``left``, or ``right`` for numbers."""
+    min_width: int = 8
+    """The least a column of width None may shrink to before other columns are left out."""
+    priority: int = 0
+    """0 is never left out; the column with the highest number goes first."""
+    keep: str = "start"
+    """Which end of a long text stays: ``start``, ``end`` or ``middle``."""
+    descending: bool = False
+    """Sort from the largest value when it is sorted first, as for times."""
+    sortable: bool = True
+
+
+class TableSource(Protocol):
+    """The rows of a table; only seen cells are asked for."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def key(self, row: int) -> Hashable:
+        """Return what identifies the row."""
+
+    def cell(self, row: int, column: str, width: int) -> Cell:
+        """Return one cell; it is cut and padded to `width`."""
+
+    def sort_value(self, row: int, column: str) -> Any:
+        """Return what to sort by; None sorts last in both directions."""
+
+    def text(self, row: int) -> str:
+        """Return the row's text, for search and copy."""
+
+
+class _Rows:
+    """The line source that a table view is made of."""
+
+    def __init__(self, view: TableView) -> None:
+        self.view = view
+
+    def __len__(self) -> int:
+        return len(self.view.order)
+
+    def key(self, index: int) -> Hashable:
+        return self.view.table.key(self.view.order[index])
+
+    def text(self, index: int) -> str:
+        return self.view.table.text(self.view.order[index])
+
+    def line(self, index: int, width: int) -> list[Piece]:
+        row = self.view.order[index]
+        pieces: list[Piece] = []
+        for column, cells in self.view.layout_columns(width):
+            if pieces:
+                pieces.append((" " * _GAP, ""))
+            pieces += _fitted(self.view.table.cell(row, column.key, cells), column, cells)
+        return pieces
+
+
+def _fitted(cell: Cell, column: Column, cells: int) -> list[Piece]:
+    if isinstance(cell, str):
+        return [(fit(visible(cell), cells, align=column.align, keep=column.keep), "")]
+    if isinstance(cell, tuple):
+        return [(fit(visible(cell[0]), cells, align=column.align, keep=column.keep), cell[1])]
+    pieces: list[Piece] = []
+    room = cells
+    for text, style in cell:
+        part = clip(visible(text), room)
+        room -= cell_width(part)
+        pieces.append((part, style))
+    padding = (" " * room, "")
+    return [padding, *pieces] if column.align == "right" else [*pieces, padding]
+
+
+class _NoRows:
+    def __len__(self) -> int:
+        return 0
+
+    def key(self, row: int) -> Hashable:
+        return row
+
+    def cell(self, row: int, column: str, width: int) -> Cell:
+        return ""
+
+    def sort_value(self, row: int, column: str) -> Any:
+        return None
+
+    def text(self, row: int) -> str:
+        return ""
+
+
+class TableView(LineView):
+    """A table of any length with a fixed header."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("table")
+
+    @dataclass
+    class Sorted(Message):
+        """The order of the rows changed."""
+
+        view: TableView
+        column: str
+        descending: bool
+
+        @property
+        def control(self) -> TableView:
+            """Return the view, for ``@on`` selectors."""
+            return self.view
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        table: TableSource | None = None,
+        *,
+        empty: str = "",
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(empty=empty, name=name, id=id, classes=classes)
+        self.columns = tuple(columns)
+        self.table: TableSource = _NoRows() if table is None else table
+        self.order: Sequence[int] = range(len(self.table))
+        self.sort_column: str | None = None
+        self.sort_descending = False
+        self.header_rows = 1
+        self._rows: Sequence[int] = self.order
+        self._layouts: dict[int, list[tuple[Column, int]]] = {}
+        self.lines = _Rows(self)
+        self._resize_virtual()
+
+    def set_table(
+        self, table: TableSource, rows: Sequence[int] | None = None, keep: bool = True
+    ) -> None:
+        """Show a table, or only some `rows` of it, in the order that is chosen."""
+        key = self.key_at_cursor() if keep else None
+        self.table = table
+        self._rows = range(len(table)) if rows is None else rows
+        self._sort()
+        self._show(key)
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Show other columns of the same table."""
+        self.columns = tuple(columns)
+        self._layouts.clear()
+        self.invalidate()
+
+    def row_at_cursor(self) -> int | None:
+        """Return the table's row under the cursor, or None when there are no rows."""
+        return self.order[self.cursor] if self.cursor < len(self.order) else None
+
+    # Sorting
+
+    def sort_by(self, column: str | None, descending: bool = False) -> None:
+        """Sort by a column, or return to the table's own order with None."""
+        key = self.key_at_cursor()
+        self.sort_column, self.sort_descending = column, descending
+        self._sort()
+        self._show(key)
+        self.post_message(self.Sorted(self, column or "", descending))
+
+    def _sort(self) -> None:
+        column = self.sort_column
+        if column is None:
+            self.order = self._rows
+            return
+        value = self.table.sort_value
+        keyed = [(value(row, column), row) for row in self._rows]
+        known = [pair for pair in keyed if pair[0] is not None]
+        known.sort(key=lambda pair: pair[0], reverse=self.sort_descending)
+        self.order = [row for _, row in known] + [row for found, row in keyed if found is None]
+
+    def _show(self, key: Hashable | None) -> None:
+        # The rows were exchanged under the view, so it could not note the cursor's key itself.
+        self.set_lines(_Rows(self), keep=False)
+        if key is not None:
+            self.go_to_key(key)
+
+    def action_sort_next(self) -> None:
+        """Sort by the column after the sorted one; after the last, by none."""
+        keys = [column.key for column in self.columns if column.sortable]
+        if not keys:
+            return
+        at = keys.index(self.sort_column) + 1 if self.sort_column in keys else 0
+        self._sort_first(keys[at] if at < len(keys) else None)
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        if self.sort_column is not None:
+            self.sort_by(self.sort_column, not self.sort_descending)
+
+    def _sort_first(self, key: str | None) -> None:
+        column = next((column for column in self.columns if column.key == key), None)
+        self.sort_by(key, descending=column.descending if column else False)
+
+    def header_clicked(self, cell: int) -> None:
+        """Sort by the column that was clicked; a second click reverses."""
+        left = 0
+        for column, cells in self.layout_columns(self.view_size.width - self._gutter_cells):
+            if left <= cell < left + cells and column.sortable:
+                if column.key == self.sort_column:
+                    self.action_sort_reverse()
+                else:
+                    self._sort_first(column.key)
+                return
+            left += cells + _GAP
+
+    # Drawing
+
+    def layout_columns(self, width: int) -> list[tuple[Column, int]]:
+        """Return the columns that fit into `width` cells, each with its width."""
+        found = self._layouts.get(width)
+        if found is None:
+            found = self._layouts[width] = _layout(self.columns, width)
+        return found
+
+    def header_line(self, width: int) -> list[Piece]:
+        """Return the titles, an arrow at the sorted one."""
+        pieces: list[Piece] = []
+        for column, cells in self.layout_columns(width):
+            if pieces:
+                pieces.append((" " * _GAP, ""))
+            if column.key != self.sort_column:
+                pieces.append((fit(column.title, cells, align=column.align), ""))
+                continue
+            arrow = glyphs.current().down if self.sort_descending else glyphs.current().up
+            title = clip(column.title, cells - 1) + arrow
+            pieces.append((fit(title, cells, align=column.align), "header-sort"))
+        return pieces
+
+
+def _layout(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
+    shown = list(columns)
+    while len(shown) > 1:
+        needed = sum(_least(column) for column in shown) + _GAP * (len(shown) - 1)
+        droppable = [column for column in shown if column.priority]
+        if needed <= width or not droppable:
+            break
+        shown.remove(max(reversed(droppable), key=lambda column: column.priority))
+    flexible = [column for column in shown if column.width is None]
+    fixed = sum(column.width or 0 for column in shown) + _GAP * (len(shown) - 1)
+    rest = max(width - fixed, 0)
+    sizes: list[tuple[Column, int]] = []
+    for column in shown:
+        if column.width is None:
+            share = rest // len(flexible)
+            # The last flexible column takes what the division leaves.
+            share = rest - share * (len(flexible) - 1) if column is flexible[-1] else share
+            sizes.append((column, max(share, min(column.min_width, width))))
+        else:
+            sizes.append((column, column.width))
+    return sizes
+
+
+def _least(column: Column) -> int:
+    return column.min_width if column.width is None else column.width

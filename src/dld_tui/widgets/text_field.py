@@ -1,0 +1,46 @@
+"""A text field that draws foreign text safely and whose cursor does not blink."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.suggester import Suggester
+from textual.widgets import Input
+
+from dld_tui.core.text import visible
+
+
+class TextField(Input):
+    """Textual's field, but control characters in the value are drawn as symbols.
+
+    A blinking cursor would send 2 kB a second.
+    """
+
+    def __init__(
+        self,
+        value: str = "",
+        placeholder: str = "",
+        *,
+        suggester: Suggester | None = None,
+        select_on_focus: bool = False,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(
+            value, placeholder, suggester=suggester, select_on_focus=select_on_focus, id=id
+        )
+        self.cursor_blink = False
+
+    @property
+    def _value(self) -> Text:
+        return Text(drawn(self.value), no_wrap=True, overflow="ignore", end="")
+
+
+def drawn(text: str) -> str:
+    """Return text of the same length with a symbol for each character that must not be drawn."""
+    if visible(text) == text:
+        return text
+    return "".join(char if visible(char) == char else _symbol(char) for char in text)
+
+
+def _symbol(char: str) -> str:
+    code = ord(char)
+    return chr(0x2400 + code) if code < 0x20 else "\N{REPLACEMENT CHARACTER}"

@@ -1,0 +1,199 @@
+"""What a timeline shows: the spans of a pass, laid out in lanes.
+
+A lane holds spans that do not overlap, in columns, so that what is at a time is found by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from dld_tui.widgets.heat import HEATS
+
+TONES = HEATS
+"""The kinds of span that are told apart: style classes; their foreground is the bar's colour."""
+
+
+_PEAKS = 2048
+"""Parts of the pass that the overview is made of, at any width."""
+
+
+class Span(NamedTuple):
+    """Something that ran, in microseconds from the start of the pass."""
+
+    start_us: float
+    end_us: float
+    key: int
+    """Which layer it belongs to; several spans may share one."""
+    tone: int
+    """Index into `TONES`."""
+    self_us: float
+    """Its time without the spans that run inside it."""
+
+
+class Lane:
+    """Spans of one row, in order of time, none overlapping the next."""
+
+    def __init__(self, title: str, spans: Sequence[Span]) -> None:
+        self.title = title
+        """The thread or stream; empty for the bodies below it."""
+        self.starts = array("d", (span.start_us for span in spans))
+        self.ends = array("d", (span.end_us for span in spans))
+        self.keys = array("q", (span.key for span in spans))
+        self.tones = array("b", (span.tone for span in spans))
+        self.self_times = array("d", (span.self_us for span in spans))
+        self.sums = {tone: _running_sum(spans, tone) for tone in sorted(set(self.tones))}
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def nearest(self, time_us: float) -> int | None:
+        """Return the index of the span that runs at a time, or else the nearest one."""
+        if not self.starts:
+            return None
+        index = max(bisect_right(self.starts, time_us) - 1, 0)
+        following = index + 1
+        if following == len(self) or self.ends[index] >= time_us:
+            return index
+        nearer_after = self.starts[following] - time_us < time_us - self.ends[index]
+        return following if nearer_after else index
+
+    def between(self, start_us: float, end_us: float) -> range:
+        """Return the indices of the spans that lie in or reach into an interval."""
+        return range(bisect_left(self.ends, start_us), bisect_right(self.starts, end_us))
+
+
+def _running_sum(spans: Sequence[Span], tone: int) -> array[float]:
+    times = (span.end_us - span.start_us if span.tone == tone else 0.0 for span in spans)
+    return array("d", accumulate(times, initial=0.0))
+
+
+class Timeline:
+    """All lanes of one pass.
+
+    Args:
+        lanes: In drawing order.
+        total_us: The length of the pass in microseconds.
+        names: Texts of a layer for its bar, the most telling first; visible text.
+    """
+
+    def __init__(
+        self, lanes: list[Lane], total_us: float, names: Mapping[int, tuple[str, ...]] | None = None
+    ) -> None:
+        self.lanes = lanes
+        self.total_us = max([total_us, *(lane.ends[-1] for lane in lanes if len(lane))])
+        self.names = names or {}
+        self._peaks = self._longest_by_part()
+        self._places: dict[int, tuple[int, int]] = {}
+        for number, lane in enumerate(lanes):
+            for index, key in enumerate(lane.keys):
+                place = self._places.get(key)
+                if place is None or self._length(*place) < self._length(number, index):
+                    self._places[key] = (number, index)
+
+    def _length(self, lane: int, index: int) -> float:
+        return self.lanes[lane].ends[index] - self.lanes[lane].starts[index]
+
+    def find(self, key: int) -> tuple[int, int] | None:
+        """Return the lane and the index in it of the longest span of a layer."""
+        return self._places.get(key)
+
+    def longest(self, start_us: float, end_us: float, count: int) -> list[tuple[float, int]]:
+        """Return (self time in microseconds, layer) of what took longest between two times."""
+        found: list[tuple[float, int]] = []
+        for lane in self.lanes:
+            seen = lane.between(start_us, end_us)
+            times = lane.self_times[seen.start : seen.stop]
+            for at in nlargest(count, range(len(times)), key=times.__getitem__):
+                found.append((times[at], lane.keys[seen.start + at]))
+        return nlargest(count, found)
+
+    def overview(self, cells: int) -> list[float | None]:
+        """Return the longest self time of each of `cells` equal parts, in microseconds."""
+        if cells <= 0:
+            return []
+        edges = [math.ceil(cell * _PEAKS / cells) for cell in range(cells + 1)]
+        found: list[float | None] = []
+        for first, last in pairwise(edges):
+            peak = max(self._peaks[first : max(last, first + 1)], default=-1.0)
+            found.append(peak if peak >= 0 else None)
+        return found
+
+    def _longest_by_part(self) -> array[float]:
+        peaks = array("d", [-1.0]) * _PEAKS
+        if self.total_us <= 0:
+            return peaks
+        per_us = _PEAKS / self.total_us
+        for lane in self.lanes:
+            for start, end, length in zip(lane.starts, lane.ends, lane.self_times, strict=True):
+                first = min(max(int(start * per_us), 0), _PEAKS - 1)
+                for part in range(first, max(first + 1, min(math.ceil(end * per_us), _PEAKS))):
+                    if length > peaks[part]:
+                        peaks[part] = length
+        return peaks
+
+
+_TICK_US = 0.001
+"""Spans that overlap by less run one after the other: sums of floats are not exact."""
+
+
+def layout(tracks: Iterable[tuple[str, Sequence[Span]]]) -> list[Lane]:
+    """Return lanes: one or more a track, children in the lanes below their parent.
+
+    Args:
+        tracks: Title and spans of each thread or stream, in any order of time.
+    """
+    lanes = []
+    for title, spans in tracks:
+        rows: list[list[Span]] = []
+        for span in sorted(spans, key=_outer_first):
+            for row in rows:
+                if row[-1].end_us <= span.start_us + _TICK_US:
+                    row[-1] = row[-1]._replace(end_us=min(row[-1].end_us, span.start_us))
+                    row.append(span)
+                    break
+            else:
+                rows.append([span])
+        for depth, row_spans in enumerate(rows):
+            lanes.append(Lane(title if depth == 0 else "", row_spans))
+    return lanes
+
+
+def _outer_first(span: Span) -> tuple[float, bool, float, int]:
+    # A span of no length is before, not inside, one that begins at the same tick of the clock.
+    return (span.start_us, span.end_us > span.start_us, -span.end_us, span.key)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The time between two marks and what lies in it."""
+
+    start_us: float
+    end_us: float
+    layers: int
+    self_us: float
+    """The sum of the self times between the marks."""
+
+    @property
+    def length_us(self) -> float:
+        """The time between the marks."""
+        return self.end_us - self.start_us
+
+
+def measure(lanes: Sequence[Lane], one_us: float, other_us: float) -> Measure:
+    """Return what lies between two times; a span counts when all of it does."""
+    start, end = min(one_us, other_us), max(one_us, other_us)
+    layers: set[int] = set()
+    total = 0.0
+    for lane in lanes:
+        for index in lane.between(start, end):
+            if lane.starts[index] >= start and lane.ends[index] <= end:
+                layers.add(lane.keys[index])
+                total += lane.self_times[index]
+    return Measure(start, end, len(layers), total)

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import time
+from array import array
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.backends import onnxruntime as backend
+from dld_tui.backends.onnxruntime import Session, SessionSettings
+from dld_tui.core.document.document import Document
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.inputs.generate import random_inputs
+from dld_tui.core.inputs.shapes import InputSpec, resolve_shapes
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+
+TYPES = (
+    *("float", "double", "float16", "bfloat16", "float8e4m3fn", "float8e5m2"),
+    *("int8", "uint8", "int32", "int64", "bool", "string"),
+)
+QUIET = SessionSettings(quiet=True)
+
+
+def session_of(folder: Path, text: str, settings: SessionSettings = QUIET) -> Session:
+    return Session(models.write(folder, text), settings)
+
+
+def one_node(node: str, x: str = "float[N, 2]", y: str = "float[N, 2]") -> str:
+    return f'<ir_version: 10, opset_import: ["" : 21]> g ({x} x) => ({y} y) {{ {node} }}'
+
+
+def test_a_model_runs(tmp_path: Path) -> None:
+    session = session_of(tmp_path, models.CHAIN)
+
+    assert session.inputs == [InputSpec("x", "float32", ("N", 4))]
+    assert session.outputs == ["y"]
+    assert session.providers == ["CPU"]
+    (y,) = session.run(session.feed({"x": np.zeros((2, 4), np.float32)}))
+    assert y[0] == pytest.approx(1 / (1 + np.exp(-np.array([1.0, 4.0, 9.0, 16.0]))))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_type_of_random_input_is_taken(tmp_path: Path, dtype: str) -> None:
+    kind = f"{dtype}[N]"
+    # bfloat16 outputs have no NumPy form: the shape shows that the input arrived.
+    session = session_of(tmp_path, one_node("y = Shape(x)", kind, "int64[1]"))
+    values = random_inputs(session.inputs, resolve_shapes(session.inputs, {"x": (3,)}), 0)
+
+    assert session.run(session.feed(values))[0].tolist() == [3]
+
+
+def test_bfloat16_values_arrive(tmp_path: Path) -> None:
+    import ml_dtypes
+
+    session = session_of(tmp_path, one_node("y = Cast<to: int = 1>(x)", "bfloat16[N]", "float[N]"))
+    feed = session.feed({"x": np.array([1.5, -2], ml_dtypes.bfloat16)})
+
+    assert session.run(feed)[0].tolist() == [1.5, -2]
+
+
+def test_inputs_that_are_not_tensors_are_described(tmp_path: Path) -> None:
+    text = one_node("y = SequenceLength(x)", "seq(tensor(float)) ", "int64 ")
+    text = text.replace("seq(tensor(float)) ", "seq(float[N]) ")
+    session = session_of(tmp_path, text)
+
+    (spec,) = session.inputs
+    assert (spec.dtype, spec.container) == ("float32", "sequence")
+    feed = session.feed({"x": [np.ones(2, np.float32), np.ones(3, np.float32)]})
+    assert session.run(feed)[0] == 2
+
+
+def test_dims_without_a_size_or_a_name_are_unknown(tmp_path: Path) -> None:
+    session = session_of(tmp_path, one_node("y = Relu(x)", "float[?, 3, M]", "float[?, 3, M]"))
+
+    assert session.inputs[0].dims == (None, 3, "M")
+
+
+def test_external_data_beside_the_model_is_found(tmp_path: Path) -> None:
+    import onnx
+
+    text = models.CHAIN.replace(", 4]", ", 600]").replace(
+        "float[4] w = {1, 2, 3, 4}", "float w = {1}"
+    )
+    model = models.parse(text)
+    onnx.save(
+        model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0
+    )
+    session = Session(tmp_path / "m.onnx", QUIET)
+
+    assert session.run(session.feed({"x": np.zeros((1, 600), np.float32)}))[0].shape == (1, 600)
+
+
+@pytest.mark.parametrize(
+    ("node", "kind", "named"),
+    [
+        ("[odd] y = NoSuchOp(x)", "float[N]", "node 'odd' (NoSuchOp)"),
+        ("[odd] y = Relu(x)", "string[N]", "node 'odd' (Relu)"),
+        ("[odd] y = Relu(x)", "int16[N]", "node 'odd' (Relu)"),
+    ],
+)
+def test_what_cannot_run_names_its_node(tmp_path: Path, node: str, kind: str, named: str) -> None:
+    with pytest.raises(ActivityError) as caught:
+        session_of(tmp_path, one_node(node, kind, kind).replace("21", "17"))
+
+    assert caught.value.status == 5
+    assert named in str(caught.value.where)
+
+
+def test_a_run_that_fails_names_its_node(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, M] x) => (float[K] y) <int64[1] s = {7}> { [shaper] y = Reshape(x, s) }"""
+    session = session_of(tmp_path, text)
+
+    with pytest.raises(ActivityError, match=r"node 'shaper' \(Reshape\): .* cannot run it"):
+        session.run(session.feed({"x": np.ones((1, 1), np.float32)}))
+    with pytest.raises(ActivityError, match="missing from input feed"):
+        session.run({})
+
+
+def test_unreadable_files_are_input_errors(tmp_path: Path) -> None:
+    (tmp_path / "torn.onnx").write_bytes(b"\xff" * 50)
+    for name in ("torn.onnx", "absent.onnx"):
+        with pytest.raises(InputError) as caught:
+            Session(tmp_path / name, QUIET)
+        assert name in str(caught.value)
+
+
+def test_providers_by_any_of_their_names() -> None:
+    assert "CPU" in backend.providers()
+    assert {backend.find_provider(name) for name in ("CPU", "cpu", "CPUExecutionProvider")} == {
+        "CPU"
+    }
+    with pytest.raises(UnavailableError, match=r"has no Teapot provider; it has .*CPU") as caught:
+        backend.find_provider("Teapot")
+    assert caught.value.hint is None
+
+
+@pytest.mark.skipif("CUDA" in backend.providers(), reason="CUDA is here")
+def test_a_missing_gpu_provider_says_what_to_install() -> None:
+    with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[gpu\]'"):
+        backend.find_provider("CUDA")
+
+
+@pytest.mark.parametrize("level", backend.OPTIMIZATION_LEVELS)
+def test_optimisation_levels(tmp_path: Path, level: str) -> None:
+    session = session_of(tmp_path, models.CHAIN, SessionSettings(optimization_level=level))
+
+    assert session.run(session.feed({"x": np.zeros((1, 4), np.float32)}))
+
+
+def test_threads_and_the_parallel_executor_are_set() -> None:
+    options = backend._options(
+        backend.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
+    )
+
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (3, 2)
+    assert options.execution_mode == backend.load().ExecutionMode.ORT_PARALLEL
+    assert options.log_severity_level == 3
+    assert not options.enable_profiling
+
+
+def test_the_device_goes_to_providers_that_have_several() -> None:
+    settings = SessionSettings(device_id=3)
+
+    assert backend._providers(["CUDA", "CPU"], settings) == [
+        ("CUDAExecutionProvider", {"device_id": "3"}),
+        "CPUExecutionProvider",
+    ]
+
+
+def test_a_provider_that_does_not_start_is_not_replaced_silently(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "find_provider", lambda name: name)
+    with (
+        pytest.warns(UserWarning, match="not in available provider names"),
+        pytest.raises(UnavailableError, match=r"Teapot provider does not start.*fell back to CPU"),
+    ):
+        session_of(tmp_path, models.CHAIN, SessionSettings(providers=("Teapot",), quiet=True))
+
+
+def test_profiling_writes_a_file_and_the_optimised_graph_without_weights(tmp_path: Path) -> None:
+    settings = SessionSettings(
+        profile_prefix=tmp_path / "prefix", optimized_path=tmp_path / "o.onnx", quiet=True
+    )
+    weights = ", ".join(["0.5"] * 1000)
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 1000] x) => (float[N, 1000] y) <float[1000] w = {{{weights}}}>
+        {{ a = Add(x, w) y = Mul(a, w) }}"""
+    session = session_of(tmp_path, text, settings)
+    session.run(session.feed({"x": np.zeros((1, 1000), np.float32)}))
+    profile = session.end_profiling()
+
+    assert profile.parent == tmp_path
+    assert b"model_run" in profile.read_bytes()
+    assert (tmp_path / "o.onnx").stat().st_size < 2000  # the weights are 4000 bytes
+    assert not (tmp_path / "o.weights").is_file()
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    optimised = Document.open(tmp_path / "o.onnx")
+    assert [node.op_type for node in optimised.main.nodes] == ["Add", "Mul"]
+    optimised.close()
+
+
+def test_the_timer_goes_round_the_feeds_and_stops_at_its_time(tmp_path: Path) -> None:
+    session = session_of(tmp_path, models.CHAIN)
+    seen: list[Any] = []
+
+    class Recorder:
+        def run(self, outputs: None, feed: Any) -> None:
+            seen.append(feed)
+
+    session._session = Recorder()
+    feeds: list[Any] = [{"a": 1}, {"b": 2}, {"c": 3}]
+    durations = array("q", bytes(8 * 10))
+    time_calls = session.timer(feeds)
+    assert time_calls(4, durations, 4, time.perf_counter_ns() + 10**12) == 4
+    assert seen == [feeds[1], feeds[2], feeds[0], feeds[1]]
+    assert all(duration > 0 for duration in durations[:4])
+    assert not any(durations[4:])
+    assert time_calls(0, durations, 10, 0) == 1
+
+
+def test_without_onnxruntime_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    backend.load.cache_clear()
+    try:
+        with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[cpu\]'") as caught:
+            backend.load()
+        assert caught.value.status == 4
+    finally:
+        backend.load.cache_clear()
+
+
+def test_a_broken_installation_says_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libcudart.so.13: not found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "onnxruntime")
+    backend.load.cache_clear()
+    try:
+        with pytest.raises(UnavailableError, match="cannot be loaded: libcudart"):
+            backend.load()
+    finally:
+        backend.load.cache_clear()
+
+
+@pytest.mark.bench
+def test_the_latency_loop_is_within_three_percent_of_a_bare_loop(tmp_path: Path) -> None:
+    import statistics
+
+    from dld_tui.core.latency import Extent, measure
+
+    text = one_node("y = Softmax(x)", "float[N, 1000]", "float[N, 1000]")
+    session = session_of(tmp_path, text, SessionSettings(threads=1))
+    feed = session.feed({"x": np.ones((64, 1000), np.float32)})
+
+    def bare() -> float:
+        durations = []
+        for _ in range(1000):
+            begin = time.perf_counter()
+            session._session.run(None, feed)
+            durations.append(time.perf_counter() - begin)
+        return 1000 * statistics.median(durations)
+
+    def ours() -> float:
+        bursts = measure(session.timer([feed]), Extent(1000))
+        return statistics.median(ms for burst in bursts for ms in burst.milliseconds)
+
+    ratios = [ours() / bare() for _ in range(9)]
+    assert 0.97 < statistics.median(ratios) < 1.03

@@ -1,0 +1,87 @@
+"""Optional libraries are looked at in processes of their own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends import probe
+from dld_tui.backends.probe import Library, conflict_checks, gpu_checks, library_check
+from dld_tui.core.health import BROKEN, GOOD, MISSING
+
+INSTALL = "pip install 'dld-tui[cpu]'"
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "found", "fix"),
+    [
+        ("show('1.2', 'CPU', '')", GOOD, "1.2, CPU", ""),
+        ("print('noise', end=''); show('1.2')", GOOD, "1.2", ""),
+        ("print('no list')", GOOD, "works", ""),
+        ("import x_absent", MISSING, "not installed", INSTALL),
+        ("raise ModuleNotFoundError(\"No module named 'other'\")", BROKEN, "other", INSTALL),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", BROKEN, "signal 9", ""),
+        ("import sys; sys.exit(3)", BROKEN, "no reason given", INSTALL),
+    ],
+)
+def test_what_becomes_of_an_import(code: str, state: str, found: str, fix: str) -> None:
+    check = library_check(Library("x_absent", "cpu", code))
+    assert check.state == state
+    assert found in check.found
+    assert check.fix == fix
+
+
+def test_hanging_import_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_TIMEOUT_S", 0.2)
+    check = library_check(Library("x", "cpu", "import time; time.sleep(60)"))
+    assert check.state == BROKEN
+    assert "over 0.2 s" in check.found
+
+
+def test_module_in_the_current_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x_stray.py").write_text("raise SystemExit('ran a stray file')")
+    monkeypatch.chdir(tmp_path)
+    check = library_check(Library("x_stray", "cpu", "import x_stray"))
+    assert check.state == MISSING
+
+
+def test_two_packages_of_one_module_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_is_installed", lambda name: True)
+    assert [check.state for check in conflict_checks()] == [BROKEN]
+    monkeypatch.setattr(probe, "_is_installed", lambda name: name == "onnxruntime")
+    assert list(conflict_checks()) == []
+
+
+def fake_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    tool = folder / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_gpus_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_smi(tmp_path, monkeypatch, "echo 'GPU A, 1.0, 8 GiB'; echo 'GPU B, 1.0, 9 GiB'")
+    board = tmp_path / "model"
+    board.write_bytes(b"Jetson AGX Orin\0")
+    assert [(c.name, c.state, c.found) for c in gpu_checks(board)] == [
+        ("board", GOOD, "Jetson AGX Orin"),
+        ("GPU 0", GOOD, "GPU A, 1.0, 8 GiB"),
+        ("GPU 1", GOOD, "GPU B, 1.0, 9 GiB"),
+    ]
+
+
+def test_driver_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_smi(tmp_path, monkeypatch, "echo 'cannot talk to the driver'; exit 9")
+    (check,) = gpu_checks(tmp_path / "none")
+    assert check.state == BROKEN
+    assert "cannot talk to the driver" in check.found
+
+
+def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (check,) = gpu_checks(tmp_path / "none")
+    assert check.state == MISSING

@@ -1,0 +1,78 @@
+"""The command that is made from an activity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from dld_tui.activities import registry
+from dld_tui.activities.registry import Activity, ActivityInfo
+from dld_tui.cli import activity
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request:
+    model: Path = param(label="Model", help="The model.", positional=True)
+    output: Path | None = param(None, label="Out", help="The result.", kind="output")
+    count: int = param(1, label="Count", help="How many.", minimum=1)
+
+
+def run(request: Request) -> Iterator[Event]:
+    raise AssertionError("the command must not run it in its own process")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Return what was run and shown."""
+    info = ActivityInfo("example", "Example", "Do an example.", "none")
+    monkeypatch.setattr(registry, "load", lambda _: Activity(info, Request, run))
+    made: list[tuple[Any, ...]] = []
+
+    def run_activity(*arguments: Any) -> dict[str, Any]:
+        made.append(arguments)
+        return {"answer": 42}
+
+    monkeypatch.setattr(activity, "run_activity", run_activity)
+    return made
+
+
+def command(calls: list[tuple[Any, ...]]) -> click.Command:
+    def show(result: dict[str, Any], as_json: bool) -> int:
+        calls.append((result, as_json))
+        return 7
+
+    return activity.activity_command("example", "example", show)
+
+
+def test_request_runs_and_its_result_is_shown(calls: list[tuple[Any, ...]]) -> None:
+    arguments = ["m.onnx", "--count", "3", "--target", "there", "--json"]
+    assert command(calls).main(arguments, standalone_mode=False) == 7
+    assert calls == [
+        ("example", Request(Path("m.onnx"), count=3), "there"),
+        ({"answer": 42}, True),
+    ]
+
+
+def test_existing_output_is_refused_before_anything_runs(
+    calls: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    output.write_text("")
+    arguments = ["m.onnx", "--output", str(output)]
+    with pytest.raises(UsageError, match="--force"):
+        command(calls).main(arguments, standalone_mode=False)
+    assert calls == []
+    assert command(calls).main([*arguments, "--force"], standalone_mode=False) == 7
+
+
+def test_limits_are_checked_before_a_worker_starts() -> None:
+    with pytest.raises(UsageError, match="the least is 1"):
+        activity.run_activity("example", Request(Path("m"), count=0))

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Dld, process
+
+
+def complete(*words: str) -> list[str]:
+    environment = {
+        **os.environ,
+        "_DLD_COMPLETE": "fish_complete",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": words[-1],
+    }
+    return process(env=environment).stdout.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_script_is_printed(dld: Dld, shell: str) -> None:
+    outcome = dld("completion", shell)
+    assert outcome.status == 0
+    assert "_DLD_COMPLETE" in outcome.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_script_is_valid(dld: Dld, shell: str, tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    script = tmp_path / "script"
+    script.write_text(dld("completion", shell).out)
+    done = subprocess.run([shell, "-n", str(script)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_unknown_shell(dld: Dld) -> None:
+    assert "tcsh" in dld.fails(2, "completion", "tcsh")
+
+
+def test_commands_are_completed() -> None:
+    assert complete("dld", "in") == ["plain,inspect\tSay what is in a model."]
+
+
+def test_files_are_completed_where_no_command_fits() -> None:
+    assert complete("dld", "mod") == ["file,mod"]
+    assert complete("dld", "inspect", "m") == ["file,m"]
+
+
+def test_options_are_completed() -> None:
+    assert any(line.startswith("plain,--nodes") for line in complete("dld", "inspect", "--n"))

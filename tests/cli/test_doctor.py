@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dld_tui.cli import doctor
+from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
+from tests.support.cli import Dld
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
+    """Return the checks that the worker will send."""
+    sent: list[Check] = []
+
+    def run_activity(activity_id: str, request: object, target: str | None) -> dict[str, Any]:
+        return {"checks": [check.to_json() for check in sent]}
+
+    monkeypatch.setattr(doctor, "run_activity", run_activity)
+    return sent
+
+
+def test_what_is_missing_comes_with_its_command(dld: Dld, checks: list[Check]) -> None:
+    checks += [
+        Check("Backends", "onnxruntime", GOOD, "1.23.2"),
+        Check("Backends", "tensorrt", MISSING, "not installed", "pip install x"),
+        Check("GPU", "GPU 0", GOOD, "odd\x1bname"),
+    ]
+    outcome = dld("doctor")
+    assert outcome.status == 0
+    assert outcome.out.startswith(
+        "Backends\n"
+        "  ✓ onnxruntime  1.23.2\n"
+        "  – tensorrt     not installed\n"
+        "                 → pip install x\n"
+        "\n"
+        "GPU\n"
+        "  ✓ GPU 0        odd\\x1bname\n"
+    )
+
+
+def test_broken_is_a_finding(dld: Dld, checks: list[Check]) -> None:
+    checks.append(Check("Backends", "cupti", BROKEN, "no permission"))
+    outcome = dld("doctor", "--json")
+    assert outcome.status == 1
+    assert outcome.json["problems"] == 1
+    assert outcome.json["checks"][0]["name"] == "cupti"
+    assert {check["group"] for check in outcome.json["checks"]} == {"Backends", "Terminal"}
+
+
+def test_this_machine(dld: Dld) -> None:
+    outcome = dld("doctor", "--json")
+    groups = {check["group"] for check in outcome.json["checks"]}
+    assert groups == {"Python", "Folders", "Backends", "GPU", "Terminal"}
+
+
+def test_unknown_target(dld: Dld) -> None:
+    assert "nowhere" in dld.fails(2, "doctor", "--target", "nowhere")

@@ -1,0 +1,143 @@
+"""``dld inspect``: its text, its JSON, and files that are no models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import models
+from tests.support.cli import Dld, process
+
+
+def test_text(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.BRANCHES)
+    outcome = dld("inspect", path)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert (
+        outcome.out
+        == f"""\
+model      {path}
+format     ONNX IR 10, by unknown
+opsets     ai.onnx 18
+inputs     choice  bool
+           x  float32[N, 4]
+outputs    y  float32[N, 4]
+nodes      2, 6 with those inside
+subgraphs  2
+weights    0 B, 0 parameters in 0 tensors
+
+operator  count
+Abs           1
+Add           1
+If            1
+Mul           1
+Neg           1
+Relu          1
+"""
+    )
+
+
+def test_functions_and_weights_in_text(dld: Dld, tmp_path: Path) -> None:
+    out = dld("inspect", models.write(tmp_path, models.FUNCTIONS)).out
+    assert "functions  local.twice, 1 nodes" in out
+    out = dld("inspect", models.write(tmp_path, models.CHAIN)).out
+    assert "weights    24 B, 6 parameters in 2 tensors" in out
+
+
+def test_nodes_are_one_line_each_with_their_place(dld: Dld, tmp_path: Path) -> None:
+    lines = dld("inspect", models.write(tmp_path, models.BRANCHES), "--nodes").out.splitlines()
+    assert lines == [
+        "pre  Relu(x) -> a",
+        "choose  If(choice) -> y",
+        "choose:then_branch › inner  Neg(a) -> h",
+        "choose:then_branch › >t  Add(h, a) -> t",
+        "choose:else_branch › shadow  Abs(a) -> x",
+        "choose:else_branch › >e  Mul(x, x) -> e",
+    ]
+
+
+def test_json(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.BRANCHES)
+    document = dld("inspect", path, "--json").json
+    assert document["path"] == str(path)
+    assert (document["nodes"], document["nodes_total"]) == (2, 6)
+    assert document["op_types"]["Add"] == 1
+    assert "node_list" not in document
+    nodes = dld("inspect", path, "--json", "--nodes").json["node_list"]
+    assert nodes[2] == {
+        "scope": ["choose:then_branch"],
+        "name": "inner",
+        "op_type": "Neg",
+        "domain": "",
+        "inputs": ["a"],
+        "outputs": ["h"],
+    }
+
+
+def test_names_cannot_reach_the_terminal_raw(dld: Dld, tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].name = "a\x1b]52;c;x\x07\u202eb"
+    path = tmp_path / "odd\x1b[2J.onnx"
+    path.write_bytes(model.SerializeToString())
+    for arguments in (["--nodes"], []):
+        out = dld("inspect", path, *arguments).out
+        assert not any(char in out for char in "\x1b\x07\u202e")
+
+
+def test_name_that_is_not_utf8(dld: Dld, tmp_path: Path) -> None:
+    data = models.parse(models.CHAIN).SerializeToString().replace(b"first", b"f\xff\xfest")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    assert r"f\xff\xfest  Relu" in dld("inspect", path, "--nodes").out
+    nodes = dld("inspect", path, "--nodes", "--json").json["node_list"]
+    assert nodes[0]["name"] == "f\udcff\udcfest"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "empty"),
+        (b"PK\x03\x04 and so on", "ZIP"),
+        (b"<!DOCTYPE html><html>", "HTML"),
+        (b"\x08", "m.onnx"),
+    ],
+)
+def test_files_that_are_no_models(dld: Dld, tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(content)
+    line = dld.fails(3, "inspect", path)
+    assert reason in line
+    assert str(path) in line
+
+
+def test_folder_is_refused_by_name(dld: Dld, tmp_path: Path) -> None:
+    assert str(tmp_path) in dld.fails(3, "inspect", tmp_path)
+
+
+def test_every_bad_file_is_shown_or_refused_in_one_line(dld: Dld, shared_data: Path) -> None:
+    for path in sorted((shared_data / "bad").glob("*.onnx")):
+        outcome = dld("inspect", path)
+        assert outcome.status in (0, 3), outcome
+        assert "Traceback" not in outcome.err
+        assert "\x1b" not in outcome.out + outcome.err
+        if outcome.status == 3:
+            assert outcome.err.count("\n") == 1, outcome
+            assert str(path) in outcome.err
+
+
+def test_a_process_of_its_own(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    done = process("inspect", path)
+    assert done.returncode == 0
+    assert done.stderr == f"{path}: warning: Initializer unused is never used\n"
+    assert done.stdout.startswith("model ")
+
+
+def test_findings_are_warnings_with_their_place(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.BRANCHES.replace("Neg(a)", "Neg(ghost)"))
+    outcome = dld("inspect", path, "--json")
+    assert outcome.status == 0
+    assert f"{path}: error: choose:then_branch › " in outcome.err
+    assert "ghost" in outcome.err
+    assert outcome.json["findings"][0]["scope"] == ["choose:then_branch"]

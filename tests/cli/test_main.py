@@ -1,0 +1,203 @@
+"""What every command shares: help, errors as one line, exit status, pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dld_tui.cli import main
+from dld_tui.cli.table import COMMANDS, CommandInfo
+from dld_tui.core.errors import (
+    ActivityError,
+    CancelledError,
+    CorruptFileError,
+    DldError,
+    InputError,
+    UnavailableError,
+    UsageError,
+)
+from dld_tui.core.paths import short, state_dir
+from tests.support import models
+from tests.support.cli import Dld, listen_to_interrupts, process
+
+
+def test_help_lists_every_visible_command(dld: Dld) -> None:
+    outcome = dld("--help")
+    assert outcome.status == 0
+    for row in COMMANDS:
+        shown = f"  {row.name} " in outcome.out and row.summary in outcome.out
+        assert shown is not row.hidden, row.name
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
+def test_every_command_has_help(dld: Dld, row: CommandInfo) -> None:
+    outcome = dld(row.name, "--help")
+    assert outcome.status == 0
+    assert outcome.out.startswith(f"Usage: dld {row.name}")
+    assert outcome.err == ""
+
+
+def test_help_fits_80_columns(dld: Dld) -> None:
+    for row in COMMANDS:
+        outcome = dld(row.name, "--help")
+        assert max(len(line) for line in outcome.out.splitlines()) <= 80
+
+
+def test_version(dld: Dld) -> None:
+    assert dld("--version").out.startswith("dld 0.")
+
+
+def test_mistyped_command_gets_a_suggestion(dld: Dld) -> None:
+    line = dld.fails(2, "inspct", "model.onnx")
+    assert line == "dld: there is no command 'inspct'; did you mean 'inspect'? See 'dld --help'"
+
+
+def test_unknown_command_without_a_close_name(dld: Dld) -> None:
+    assert dld.fails(2, "xyzzy") == "dld: there is no command 'xyzzy'. See 'dld --help'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start", "place"),
+    [
+        (["inspect"], "Missing argument 'MODEL'", "dld inspect"),
+        (["inspect", "a", "--nope"], "No such option", "dld inspect"),
+        (["profile"], "Missing command", "dld profile"),
+        (["--nope"], "No such option", "dld"),
+    ],
+)
+def test_usage_errors_are_one_line(dld: Dld, arguments: list[str], start: str, place: str) -> None:
+    line = dld.fails(2, *arguments)
+    assert line.startswith(f"dld: {start}")
+    assert line.endswith(f" See '{place} --help'")
+
+
+def test_path_that_is_not_there_is_an_input_error(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "none.onnx"
+    assert str(path) in dld.fails(3, path)
+
+
+def test_name_of_an_existing_file_is_a_path(
+    dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models.write(tmp_path, models.CHAIN, "plainname")
+    monkeypatch.chdir(tmp_path)
+    assert "Relu" in dld("plainname").out
+
+
+def replace_dld(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(argv: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main, "_invoke", fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (UsageError("x"), 2),
+        (InputError("x"), 3),
+        (CorruptFileError("x"), 3),
+        (UnavailableError("x"), 4),
+        (ActivityError("x"), 5),
+        (CancelledError(), 130),
+        (KeyboardInterrupt(), 130),
+        (MemoryError(), 5),
+        (OSError(28, "No space left on device"), 5),
+    ],
+    ids=repr,
+)
+def test_errors_become_a_line_and_a_status(
+    dld: Dld, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int
+) -> None:
+    replace_dld(monkeypatch, error)
+    dld.fails(status)
+
+
+def test_error_line_has_place_reason_and_hint_and_no_escapes(
+    dld: Dld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error: DldError = InputError("is\x1b[2J odd\nfile", where="a.onnx", hint="Look again")
+    replace_dld(monkeypatch, error)
+    assert dld.fails(3) == r"dld: a.onnx: is\x1b[2J odd\nfile. Look again"
+
+
+def test_details_of_an_error_are_kept_in_a_file(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_dld(monkeypatch, ActivityError("it failed", details="line 1\nline 2"))
+    line = dld.fails(5)
+    path = state_dir() / "last-error.txt"
+    assert line == f"dld: it failed (details: {short(path)})"
+    assert path.read_text() == "line 1\nline 2\n"
+
+
+def test_bug_shows_its_traceback_and_is_not_taken_for_a_finding(
+    dld: Dld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_dld(monkeypatch, ZeroDivisionError("odd"))
+    outcome = dld()
+    assert outcome.status == 5
+    assert "ZeroDivisionError: odd" in outcome.err
+    assert outcome.err.endswith("dld: this is a bug in dld; please report the lines above\n")
+
+
+def test_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    nodes = "\n".join(f"t{i} = Relu(t{i - 1})" for i in range(1, 3000))
+    head = '<ir_version: 10, opset_import: ["": 18]> g (float[1] t0) => (float[1] t2999)'
+    text = f"{head} {{{nodes}}}"
+    path = models.write(tmp_path, text)
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "dld_tui", "inspect", "--nodes", str(path)]
+    with subprocess.Popen(command, stdout=write, stderr=subprocess.PIPE) as running:
+        os.close(write)
+        os.read(read, 10)
+        os.close(read)
+        assert running.stderr is not None
+        assert running.stderr.read() == b""
+    assert running.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_full_disk_behind_standard_output_is_said() -> None:
+    with open("/dev/full", "w") as full:
+        done = process("--version", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 5
+    assert done.stderr == "dld: standard output: No space left on device\n"
+
+
+def test_closed_standard_output_is_no_crash() -> None:
+    done = process("--version", preexec_fn=lambda: os.close(1))
+    assert "Traceback" not in done.stderr
+
+
+def test_interrupt_ends_with_130() -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from dld_tui.cli import main\n"
+        "import dld_tui.cli.tui as tui\n"
+        "tui.open_paths = lambda paths: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.exit(main.run([]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=listen_to_interrupts,
+    )
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr.strip() == "dld: cancelled"
+
+
+def test_output_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].name = "宽"
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    done = process("inspect", path, "--nodes", env=environment)
+    assert done.returncode == 0
+    assert r"\u5bbd  Relu" in done.stdout

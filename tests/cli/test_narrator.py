@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.cli import narrator
+from dld_tui.cli.narrator import Narrator, progress_text
+from dld_tui.core.events import Log, Metric, Progress
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (Progress(40, 100, "passes", "latency"), "latency  40 of 100 passes  40 %"),
+        (Progress(1_500_000, 3_000_000, "bytes"), "1.5 MB of 3 MB  50 %"),
+        (Progress(7), "7"),
+        (Progress(0, 0, "nodes", "odd\x1b"), r"odd\x1b  0 nodes"),
+    ],
+)
+def test_progress_text(event: Progress, text: str) -> None:
+    assert progress_text(event) == text
+
+
+def test_without_a_terminal_only_warnings_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with Narrator() as shown:
+        for event in (Progress(1, 2), Log("plain"), Log("odd\x1b[1m", "warning"), Metric("m", 1)):
+            shown.event(event)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "odd\\x1b[1m\n")
+
+
+def test_in_a_terminal_progress_is_one_line_that_goes_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(narrator, "is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", "12")
+    with Narrator() as shown:
+        shown.event(Progress(1, 4, "steps", "a long stage"))
+        shown.event(Log("note"))
+        shown.event(Log("quiet", "debug"))
+    line = "\r\x1b[Ka long sta…"
+    assert capsys.readouterr().err == f"{line}\r\x1b[Knote\n{line}\r\x1b[K"

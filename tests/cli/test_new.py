@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from tests.support.cli import Dld
+
+
+def test_empty_model(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "new.onnx"
+    outcome = dld("new", path, "--opset", 17, "--contrib")
+    assert (outcome.status, outcome.out, outcome.err) == (0, "", "")
+    model = onnx.load(path)
+    assert {entry.domain: entry.version for entry in model.opset_import} == {
+        "": 17,
+        "com.microsoft": 1,
+    }
+    assert len(model.graph.node) == 0
+    assert dld("inspect", path, "--json").json["nodes"] == 0
+
+
+def test_default_is_the_newest_opset(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "new.onnx"
+    document = dld("new", path, "--json").json
+    assert document == {"path": str(path), "opsets": {"": onnx.defs.onnx_opset_version()}}
+
+
+def test_existing_file_is_kept_without_force(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "new.onnx"
+    path.write_bytes(b"precious")
+    assert "--force" in dld.fails(2, "new", path)
+    assert path.read_bytes() == b"precious"
+    assert dld("new", path, "--force").status == 0
+    assert path.read_bytes() != b"precious"
+
+
+def test_wrong_opsets_are_usage_errors(dld: Dld, tmp_path: Path) -> None:
+    assert "the newest that is known is" in dld.fails(2, "new", tmp_path / "n.onnx", "--opset", 999)
+    dld.fails(2, "new", tmp_path / "n.onnx", "--opset", 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_is_not_there(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "none" / "n.onnx"
+    assert str(path) in dld.fails(5, "new", path)

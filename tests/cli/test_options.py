@@ -1,0 +1,71 @@
+"""Options made from a request class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request:
+    model: Path = param(label="Model", help="The model.", positional=True)
+    output: Path | None = param(
+        None, label="Report", help="The report.", kind="output", spellings=("-o", "--output")
+    )
+    iterations: int = param(
+        100, label="Iterations", help="How often.", unit="passes", spellings=("--iterations",)
+    )
+    shapes: tuple[str, ...] = param(
+        (), label="Shapes", help="Dimensions.", spellings=("--shape", "--minShapes")
+    )
+    level: str = param("all", label="Level", help="How far.", choices=("none", "all"))
+    tf32: bool = param(True, label="TF32", help="Allow it.")
+    share: float = param(0.5, label="Share", help="A part.")
+
+
+def parse(*arguments: str) -> Request:
+    command = click.Command("x", params=parameters_of(Request))
+    values: dict[str, Any] = command.make_context("x", list(arguments)).params
+    built = request_from(Request, values)
+    assert isinstance(built, Request)
+    assert values == {}
+    return built
+
+
+def test_what_is_not_given_is_left_to_the_request() -> None:
+    assert parse("m.onnx") == Request(model=Path("m.onnx"))
+
+
+def test_every_type_is_parsed() -> None:
+    given = ["m.onnx", "-o", "r", "--iterations=7", "--level=NONE", "--no-tf32", "--share=0.25"]
+    assert parse(*given) == Request(
+        Path("m.onnx"), Path("r"), 7, (), "none", tf32=False, share=0.25
+    )
+
+
+def test_other_spellings_and_repetition() -> None:
+    request = parse("m.onnx", "--minShapes=x:1x3", "--shape", "y:[2,2]")
+    assert request.shapes == ("x:1x3", "y:[2,2]")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["m", "--iterations", "many"], ["m", "--level", "some"], ["m", "n"]]
+)
+def test_wrong_values_are_usage_errors(arguments: list[str]) -> None:
+    with pytest.raises(click.UsageError):
+        parse(*arguments)
+
+
+def test_help_has_unit_and_default() -> None:
+    command = click.Command("x", params=parameters_of(Request))
+    shown = " ".join(command.get_help(click.Context(command)).split())
+    assert "How often. [passes; default: 100]" in shown
+    assert "--tf32 / --no-tf32 Allow it. [default: on]" in shown
+    assert "-o, --output" in shown

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from dld_tui.cli import output
+from dld_tui.cli.output import Column, require_free, write_json, write_table
+from dld_tui.core.errors import UsageError
+
+COLUMNS = [Column("name", flexible=True), Column("ms", right=True)]
+ROWS = [["/encoder/layers.0/attention/MatMul", "1.5"], ["宽", "12.25"]]
+
+
+def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    write_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": "\udcff\x1b"})
+    text = capsys.readouterr().out
+    assert json.loads(text) == {"a": None, "b": [None, 1.5], "c": "\udcff\x1b"}
+    assert "\x1b" not in text
+
+
+def test_table_is_whole_in_a_pipe(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    write_table(COLUMNS, ROWS)
+    assert capsys.readouterr().out.splitlines() == [
+        "name                                   ms",
+        "/encoder/layers.0/attention/MatMul    1.5",
+        "宽                                  12.25",
+    ]
+
+
+def test_table_fits_a_terminal_and_keeps_the_end_of_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    monkeypatch.setattr(output, "is_terminal", lambda stream: stream is sys.stdout)
+    write_table(COLUMNS, ROWS)
+    assert capsys.readouterr().out.splitlines() == [
+        "name                  ms",
+        "…attention/MatMul    1.5",
+        "宽                 12.25",
+    ]
+
+
+def test_table_without_rows_is_its_titles(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(COLUMNS, [])
+    assert capsys.readouterr().out == "name  ms\n"
+
+
+def test_existing_output_is_refused_without_force(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    require_free(path, force=False)
+    path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=r"the file exists\. Add --force"):
+        require_free(path, force=False)
+    require_free(path, force=True)
+
+
+def test_dumb_terminal_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    assert output.is_terminal(stream)  # type: ignore[arg-type]
+    monkeypatch.setenv("TERM", "dumb")
+    assert not output.is_terminal(stream)  # type: ignore[arg-type]
+    assert not output.is_terminal(None)

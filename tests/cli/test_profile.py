@@ -1,0 +1,143 @@
+"""``dld profile onnxruntime`` and ``dld demo``: from a model to a printed report."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dld_tui.cli import demo
+from dld_tui.core.paths import cache_dir
+from tests.support import models
+from tests.support.cli import Dld, listen_to_interrupts
+
+needs_onnxruntime = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here"
+)
+
+
+@needs_onnxruntime
+def test_report_is_written_and_printed(dld: Dld, tmp_path: Path) -> None:
+    text = models.CHAIN.replace(", float[2] unused = {5, 6}", "")
+    model, report = models.write(tmp_path, text), tmp_path / "out.dldprof"
+    arguments = [
+        "--iterations",
+        5,
+        "--warm-up",
+        1,
+        "--shape",
+        "x:3x4",
+        "-o",
+        report,
+        "--percentile=50,99.5",
+    ]
+    outcome = dld("profile", "onnxruntime", model, *arguments)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"report   {report}\n")
+    assert re.search(r"^latency  p50 [\d.]+  p99.5 [\d.]+ ms$", outcome.out, re.MULTILINE)
+    document = dld("report", report, "--json").json
+    assert document["passes"] == 5
+    assert document["settings"]["shape"] == ["x:3x4"]
+    assert {"Relu", "Sigmoid"} <= {layer["type"] for layer in document["layers"]}
+
+
+@needs_onnxruntime
+def test_json_is_that_of_the_report(dld: Dld, tmp_path: Path) -> None:
+    model, report = models.write(tmp_path, models.CHAIN), tmp_path / "out.dldprof"
+    printed = dld("profile", "onnxruntime", model, "--iterations", 3, "-o", report, "--json").json
+    assert printed == dld("report", report, "--json").json
+
+
+@needs_onnxruntime
+def test_existing_report_is_kept_without_force(dld: Dld, tmp_path: Path) -> None:
+    model, report = models.write(tmp_path, models.CHAIN), tmp_path / "out.dldprof"
+    report.write_text("precious")
+    arguments = ["profile", "onnxruntime", model, "--iterations", 3, "-o", report]
+    assert "--force" in dld.fails(2, *arguments)
+    assert report.read_text() == "precious"
+    assert dld(*arguments, "--force").status == 0
+    assert dld("report", report).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--iterations", "0"], 2, "the least is 1"),
+        (["--iterations", "many"], 2, "--iterations"),
+        (["--target", "nowhere"], 2, "nowhere"),
+    ],
+)
+def test_wrong_settings(
+    dld: Dld, tmp_path: Path, arguments: list[str], status: int, words: str
+) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    assert words in dld.fails(status, "profile", "onnxruntime", model, *arguments)
+
+
+def test_model_that_is_not_there(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "none.onnx"
+    assert str(path) in dld.fails(3, "profile", "onnxruntime", path)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@needs_onnxruntime
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc here")
+def test_interrupt_cancels_the_job_and_its_worker(tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    command = [sys.executable, "-m", "dld_tui", "profile", "onnxruntime", str(model)]
+    command += ["--duration", "600", "-o", str(tmp_path / "out.dldprof")]
+    with subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=listen_to_interrupts,
+    ) as running:
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+        wait_for(lambda: bool(children.read_text()))
+        worker = Path("/proc", children.read_text().split()[0])
+        wait_for(lambda: "onnxruntime" in (worker / "maps").read_text())
+        running.send_signal(signal.SIGINT)
+        _, error = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert error.decode().strip() == "dld: cancelled"
+    assert not worker.exists()
+
+
+@needs_onnxruntime
+def test_demo_prints_the_report_and_can_be_repeated(dld: Dld) -> None:
+    for _ in range(2):
+        outcome = dld("demo")
+        assert (outcome.status, outcome.err) == (0, "")
+        assert "demo_classifier" in outcome.out
+        assert "Conv" in outcome.out
+
+
+@needs_onnxruntime
+def test_demo_opens_the_report_in_a_terminal(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[list[Path]] = []
+    monkeypatch.setattr(demo, "has_terminal", lambda: True)
+    monkeypatch.setattr(demo, "open_paths", lambda paths: opened.append(paths))
+    assert dld("demo").status == 0
+    assert opened == [[cache_dir() / "demo" / "demo_classifier.dldprof"]]
+
+
+def test_demo_where_nothing_can_be_written(
+    dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(file / "cache"))
+    assert str(file) in dld.fails(5, "demo")

@@ -1,0 +1,143 @@
+"""``dld report``: text, groups, CSV and JSON of a report."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.store import ReportWriter
+from tests.support.cli import Dld, process
+
+CONV = NodeLink((), "stem/Conv", "stem/Conv", "Conv", share=0.5)
+RELU = NodeLink((), "stem/Relu", "stem/Relu", "Relu", share=0.5)
+LAYERS = [
+    Layer("fused", "FusedConv", provider="CPU", nodes=(CONV, RELU), confidence="rule"),
+    Layer("odd\x1b[2J", "Add", provider="CPU"),
+]
+
+
+def write_report(path: Path, *, finished: bool = True) -> Path:
+    """Write a report of two layers: 3 ms and 1 ms in each of three passes."""
+    writer = ReportWriter.create(
+        path,
+        network="net",
+        backend="ONNX Runtime 1",
+        execution_provider="CPU",
+        device="a processor",
+        model={},
+        settings={"iterations": 3},
+        environment={"os": "Linux"},
+    )
+    writer.add_latencies([4.0, 4.5, 5.0])
+    layers = [writer.add_layer(layer) for layer in LAYERS]
+    for index in range(3):
+        start = 10_000.0 * index
+        writer.add_pass(index, start, 4000.0)
+        writer.add_samples(
+            index,
+            [(layers[0], start, 3000.0, 3000.0, 1), (layers[1], start + 3000, 1000.0, 1000.0, 1)],
+        )
+    if finished:
+        writer.finish()
+    else:
+        writer.abort()
+    return path
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    return write_report(tmp_path / "net.dldprof")
+
+
+def test_text(dld: Dld, report: Path) -> None:
+    outcome = dld("report", report)
+    assert (outcome.status, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    assert lines[:4] == [
+        f"report   {report}",
+        "network  net",
+        "backend  ONNX Runtime 1, CPU",
+        "device   a processor",
+    ]
+    assert "Latency: median 4.500 ms" in lines[5]
+    table = [line.split() for line in lines[-3:]]
+    assert table == [
+        ["layer", "type", "time", "ms", "%", "ONNX", "node"],
+        ["fused", "FusedConv", "3.000", "75.0", "stem/Conv,", "stem/Relu"],
+        [r"odd\x1b[2J", "Add", "1.000", "25.0", "–"],
+    ]
+    assert "\x1b" not in outcome.out
+
+
+def test_groups(dld: Dld, report: Path) -> None:
+    out = dld("report", report, "--by", "op").out
+    assert [line.split() for line in out.splitlines()[-5:-1]] == [
+        ["op", "count", "time", "ms", "%"],
+        ["Conv", "1", "≈1.500", "37.5"],
+        ["Relu", "1", "≈1.500", "37.5"],
+        ["(no", "ONNX", "node)", "1", "1.000", "25.0"],
+    ]
+    assert out.splitlines()[-1].startswith("≈ the time of a layer made of several nodes")
+    assert "≈" not in dld("report", report, "--by", "type").out
+
+
+def test_unknown_grouping(dld: Dld, report: Path) -> None:
+    assert "colour" in dld.fails(2, "report", report, "--by", "colour")
+
+
+def test_json_is_the_contract(dld: Dld, report: Path) -> None:
+    document = dld("report", report, "--json").json
+    assert set(document) >= {
+        "network", "backend", "execution_provider", "device", "passes", "latency_ms", "layers",
+        "settings", "environment",
+    }  # fmt: skip
+    assert document["latency_ms"]["median"] == 4.5
+    assert document["layers"][0]["nodes"] == ["stem/Conv", "stem/Relu"]
+    assert "groups" not in document
+    groups = dld("report", report, "--json", "--by", "type").json["groups"]
+    assert [(g["key"], g["count"], g["time_ms"], g["percent"]) for g in groups] == [
+        ("FusedConv", 1, 3.0, 75.0),
+        ("Add", 1, 1.0, 25.0),
+    ]
+
+
+def test_csv(dld: Dld, report: Path, tmp_path: Path) -> None:
+    path = tmp_path / "layers.csv"
+    assert dld("report", report, "--csv", path).status == 0
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert [(row["name"], row["time_ms"]) for row in rows] == [
+        ("fused", "3.0"),
+        (LAYERS[1].name, "1.0"),
+    ]
+    assert "--force" in dld.fails(2, "report", report, "--csv", path)
+    assert dld("report", report, "--csv", path, "--force", "--by", "type").status == 0
+    assert path.read_text().splitlines()[0].startswith("key,count,")
+
+
+def test_partial_report_says_so(dld: Dld, tmp_path: Path) -> None:
+    path = write_report(tmp_path / "killed.dldprof", finished=False)
+    outcome = dld("report", path)
+    assert outcome.status == 0
+    assert "Partial" in outcome.out
+    assert dld("report", path, "--json").json["status"] == "partial"
+
+
+def test_path_of_a_report_prints_it(report: Path) -> None:
+    done = process(report)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"report   {report}\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and then nothing", b"{"])
+def test_files_that_are_no_reports(dld: Dld, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.dldprof"
+    path.write_bytes(content)
+    assert str(path) in dld.fails(3, "report", path)
+
+
+def test_model_is_no_report(dld: Dld, tmp_path: Path) -> None:
+    assert str(tmp_path / "none") in dld.fails(3, "report", tmp_path / "none")

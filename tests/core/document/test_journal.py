@@ -1,0 +1,124 @@
+"""No finished edit is lost when the program is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.journal import discard, journal_dir, left_journals
+from dld_tui.core.document.saving import save
+from dld_tui.core.document.scripts import parse_script, replay
+from dld_tui.core.errors import InputError
+from tests.support import models
+
+KILLED = """
+import os, signal, sys
+from dld_tui.core.document import Document
+from dld_tui.core.document.saving import save
+THEN = ["choose:then_branch"]
+document = Document.open(sys.argv[1])
+for line in sys.argv[2].split(","):
+    if line == "undo": document.undo()
+    elif line == "redo": document.redo()
+    elif line == "save": save(document)
+    elif line == "delete": document.apply("delete_nodes", scope=THEN, nodes=["inner"])
+    elif line == "drop": document.apply("delete_nodes", scope=[], nodes=["choose"])
+    else: document.apply("rename_value", scope=[], value="a", name=line)
+pieces = (p if isinstance(p, bytes) else p.read() for p in document.pieces())
+sys.stdout.buffer.write(b"".join(pieces))
+sys.stdout.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "one",
+        "one,undo,two,delete",
+        "one,delete,undo,undo,redo",
+        "one,delete,save,undo",
+        "one,drop,save,undo,undo,redo",
+        "one,drop,save,undo,delete,undo,redo",
+        "drop,save,undo,redo,undo",
+    ],
+)
+def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
+    tmp_path: Path, steps: str
+) -> None:
+    path = models.write(tmp_path, models.BRANCHES)
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, str(path), steps],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr.decode()
+    (left,) = left_journals(path)
+    assert left.matches
+    document = Document.open(path)
+    result = replay(document, left.lines)
+    assert result.refused == []
+    restored = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    assert restored == run.stdout
+    discard(left)
+    assert [found for found in left_journals(path) if found.journal == left.journal] == []
+    document.close()
+
+
+def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    document = Document.open(path)
+    assert not journal_dir().exists(), "looking at a model writes nothing"
+    document.apply("rename_node", scope=[], node="first", name="other")
+    assert len(list(journal_dir().iterdir())) == 1
+    assert left_journals(path) == []
+    save(document)
+    assert list(journal_dir().iterdir()) == []
+    document.apply("rename_node", scope=[], node="other", name="again")
+    document.close()
+    assert list(journal_dir().iterdir()) == []
+
+
+def test_a_changed_model_and_a_torn_last_line_are_noticed(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.BRANCHES)
+    subprocess.run([sys.executable, "-c", KILLED, str(path), "one,two"], check=False)
+    (journal,) = journal_dir().iterdir()
+    with journal.open("a") as file:
+        file.write('{"edit": "rename_val')
+    os.utime(path, ns=(1, 1))
+    (left,) = left_journals(path)
+    assert not left.matches
+    assert [line["name"] for line in left.lines] == ["one"]
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_the_edit_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document.apply("rename_node", scope=[], node="first", name="other")
+    assert document.main.nodes[0].name == "other"
+    assert document.journal_error is not None
+
+
+def test_scripts_report_lines_that_no_longer_apply(tmp_path: Path) -> None:
+    entries = parse_script(
+        '# renames\n{"edit": "rename_node", "scope": [], "node": "first", "name": "one"}\n\n'
+        '{"edit": "rename_node", "scope": [], "node": "ghost", "name": "two"}\n'
+        '{"edit": 7}\n'
+    )
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    result = replay(document, entries)
+    assert result.applied == 1
+    assert [number for number, _ in result.refused] == [2, 3]
+    with pytest.raises(InputError, match="line 2 is not JSON"):
+        parse_script("{}\n{nope")

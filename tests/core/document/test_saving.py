@@ -1,0 +1,109 @@
+"""Saving never loses what was there, and takes the data along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.saving import save
+from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, UsageError
+from tests.support import models
+
+
+def with_external(folder: Path) -> Path:
+    model = models.parse(models.CHAIN)
+    values = np.arange(4096, dtype=np.float32)
+    (folder / "w.bin").write_bytes(values.tobytes())
+    tensor = model.graph.initializer.add(
+        name="big", data_type=1, dims=[4096], data_location=onnx.TensorProto.EXTERNAL
+    )
+    tensor.external_data.add(key="location", value="w.bin")
+    path = folder / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def renamed(document: Document) -> Document:
+    document.apply("rename_node", scope=[], node="first", name="renamed")
+    return document
+
+
+def test_a_file_that_another_program_changed_is_not_overwritten(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    document = renamed(Document.open(path))
+    path.write_bytes(b"somebody else's")
+    with pytest.raises(FileChangedError, match="changed the file"):
+        save(document)
+    assert path.read_bytes() == b"somebody else's"
+    save(document, force=True)
+    assert onnx.load(path).graph.node[0].name == "renamed"
+
+
+def test_a_new_model_needs_a_path_and_then_belongs_to_it(tmp_path: Path) -> None:
+    document = Document.new({"": 21})
+    with pytest.raises(UsageError):
+        save(document)
+    save(document, tmp_path / "new.onnx")
+    assert document.path == tmp_path / "new.onnx"
+    assert not document.dirty
+    assert onnx.load(tmp_path / "new.onnx").opset_import[0].version == 21
+
+
+def test_existing_files_are_kept_unless_asked(tmp_path: Path) -> None:
+    document = renamed(Document.open(models.write(tmp_path, models.CHAIN)))
+    (tmp_path / "other.onnx").write_bytes(b"old")
+    with pytest.raises(SaveError):
+        save(document, tmp_path / "other.onnx", overwrite=False)
+    assert (tmp_path / "other.onnx").read_bytes() == b"old"
+    assert document.dirty
+
+
+def test_external_data_stays_beside_the_model_and_comes_along_to_another_folder(
+    tmp_path: Path,
+) -> None:
+    document = renamed(Document.open(with_external(tmp_path)))
+    save(document)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "w.bin"]
+    (tmp_path / "elsewhere").mkdir()
+    remarks = save(document, tmp_path / "elsewhere" / "copy.onnx")
+    assert any("copied" in remark for remark in remarks)
+    loaded = onnx.load(tmp_path / "elsewhere" / "copy.onnx")
+    tensor = next(t for t in loaded.graph.initializer if t.name == "big")
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor), np.arange(4096))
+    inside = document.main.initializer("big")
+    assert inside is not None
+    np.testing.assert_array_equal(inside.read(), np.arange(4096))
+
+
+def test_a_change_of_external_data_is_noticed_too(tmp_path: Path) -> None:
+    document = renamed(Document.open(with_external(tmp_path)))
+    tensor = document.main.initializer("big")
+    assert tensor is not None
+    assert tensor.problem is None
+    (tmp_path / "w.bin").write_bytes(b"\1" * 16384)
+    with pytest.raises(FileChangedError):
+        save(document)
+
+
+def test_the_hugging_face_cache_is_only_read(tmp_path: Path) -> None:
+    folder = tmp_path / "models--a--b" / "snapshots" / "0123"
+    folder.mkdir(parents=True)
+    document = renamed(Document.open(models.write(folder, models.CHAIN)))
+    with pytest.raises(SaveError, match="Hugging Face cache is not written to"):
+        save(document)
+
+
+def test_a_save_can_be_stopped_and_leaves_the_old_file(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    before = path.read_bytes()
+    document = renamed(Document.open(path))
+    with pytest.raises(CancelledError):
+        save(document, cancelled=lambda: True)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+    assert document.dirty

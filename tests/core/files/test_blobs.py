@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import os
+import resource
+import struct
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto
+
+from dld_tui.core.errors import SaveError
+from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable, SpillFile
+from dld_tui.core.files.source import Source
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    (tmp_path / "f").write_bytes(bytes(range(256)))
+    return Source.open(tmp_path / "f")
+
+
+def test_reads_the_whole_or_a_part(source: Source) -> None:
+    blob = Blob(source, 10, 20, "raw_data")
+    assert blob.read() == bytes(range(10, 30))
+    assert blob.read(5, 3) == bytes(range(15, 18))
+    assert blob.read(15, 100) == bytes(range(25, 30))
+    assert blob.read(100) == b""
+    assert list(blob.chunks(8)) == [blob.read(0, 8), blob.read(8, 8), blob.read(16, 8)]
+
+
+def test_sentinels_lead_back_to_their_payload(source: Source) -> None:
+    blobs = BlobTable()
+    added = [Blob(source, index, 1, "raw_data") for index in range(3)]
+    sentinels = [blobs.add(blob) for blob in added]
+    assert [blobs.get(sentinel) for sentinel in sentinels] == added
+    assert len(set(sentinels)) == len(blobs) == 3
+    for sentinel in sentinels:
+        assert len(sentinel) == SENTINEL_LENGTH
+        assert sentinel.isascii()
+        assert sentinel.startswith(blobs.nonce)
+
+
+def test_other_bytes_are_no_sentinel(source: Source) -> None:
+    blobs, other = BlobTable(), BlobTable()
+    sentinel = blobs.add(Blob(source, 0, 1, "raw_data"))
+    assert other.get(sentinel) is None
+    assert other.get(other.nonce + sentinel[len(other.nonce) :]) is None  # no such number
+    for wrong in (b"", sentinel[:-1], sentinel + b"0", bytes(32), sentinel[:-1] + b"x"):
+        assert blobs.get(wrong) is None
+
+
+@pytest.mark.parametrize(
+    "field", ["raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data"]
+)
+def test_a_sentinel_survives_protobuf_in_every_payload_field(source: Source, field: str) -> None:
+    sentinel = BlobTable().add(Blob(source, 0, 1, field))
+    values: object = sentinel
+    if field in ("float_data", "double_data"):
+        values = struct.unpack("<8f" if field == "float_data" else "<4d", sentinel)
+    elif field != "raw_data":
+        values = list(sentinel)
+    tensor = TensorProto()
+    if isinstance(values, bytes):
+        tensor.raw_data = values
+    else:
+        getattr(tensor, field).extend(values)
+    again = TensorProto.FromString(tensor.SerializeToString())
+    assert sentinel in again.SerializeToString()
+    assert getattr(again, field) == getattr(tensor, field)
+
+
+def test_forgetting_takes_back_the_last_ones(source: Source) -> None:
+    blobs = BlobTable()
+    kept = blobs.add(Blob(source, 0, 1, "raw_data"))
+    dropped = blobs.add(Blob(source, 1, 1, "raw_data"))
+    blobs.forget_from(1)
+    assert blobs.get(kept) is not None
+    assert blobs.get(dropped) is None
+
+
+def test_repointing_after_a_save_reads_from_the_new_file(source: Source, tmp_path: Path) -> None:
+    blobs = BlobTable()
+    saved = blobs.add(Blob(source, 100, 10, "raw_data"))
+    unsaved = blobs.add(Blob(source, 200, 10, "raw_data"))
+    blob = blobs.get(saved)
+    assert blob is not None
+    pieces: list[bytes | Blob] = [b"head", blob, b"tail"]
+    (tmp_path / "new").write_bytes(b"head" + blob.read() + b"tail")
+    new = Source.open(tmp_path / "new")
+    blobs.repoint(pieces, new)
+    assert blobs.get(saved) == Blob(new, 4, 10, "raw_data")
+    assert blobs.get(unsaved) == Blob(source, 200, 10, "raw_data")
+
+
+def test_spill_file_keeps_payloads_without_a_name(tmp_path: Path) -> None:
+    spill = SpillFile(tmp_path)
+    first = spill.append(b"one")
+    second = spill.append((bytes([index]) * 3 for index in range(4)), "float_data")
+    assert os.listdir(tmp_path) == []
+    assert first.read() == b"one"
+    assert second.field == "float_data"
+    assert second.read() == b"\0\0\0\1\1\1\2\2\2\3\3\3"
+    assert (first.offset, second.offset) == (0, 3)
+    spill.close()
+    with pytest.raises(ValueError, match="closed"):
+        first.read()
+
+
+def test_spill_file_that_does_not_fit_stays_as_it_was(tmp_path: Path) -> None:
+    spill = SpillFile(tmp_path)
+    kept = spill.append(b"kept")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(SaveError, match="new data of an edit"):
+            spill.append(bytes(5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert spill.append(b"next").offset == kept.length
+
+
+def test_spill_file_in_a_missing_folder_says_where(tmp_path: Path) -> None:
+    with pytest.raises(SaveError) as raised:
+        SpillFile(tmp_path / "missing").append(b"x")
+    assert str(tmp_path / "missing") in str(raised.value)

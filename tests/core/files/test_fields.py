@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import onnx
+import pytest
+from google.protobuf.descriptor import Descriptor
+
+from dld_tui.core.files import fields
+from dld_tui.core.files.fields import Kind, read_varint, varint
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, b"\0"),
+        (127, b"\x7f"),
+        (128, b"\x80\x01"),
+        (300, b"\xac\x02"),
+        (2**63, b"\x80" * 9 + b"\1"),
+    ],
+)
+def test_varints(value: int, encoded: bytes) -> None:
+    assert varint(value) == encoded
+    assert read_varint(b"x" + encoded + b"y", 1) == (value, 1 + len(encoded))
+
+
+def test_varint_limits() -> None:
+    assert read_varint(b"\xff" * 9 + b"\x01", 0) == (2**64 - 1, 10)
+    assert read_varint(b"\x81\x80\x00", 0) == (1, 3)  # longer than needed, but legal
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        read_varint(b"\xff" * 11, 0)
+    with pytest.raises(ValueError, match="more than 5 bytes"):
+        read_varint(b"\xff" * 11, 0, 5)
+    with pytest.raises(IndexError):
+        read_varint(b"\xff\xff", 0)
+
+
+PAYLOADS = {"raw_data", "float_data", "int32_data", "int64_data", "uint64_data", "double_data", "s"}
+
+
+def paths_to_payloads(message: Descriptor) -> dict[int, Descriptor | str]:
+    """Return what onnx's own description of a message says about where payloads may be."""
+    found: dict[int, Descriptor | str] = {}
+    for field in message.fields:
+        tag = fields.tag_of(field.number)
+        if field.name in PAYLOADS:
+            found[tag] = field.name
+        elif field.message_type is not None and leads_to_payload(field.message_type, set()):
+            found[tag] = field.message_type
+    return found
+
+
+def leads_to_payload(message: Descriptor, seen: set[str]) -> bool:
+    if message.full_name in seen:
+        return False
+    seen.add(message.full_name)
+    return any(
+        field.name in PAYLOADS
+        or (field.message_type is not None and leads_to_payload(field.message_type, seen))
+        for field in message.fields
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (fields.MODEL, onnx.ModelProto),
+        (fields.GRAPH, onnx.GraphProto),
+        (fields.NODE, onnx.NodeProto),
+        (fields.ATTRIBUTE, onnx.AttributeProto),
+        (fields.TENSOR, onnx.TensorProto),
+        (fields.SPARSE_TENSOR, onnx.SparseTensorProto),
+        (fields.FUNCTION, onnx.FunctionProto),
+        (fields.TRAINING, onnx.TrainingInfoProto),
+    ],
+)
+def test_tables_are_those_of_the_onnx_package(kind: Kind, message: type) -> None:
+    tables = {
+        "GraphProto": fields.GRAPH,
+        "NodeProto": fields.NODE,
+        "AttributeProto": fields.ATTRIBUTE,
+        "TensorProto": fields.TENSOR,
+        "SparseTensorProto": fields.SPARSE_TENSOR,
+        "FunctionProto": fields.FUNCTION,
+        "TrainingInfoProto": fields.TRAINING,
+    }
+    expected = {
+        tag: target if isinstance(target, str) else tables[target.name]
+        for tag, target in paths_to_payloads(message.DESCRIPTOR).items()  # type: ignore[attr-defined]
+    }
+    assert kind.keys() == expected.keys()
+    assert all(kind[tag] is target or kind[tag] == target for tag, target in expected.items())
+
+
+def test_model_tags_are_those_of_the_onnx_package() -> None:
+    expected = {
+        field.number: fields.tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
+        for field in onnx.ModelProto.DESCRIPTOR.fields
+    }
+    assert expected == fields.MODEL_TAGS

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.core.errors import SaveError
+from dld_tui.core.files.blobs import Blob, BlobTable
+from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.model_set import DataFile, ModelSet, plan_model, unused_data_name
+from dld_tui.core.files.source import Source
+from dld_tui.core.files.wire import cut
+from tests.support.payloads import raw_tensor, typed_tensors, weights, write_model
+
+
+class Opened:
+    """What a document holds of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.source = Source.open(path)
+        self.blobs = BlobTable()
+        self.external = ExternalFiles(path)
+        self.skeleton = cut(self.source, self.blobs)
+
+    def save(self, target: Path, limit: int = 2**31 - 1) -> tuple[ModelSet, list[str]]:
+        plan = plan_model(self.skeleton, self.blobs, target, external=self.external, limit=limit)
+        remarks = plan.write(like=self.source)
+        self.source = plan.adopt(self.blobs, self.external)
+        return plan, remarks
+
+
+def values_of(path: Path) -> dict[str, object]:
+    """Return what the onnx package reads from a model, comparable even where it is not a number."""
+    arrays = {
+        tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer
+    }
+    return {
+        name: (str(array.dtype), array.tolist() if array.dtype == object else array.tobytes())
+        for name, array in arrays.items()
+    }
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_a_model_that_fits_is_one_file(tmp_path: Path) -> None:
+    path = weights(tmp_path / "m.onnx", [5000, 6000])
+    before = path.read_bytes()
+    plan, remarks = Opened(path).save(tmp_path / "n.onnx")
+    assert plan.data is None
+    assert plan.data_path is None
+    assert remarks == []
+    assert (tmp_path / "n.onnx").read_bytes() == before
+
+
+def test_a_model_that_is_too_large_gets_a_data_file(tmp_path: Path) -> None:
+    path = weights(tmp_path / "m.onnx", [5000, 6000, 8192, 40])
+    values = values_of(path)
+    plan, remarks = Opened(path).save(path, limit=10_000)
+    assert names(tmp_path) == ["m.onnx", "m.onnx.data"]
+    assert path.stat().st_size < 1000
+    assert values_of(path) == values
+    onnx.checker.check_model(path, full_check=True)
+    assert any("m.onnx.data" in remark for remark in remarks)
+    model = onnx.load(path, load_external_data=False)
+    offsets = [
+        {entry.key: entry.value for entry in tensor.external_data}.get("offset")
+        for tensor in model.graph.initializer
+    ]
+    assert offsets == ["0", "8192", "16384", None]  # pages; the small one stays
+    assert plan.data is not None
+    assert plan.data.length == (tmp_path / "m.onnx.data").stat().st_size == 16384 + 8192
+
+
+def test_every_encoding_can_become_external(tmp_path: Path) -> None:
+    tensors = typed_tensors()
+    for tensor in tensors:  # larger than the threshold, so that they are cut out
+        tensor.CopyFrom(numpy_helper_copy(tensor, 100))
+    graph = helper.make_graph([], "g", [], [], initializer=tensors)
+    path = write_model(tmp_path / "m.onnx", helper.make_model(graph))
+    values = values_of(path)
+    assert len(values) == len(tensors)
+    _, remarks = Opened(path).save(path, limit=70_000)
+    assert len(remarks) == 1
+    assert values_of(path) == values
+    model = onnx.load(path, load_external_data=False)
+    inside = [t.name for t in model.graph.initializer if t.data_location != TensorProto.EXTERNAL]
+    assert inside == ["string"]
+
+
+def numpy_helper_copy(tensor: TensorProto, times: int) -> TensorProto:
+    """Return a tensor with the same kind of content, several times as long."""
+    longer = TensorProto()
+    longer.CopyFrom(tensor)
+    longer.dims[0] *= times
+    for field, value in tensor.ListFields():
+        if field.name.endswith("_data"):
+            if isinstance(value, bytes):
+                longer.raw_data = value * times
+            elif field.name != "external_data":
+                getattr(longer, field.name).extend(list(value) * (times - 1))
+    return longer
+
+
+def test_saving_again_writes_only_the_model(tmp_path: Path) -> None:
+    path = weights(tmp_path / "m.onnx", [5000, 6000, 8192])
+    values = values_of(path)
+    opened = Opened(path)
+    opened.save(path, limit=10_000)
+    inode = (tmp_path / "m.onnx.data").stat().st_ino
+    plan, remarks = opened.save(path, limit=10_000)
+    assert plan.data is None
+    assert remarks == []
+    assert names(tmp_path) == ["m.onnx", "m.onnx.data"]
+    assert (tmp_path / "m.onnx.data").stat().st_ino == inode
+    assert values_of(path) == values
+
+
+def test_saving_again_after_the_data_file_was_replaced_makes_a_new_one(tmp_path: Path) -> None:
+    path = weights(tmp_path / "m.onnx", [5000, 6000, 8192])
+    values = values_of(path)
+    opened = Opened(path)
+    opened.save(path, limit=10_000)
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    os.replace(tmp_path / "theirs", tmp_path / "m.onnx.data")
+    opened.save(path, limit=10_000)
+    assert (tmp_path / "m.onnx.data").read_bytes() == b"theirs"
+    assert names(tmp_path) == ["m.onnx", "m.onnx.1.data", "m.onnx.data"]
+    assert values_of(path) == values
+
+
+def test_data_files_are_never_overwritten(tmp_path: Path) -> None:
+    path = weights(tmp_path / "m.onnx", [5000, 6000])
+    (tmp_path / "m.onnx.data").write_bytes(b"of another model")
+    (tmp_path / "m.onnx.1.data").symlink_to("nowhere")
+    assert unused_data_name(path) == "m.onnx.2.data"
+    Opened(path).save(path, limit=2000)
+    assert (tmp_path / "m.onnx.data").read_bytes() == b"of another model"
+    assert (tmp_path / "m.onnx.2.data").stat().st_size == 8192 + 6000
+
+
+def test_a_payload_used_twice_is_stored_once(tmp_path: Path) -> None:
+    opened = Opened(weights(tmp_path / "m.onnx", [5000]))
+    model = onnx.ModelProto.FromString(opened.skeleton)
+    twin = model.graph.initializer.add()
+    twin.CopyFrom(model.graph.initializer[0])
+    twin.name = "twin"
+    opened.skeleton = model.SerializeToString()
+    plan, _ = opened.save(tmp_path / "n.onnx", limit=2000)
+    assert plan.data is not None
+    assert plan.data.length == 5000
+    values = values_of(tmp_path / "n.onnx")
+    assert values["twin"] == values["w0"]
+
+
+def test_what_cannot_be_external_may_be_too_much(tmp_path: Path) -> None:
+    node = helper.make_node("EPContext", [], ["y"], cache=b"\xff" * 50_000)
+    path = write_model(
+        tmp_path / "m.onnx", helper.make_model(helper.make_graph([node], "g", [], []))
+    )
+    before = path.read_bytes()
+    with pytest.raises(SaveError, match="cannot be external data"):
+        Opened(path).save(path, limit=10_000)
+    assert path.read_bytes() == before
+    assert names(tmp_path) == ["m.onnx"]
+
+
+@pytest.fixture
+def external(tmp_path: Path) -> Path:
+    """Return a model with three weights in two external files."""
+    folder = tmp_path / "from"
+    (folder / "sub").mkdir(parents=True)
+    path = weights(folder / "m.onnx", [400, 8000, 12_000, 40])
+    model = onnx.load(path)
+    first, second, third, _ = model.graph.initializer
+    (folder / "a.bin").write_bytes(b"unused--" + second.raw_data)
+    (folder / "sub" / "b.bin").write_bytes(first.raw_data + third.raw_data)
+    for tensor, location, offset in (
+        (first, "sub/b.bin", 0),
+        (second, "a.bin", 8),
+        (third, "sub/b.bin", 400),
+    ):
+        length = len(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=location)
+        tensor.external_data.add(key="offset", value=str(offset))
+        if tensor is not third:
+            tensor.external_data.add(key="length", value=str(length))
+        tensor.external_data.add(key="checksum", value="0" * 40)
+    return write_model(path, model)
+
+
+def test_external_data_stay_where_they_are_in_the_same_folder(external: Path) -> None:
+    before = external.read_bytes()
+    plan, remarks = Opened(external).save(external.with_name("n.onnx"))
+    assert (plan.data, remarks) == (None, [])
+    assert external.with_name("n.onnx").read_bytes() == before
+    assert names(external.parent) == ["a.bin", "m.onnx", "n.onnx", "sub"]
+
+
+def test_external_data_come_along_to_another_folder(external: Path, tmp_path: Path) -> None:
+    values = values_of(external)
+    (tmp_path / "to").mkdir()
+    target = tmp_path / "to" / "n.onnx"
+    opened = Opened(external)
+    _, remarks = opened.save(target)
+    assert names(tmp_path / "to") == ["n.onnx", "n.onnx.data"]
+    assert remarks == ["24.3 kB of external data are copied to n.onnx.data"]
+    assert values_of(target) == values
+    onnx.checker.check_model(target)
+    # The old folder is not needed any more, and saving again copies nothing.
+    inode = (tmp_path / "to" / "n.onnx.data").stat().st_ino
+    plan, remarks = opened.save(target)
+    assert (plan.data, remarks) == (None, [])
+    assert (tmp_path / "to" / "n.onnx.data").stat().st_ino == inode
+    assert values_of(target) == values
+    # To a third folder, and back home.
+    (tmp_path / "third").mkdir()
+    opened.save(tmp_path / "third" / "n.onnx")
+    opened.save(tmp_path / "third" / "n.onnx")
+    assert names(tmp_path / "third") == ["n.onnx", "n.onnx.data"]
+    assert values_of(tmp_path / "third" / "n.onnx") == values
+    opened.save(external)
+    assert values_of(external) == values
+    assert names(external.parent) == ["a.bin", "m.onnx", "sub"]
+
+
+def test_missing_data_are_remarked_on_and_keep_their_entry(external: Path, tmp_path: Path) -> None:
+    (external.parent / "a.bin").unlink()
+    (tmp_path / "to").mkdir()
+    target = tmp_path / "to" / "m.onnx"
+    _, remarks = Opened(external).save(target)
+    assert any("External data a.bin not found: its entry is kept" in remark for remark in remarks)
+    model = onnx.load(target, load_external_data=False)
+    locations = [
+        entry.value
+        for tensor in model.graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "location"
+    ]
+    assert locations == ["m.onnx.data", "a.bin", "m.onnx.data"]
+
+
+def test_same_data_already_there_are_not_copied(external: Path, tmp_path: Path) -> None:
+    """A folder that is a link to the model's own is the same folder."""
+    (tmp_path / "link").symlink_to("from")
+    plan, _ = Opened(external).save(tmp_path / "link" / "n.onnx")
+    assert plan.data is None
+    assert values_of(external.with_name("n.onnx")) == values_of(external)
+
+
+def test_a_failed_save_leaves_nothing_new(
+    external: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "to").mkdir()
+    target = tmp_path / "to" / "m.onnx"
+    target.write_bytes(b"old")
+    real = os.replace
+
+    def replace(old: str, new: Path) -> None:
+        if new == target:
+            raise OSError(5, "Input/output error")
+        real(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(SaveError):
+        Opened(external).save(target)
+    assert names(tmp_path / "to") == ["m.onnx"]
+    assert target.read_bytes() == b"old"
+
+
+def test_data_file_pads_to_pages(tmp_path: Path) -> None:
+    opened = Opened(weights(tmp_path / "m.onnx", [5000, 6000]))
+    model = onnx.ModelProto.FromString(opened.skeleton)
+    blobs = [opened.blobs.get(tensor.raw_data) for tensor in model.graph.initializer]
+    data = DataFile("d")
+    offsets = [data.add(blob) for blob in blobs if blob is not None]
+    assert offsets == [0, 8192]
+    assert data.length == 8192 + 6000
+
+
+def test_progress_covers_both_files(tmp_path: Path) -> None:
+    opened = Opened(weights(tmp_path / "m.onnx", [100_000, 200_000]))
+    plan = plan_model(opened.skeleton, opened.blobs, tmp_path / "n.onnx", limit=10_000)
+    seen: list[tuple[int, int]] = []
+    plan.write(progress=lambda done, total: seen.append((done, total)))
+    total = sum((tmp_path / name).stat().st_size for name in ("n.onnx", "n.onnx.data"))
+    assert seen[-1] == (total, total)
+
+
+def test_a_model_of_more_than_two_gib_is_rescued(tmp_path: Path) -> None:
+    """The payload is a hole in a sparse file; nothing is really written."""
+    length = 3 << 30
+    hole = tmp_path / "hole"
+    with hole.open("wb") as file:
+        file.truncate(length)
+    opened = Opened(weights(tmp_path / "m.onnx", [5000]))
+    source = Source.open(hole)
+    model = onnx.ModelProto.FromString(opened.skeleton)
+    tensor = raw_tensor("huge", 1, TensorProto.UINT8)
+    tensor.dims[0] = length
+    tensor.raw_data = opened.blobs.add(Blob(source, 0, length, "raw_data"))
+    model.graph.initializer.append(tensor)
+    plan = plan_model(model.SerializeToString(), opened.blobs, tmp_path / "n.onnx")
+    assert plan.data is not None
+    assert plan.data.length == 8192 + length
+    assert sum(len(piece) for piece in plan.pieces if isinstance(piece, bytes)) < 1000
+    small = b"".join(piece for piece in plan.pieces if isinstance(piece, bytes))
+    assert list(onnx.ModelProto.FromString(small).graph.initializer[1].dims) == [length]

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import sqlite3
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from google.protobuf import json_format, text_format
+
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.recognise import FileKind, recognise
+from tests.support.models import CHAIN, parse
+
+MODEL = parse(CHAIN)
+EVENTS = [{"cat": "Session", "pid": 1, "tid": 1, "dur": 5, "ts": 1, "ph": "X", "name": "model_run"}]
+PROFILE = '[\n  { "count" : 11 }\n, { "name" : "conv", "timeMs" : 16.7, "averageMs" : 1.5 }\n]'
+LOG = "&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx\n"
+
+
+def kind_of(tmp_path: Path, content: str | bytes) -> FileKind:
+    path = tmp_path / "file"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return recognise(path)
+
+
+def refusal(tmp_path: Path, content: str | bytes) -> str:
+    with pytest.raises(InputError) as raised:
+        kind_of(tmp_path, content)
+    assert raised.value.where == str(tmp_path / "file")
+    return raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (MODEL.SerializeToString(), FileKind.ONNX),
+        (MODEL.SerializeToString()[:-5], FileKind.ONNX),  # what is wrong is said on opening
+        (b"\x12\x08exporter\x08\x0a", FileKind.ONNX),
+        (text_format.MessageToString(MODEL), FileKind.ONNX_TEXT),
+        (json_format.MessageToJson(MODEL), FileKind.ONNX_TEXT),
+        (onnx.printer.to_text(MODEL), FileKind.ONNX_TEXT),
+        (json.dumps(EVENTS), FileKind.ORT_PROFILE),
+        (json.dumps(EVENTS, indent=2), FileKind.ORT_PROFILE),
+        ("[\n", FileKind.ORT_PROFILE),
+        (json.dumps(EVENTS).encode("utf-16"), FileKind.ORT_PROFILE),
+        (b"\xef\xbb\xbf" + json.dumps(EVENTS).encode(), FileKind.ORT_PROFILE),
+        (json.dumps({"traceEvents": EVENTS}), FileKind.ORT_PROFILE),
+        ('{"Layers": ["conv1", "relu1"], "Bindings": ["x"]}', FileKind.ENGINE_LAYERS),
+        ('{"Layers": [{\n  "Name": "a", "LayerType": "kg', FileKind.ENGINE_LAYERS),
+        ('--- Layer 0 ---\n{"Name":"a","LayerType":"kgen"}\n', FileKind.ENGINE_LAYERS),
+        ('{"Name":"a","LayerType":"kgen"}{"Name":"b"}', FileKind.ENGINE_LAYERS),
+        (PROFILE, FileKind.ENGINE_PROFILE),
+        ('[{"count":0},{"name":"a","timeMs":NaN}]', FileKind.ENGINE_PROFILE),
+        ('[{"startEnqMs" : 16.6, "endEnqMs" : 16.9, "computeMs" : 1}]', FileKind.ENGINE_TIMES),
+        ('{"performance_summary": {"Throughput": 81.9}}', FileKind.ENGINE_METADATA),
+        (LOG, FileKind.TRTEXEC_LOG),
+        ("[07/07/2026-02:11:43] [I] [TRT] Loaded engine\n\x1e", FileKind.TRTEXEC_LOG),
+        ('{"journal": 1, "path": "m.onnx"}\n{"edit": "rename_node"}\n', FileKind.EDIT_SCRIPT),
+        ('{"edit": "rename_node", "scope": []}', FileKind.EDIT_SCRIPT),
+        ('# rename all\n{"edit": "rename_node"}\n', FileKind.EDIT_SCRIPT),
+    ],
+)
+def test_kinds_are_known_by_content(tmp_path: Path, content: str | bytes, kind: FileKind) -> None:
+    assert kind_of(tmp_path, content) is kind
+
+
+def test_reports_are_told_from_other_databases(tmp_path: Path) -> None:
+    path = tmp_path / "r.dldprof"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE t (x)")
+    with pytest.raises(InputError, match="SQLite database that is no report"):
+        recognise(path)
+    with sqlite3.connect(path) as database:
+        database.execute(f"PRAGMA application_id = {int.from_bytes(b'DLDP', 'big')}")
+    database.close()
+    assert recognise(path) is FileKind.REPORT
+
+
+def zipped() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("archive/data.pkl", "x")
+    return buffer.getvalue()
+
+
+def saved(array: np.ndarray[tuple[int], np.dtype[np.float64]]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+HEADER = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+
+
+OTHER_FILES: list[tuple[str | bytes, str]] = [
+    (b"", "File is empty (0 bytes)"),
+    (zipped(), "This is a ZIP archive (PyTorch .pt?), not ONNX"),
+    (gzip.compress(b"x" * 100), "This file is gzip-compressed: decompress first"),
+    (b"\x28\xb5\x2f\xfd rest", "This file is zstd-compressed: decompress first"),
+    (b"\x89HDF\r\n\x1a\n rest", "This is an HDF5 file"),
+    (b"\x1c\0\0\0TFL3 rest", "This is a TensorFlow Lite model"),
+    (b"\x08\0\0\0ORTM rest", "This is an ONNX Runtime .ort model"),
+    (b"GGUF\x03\0\0\0 rest", "This is a GGUF model"),
+    (pickle.dumps({"a": 1}, protocol=2), "This is a Python pickle"),
+    (pickle.dumps([1.5] * 9, protocol=4), "This is a Python pickle"),
+    (len(HEADER).to_bytes(8, "little") + HEADER + b"\0\0\0\0", "This is a safetensors file"),
+    (saved(np.zeros(4)), "This is a NumPy array"),
+    (b"ftrt\0\0\0\0 engine", "This is a TensorRT engine"),
+    (b"\x7fELF rest", "This is a program"),
+    (b"\x89PNG\r\n\x1a\n", "This is a picture"),
+    (
+        "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n",
+        "This is a Git LFS pointer",
+    ),
+    ("<!DOCTYPE html><html><title>404</title>", "Looks like HTML/text, not ONNX"),
+    ("Access denied", "Looks like HTML/text, not ONNX"),
+    ('{"hello": 1}', "This JSON file is no profile"),
+    ("[" * 100_000, "This JSON file is no profile"),
+    (b"\x1c\x9b\xd8\x71\xb0\xde" * 10, "Not an ONNX protobuf"),
+    (b"\x0a\x05hello\x12\x03abc", "Not an ONNX protobuf: unexpected field 1"),  # a GraphDef
+    (b"\xfa\x3e\x03abc" * 20, "Not an ONNX protobuf: it starts with no field of a model"),
+    (bytes(100), "Not an ONNX protobuf"),
+    (b"\x80" * 100, "Not an ONNX protobuf"),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), OTHER_FILES, ids=[words[:40] for _, words in OTHER_FILES]
+)
+def test_other_files_are_refused_by_name(tmp_path: Path, content: str | bytes, words: str) -> None:
+    assert refusal(tmp_path, content).startswith(words)
+
+
+def test_empty_and_broken_files_are_corrupt(tmp_path: Path) -> None:
+    for content in (b"", b"\x1c\x9b"):
+        with pytest.raises(CorruptFileError):
+            kind_of(tmp_path, content)
+
+
+def test_no_content_takes_long(tmp_path: Path) -> None:
+    """The patterns must not try every way to split a long run."""
+    start = time.process_time()
+    for text in (
+        "\n" * 70_000,
+        "<" * 70_000,
+        '[{"name":' * 9000,
+        "{" * 70_000,
+        '"' * 70_000,
+        "[ " * 40_000,
+    ):
+        with pytest.raises(InputError):
+            kind_of(tmp_path, text)
+    assert time.process_time() - start < 2
+
+
+def test_titles_fit_a_sentence() -> None:
+    assert FileKind.ORT_PROFILE.title == "an ONNX Runtime profile"
+    assert len({kind.title for kind in FileKind}) == len(FileKind)
+
+
+def test_real_files(shared_data: Path) -> None:
+    folders = {
+        "onnx/*.onnx": FileKind.ONNX,
+        "ortprofile/*.ort1.*.json": FileKind.ORT_PROFILE,
+        "engines/trex/**/*.graph.json": FileKind.ENGINE_LAYERS,
+        "engines/trex/**/*.profile.json": FileKind.ENGINE_PROFILE,
+        "engines/hax-conn-trt7/*.profile.json": FileKind.ENGINE_PROFILE,
+        "engines/trex/**/*.timing.json": FileKind.ENGINE_TIMES,
+        "engines/trex/**/*.metadata.json": FileKind.ENGINE_METADATA,
+        "engines/cookbook/trtexec-*": FileKind.TRTEXEC_LOG,
+        "engines/cookbook/*.json": FileKind.ENGINE_LAYERS,
+    }
+    for pattern, kind in folders.items():
+        found = {path.name: recognise(path) for path in shared_data.glob(pattern)}
+        assert found
+        assert {name: other for name, other in found.items() if other is not kind} == {}
+
+
+BAD = {
+    "03_empty_0_bytes.onnx": "File is empty (0 bytes)",
+    "04_wrong_magic_zip.onnx": "This is a ZIP archive (PyTorch .pt?), not ONNX",
+    "06_html_error_page.onnx": "Looks like HTML/text, not ONNX (failed download?)",
+    "07_random_bytes.onnx": "Not an ONNX protobuf",
+    "08_gzip_of_valid.onnx": "This file is gzip-compressed: decompress first",
+    "json/deep_nesting.json": "This JSON file is no profile",
+    "json/engine_not_engine.json": "This JSON file is no profile",
+}
+
+
+def test_the_collection_of_bad_files(shared_data: Path) -> None:
+    for name, words in BAD.items():
+        with pytest.raises(InputError) as raised:
+            recognise(shared_data / "bad" / name)
+        assert raised.value.message.startswith(words)
+    others = [
+        path
+        for path in (shared_data / "bad").glob("*.onnx")
+        if path.is_file() and path.name not in BAD
+    ]
+    assert len(others) > 30
+    assert {recognise(path) for path in others} == {FileKind.ONNX}

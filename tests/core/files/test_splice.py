@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import helper
+
+from dld_tui.core.files.blobs import Blob, BlobTable
+from dld_tui.core.files.fields import TENSOR
+from dld_tui.core.files.source import Source
+from dld_tui.core.files.splice import pieces_length, splice
+from tests.support.payloads import cut_file, joined, weights
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    (tmp_path / "f").write_bytes(bytes(range(256)) * 100)
+    return Source.open(tmp_path / "f")
+
+
+def test_a_skeleton_without_sentinels_is_one_piece() -> None:
+    model = helper.make_model(helper.make_graph([], "g", [], [])).SerializeToString()
+    assert splice(model, BlobTable()) == [model]
+    assert splice(b"", BlobTable()) == [b""]
+
+
+def test_payloads_stay_references(tmp_path: Path) -> None:
+    path = weights(tmp_path / "m.onnx", [5000, 300_000, 7000])
+    skeleton, blobs = cut_file(path, 4096)
+    pieces = splice(skeleton, blobs)
+    assert [piece.length for piece in pieces if isinstance(piece, Blob)] == [5000, 300_000, 7000]
+    assert pieces_length(pieces) == path.stat().st_size
+    # Bytes that follow each other are one piece: each piece may cost a system call.
+    assert len(pieces) == 7
+
+
+def test_moved_repeated_and_dropped_payloads(tmp_path: Path) -> None:
+    """What edits do: sentinels in another order, twice, or not at all; other nodes in between."""
+    path = weights(tmp_path / "m.onnx", [5000, 6000, 200_000])
+    skeleton, blobs = cut_file(path, 4096)
+    edited = onnx.ModelProto.FromString(skeleton)
+    first, second, third = edited.graph.initializer
+    order = [third, first, third]
+    kept = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in order]
+    del edited.graph.initializer[:]
+    edited.graph.initializer.extend(kept)
+    edited.graph.node.add(op_type="Relu", doc_string="new " * 1000)
+    whole = onnx.ModelProto.FromString(path.read_bytes())
+    expected = onnx.ModelProto.FromString(whole.SerializeToString())
+    del expected.graph.initializer[:]
+    expected.graph.initializer.extend([whole.graph.initializer[index] for index in (2, 0, 2)])
+    expected.graph.node.add(op_type="Relu", doc_string="new " * 1000)
+    assert second is not None
+    assert joined(splice(edited.SerializeToString(), blobs)) == expected.SerializeToString()
+
+
+@pytest.mark.parametrize("length", [33, 127, 128, 16_383, 16_384])
+def test_enclosing_lengths_grow_by_a_byte_where_they_must(source: Source, length: int) -> None:
+    blobs = BlobTable()
+    sentinel = blobs.add(Blob(source, 0, length, "raw_data"))
+    attribute = helper.make_attribute("t", onnx.TensorProto(raw_data=sentinel, name="n"))
+    node = onnx.NodeProto(op_type="Constant", attribute=[attribute])
+    body = onnx.GraphProto(node=[node], name="body")
+    outer = onnx.NodeProto(attribute=[helper.make_attribute("g", body)], name="after")
+    model = helper.make_model(onnx.GraphProto(node=[outer, outer]))
+    filled = model.SerializeToString().replace(sentinel, bytes(32))
+    expected = onnx.ModelProto.FromString(filled)
+    for node in expected.graph.node:
+        node.attribute[0].g.node[0].attribute[0].t.raw_data = source.read(0, length)
+    assert joined(splice(model.SerializeToString(), blobs)) == expected.SerializeToString()
+
+
+def test_one_message_can_be_spliced_alone(source: Source) -> None:
+    blobs = BlobTable()
+    tensor = onnx.TensorProto(
+        name="w", raw_data=blobs.add(Blob(source, 5, 500, "raw_data")), data_type=2, dims=[500]
+    )
+    whole = onnx.TensorProto.FromString(
+        joined(splice(tensor.SerializeToString(), blobs, kind=TENSOR))
+    )
+    assert whole.raw_data == source.read(5, 500)
+    assert whole.name == "w"
+
+
+def test_float_payload_may_become_raw(source: Source) -> None:
+    blobs = BlobTable()
+    model = helper.make_model(onnx.GraphProto(initializer=[onnx.TensorProto()]))
+    model.graph.initializer[0].raw_data = blobs.add(Blob(source, 0, 400, "float_data"))
+    assert source.read(0, 400) in joined(splice(model.SerializeToString(), blobs))
+
+
+def test_a_sentinel_where_its_payload_does_not_belong_is_a_bug_not_a_file(source: Source) -> None:
+    blobs = BlobTable()
+    varints = blobs.add(Blob(source, 0, 400, "int64_data"))
+    model = helper.make_model(onnx.GraphProto(initializer=[onnx.TensorProto(raw_data=varints)]))
+    with pytest.raises(ValueError, match="int64_data stands in raw_data"):
+        splice(model.SerializeToString(), blobs)
+    model = helper.make_model(onnx.GraphProto(doc_string=varints.decode()))
+    with pytest.raises(ValueError, match="holds no payload"):
+        splice(model.SerializeToString(), blobs)
+    model = helper.make_model(onnx.GraphProto(doc_string=(blobs.nonce + b"9" * 12).decode()))
+    with pytest.raises(ValueError, match="starts no sentinel"):
+        splice(model.SerializeToString(), blobs)

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.core.errors import CancelledError, SaveError
+from dld_tui.core.files.blobs import BlobTable, SpillFile
+from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.source import Source
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.wire import cut
+from tests.support.payloads import typed_tensors, weights, write_model
+
+
+class Opened:
+    """What a document holds of a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.blobs = BlobTable()
+        self.external = ExternalFiles(path)
+        self.skeleton = cut(Source.open(path), self.blobs, threshold=64)
+
+    def view(self, *, values: bool = False, folder: Path | None = None) -> Path:
+        return external_view(
+            self.skeleton,
+            self.blobs,
+            folder or self.path.parent,
+            external=self.external,
+            values=values,
+        )
+
+
+def arrays(path: Path) -> dict[str, tuple[str, bytes]]:
+    found = {
+        tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(path).graph.initializer
+    }
+    return {name: (str(array.dtype), array.tobytes()) for name, array in found.items()}
+
+
+def used_bytes(folder: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in folder.iterdir())
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder that temporary files go to."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+def test_structure_alone_takes_no_space_and_no_place_in_the_folder(
+    home: Path, temporary: Path
+) -> None:
+    opened = Opened(weights(home / "m.onnx", [5 << 20, 7 << 20]))
+    view = opened.view()
+    assert os.listdir(home) == ["m.onnx"]
+    assert view.is_relative_to(temporary)
+    assert used_bytes(view.parent) < 20_000
+    onnx.checker.check_model(view, full_check=True)
+    model = onnx.load(view, load_external_data=False)
+    assert [list(tensor.dims) for tensor in model.graph.initializer] == [[5 << 18], [7 << 18]]
+    discard_view(view)
+    assert os.listdir(temporary) == []
+    discard_view(view)  # twice is no error
+
+
+def test_values_are_referred_to_in_the_model_itself(home: Path, temporary: Path) -> None:
+    path = weights(home / "m.onnx", [500_000, 700_000])
+    before = arrays(path)
+    view = Opened(path).view(values=True)
+    assert view.parent == home
+    assert view.stat().st_size < 1000
+    assert len(os.listdir(home)) == 2
+    assert arrays(view) == before
+    onnx.checker.check_model(view, full_check=True)
+    discard_view(view)
+    assert os.listdir(home) == ["m.onnx"]
+    assert os.listdir(temporary) == []
+
+
+def test_every_encoding_is_readable_in_a_view(home: Path) -> None:
+    tensors = [tensor for tensor in typed_tensors() if tensor.name != "string"]
+    graph = helper.make_graph([], "g", [], [], initializer=tensors)
+    path = write_model(home / "m.onnx", helper.make_model(graph))
+    view = Opened(path).view(values=True)
+    assert arrays(view) == arrays(path)
+    model = onnx.load(view, load_external_data=False)
+    assert all(t.data_location == TensorProto.EXTERNAL for t in model.graph.initializer)
+    discard_view(view)
+    assert os.listdir(home) == ["m.onnx"]
+
+
+def test_payloads_of_edits_are_copied(home: Path) -> None:
+    path = weights(home / "m.onnx", [5000, 6000])
+    opened = Opened(path)
+    spill = SpillFile()
+    model = onnx.ModelProto.FromString(opened.skeleton)
+    new = np.arange(1250, dtype=np.float32)
+    model.graph.initializer[0].raw_data = opened.blobs.add(spill.append(new.tobytes()))
+    opened.skeleton = model.SerializeToString()
+    view = opened.view(values=True)
+    assert arrays(view) == {**arrays(path), "w0": ("float32", new.tobytes())}
+    assert len(os.listdir(home)) == 3
+    discard_view(view)
+    assert os.listdir(home) == ["m.onnx"]
+
+
+def test_a_model_that_was_replaced_meanwhile_is_copied(home: Path) -> None:
+    path = weights(home / "m.onnx", [50_000])
+    before = arrays(path)
+    opened = Opened(path)
+    os.replace(weights(home / "n.onnx", [50_000]), path)
+    view = opened.view(values=True)
+    assert arrays(view) == before
+    discard_view(view)
+    gc.collect()
+    assert os.listdir(home) == ["m.onnx"]
+
+
+def test_a_linked_model_is_copied_because_tools_refuse_links(home: Path, tmp_path: Path) -> None:
+    weights(tmp_path / "real.onnx", [50_000])
+    (home / "m.onnx").symlink_to(tmp_path / "real.onnx")
+    view = Opened(home / "m.onnx").view(values=True)
+    onnx.checker.check_model(view)
+    assert arrays(view) == arrays(tmp_path / "real.onnx")
+    discard_view(view)
+
+
+def test_a_read_only_folder(home: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = weights(home / "m.onnx", [50_000])
+    # The mode would not stop root.
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    view = Opened(path).view(values=True)
+    assert view.is_relative_to(temporary)
+    assert arrays(view) == arrays(path)
+    discard_view(view)
+    assert os.listdir(temporary) == []
+    assert os.listdir(home) == ["m.onnx"]
+
+
+@pytest.fixture
+def external(home: Path) -> Path:
+    """Return a model whose weights, a large and a small one, are external, and one is missing."""
+    path = weights(home / "m.onnx", [40_000, 80, 60_000])
+    model = onnx.load(path)
+    (home / "sub").mkdir()
+    for tensor in model.graph.initializer:
+        (home / "sub" / tensor.name).write_bytes(tensor.raw_data)
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value=f"sub/{tensor.name}")
+    return write_model(path, model)
+
+
+def test_external_data_are_referred_to(external: Path) -> None:
+    view = Opened(external).view(values=True)
+    assert arrays(view) == arrays(external)
+    discard_view(view)
+    assert sorted(os.listdir(external.parent)) == ["m.onnx", "sub"]
+
+
+def test_small_external_data_are_there_without_values(external: Path, temporary: Path) -> None:
+    """Shape inference reads the shapes that small tensors hold, wherever they are."""
+    (external.parent / "sub" / "w2").unlink()
+    view = Opened(external).view()
+    onnx.checker.check_model(view, full_check=True)
+    model = onnx.load(view, load_external_data=False)
+    places = {tensor.name: tensor.data_location for tensor in model.graph.initializer}
+    assert places == {
+        "w0": TensorProto.EXTERNAL,
+        "w1": TensorProto.DEFAULT,
+        "w2": TensorProto.EXTERNAL,
+    }
+    assert model.graph.initializer[1].raw_data == (external.parent / "sub" / "w1").read_bytes()
+    assert used_bytes(view.parent) < 20_000
+    discard_view(view)
+
+
+def test_claims_of_absurd_size_are_not_believed(external: Path) -> None:
+    model = onnx.load(external, load_external_data=False)
+    (external.parent / "sub" / "w0").unlink()
+    model.graph.initializer[0].dims[0] = 2**62
+    view = Opened(write_model(external, model)).view()
+    kept = onnx.load(view, load_external_data=False).graph.initializer[0]
+    assert {entry.value for entry in kept.external_data} == {"sub/w0"}
+    discard_view(view)
+
+
+def test_what_cannot_be_external_is_inline(home: Path) -> None:
+    values = numpy_helper.from_array(np.arange(500, dtype=np.float32), "values")
+    indices = numpy_helper.from_array(np.arange(500, dtype=np.int64), "indices")
+    sparse = helper.make_sparse_tensor(values, indices, [1000])
+    node = helper.make_node("Custom", [], ["y"], domain="d", cache=b"\xff" * 5000)
+    graph = helper.make_graph([node], "g", [], [], sparse_initializer=[sparse])
+    path = write_model(home / "m.onnx", helper.make_model(graph))
+    for with_values in (True, False):
+        view = Opened(path).view(values=with_values)
+        assert view.read_bytes() == path.read_bytes()
+        discard_view(view)
+
+
+def test_a_broken_payload_is_left_to_the_tool(home: Path) -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.INT64, dims=[3], int64_data=range(500))
+    graph = helper.make_graph([], "g", [], [], initializer=[tensor])
+    path = write_model(home / "m.onnx", helper.make_model(graph))
+    view = Opened(path).view(values=True)
+    assert view.read_bytes() == path.read_bytes()
+    discard_view(view)
+
+
+def test_failure_and_cancelling_leave_nothing(
+    home: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Opened(weights(home / "m.onnx", [50_000]))
+    with pytest.raises(CancelledError):
+        external_view(opened.skeleton, opened.blobs, home, values=True, cancelled=lambda: True)
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    for values in (True, False):
+        with pytest.raises(SaveError, match="disk is full"):
+            opened.view(values=values)
+    assert os.listdir(home) == ["m.onnx"]
+    assert os.listdir(temporary) == []
+
+
+def test_discarding_touches_nothing_else(home: Path) -> None:
+    path = weights(home / "m.onnx", [500])
+    discard_view(path)
+    assert path.exists()
+
+
+def test_onnx_runtime_takes_a_view(home: Path) -> None:
+    """Initializers, and tensors of Constant nodes, which the optimiser looks into."""
+    runtime = pytest.importorskip("onnxruntime")
+    weight = numpy_helper.from_array(np.arange(4096, dtype=np.float32), "w")
+    constant = numpy_helper.from_array(np.full(4096, 2, np.float32), "c")
+    nodes = [
+        helper.make_node("Constant", [], ["two"], value=constant),
+        helper.make_node("Mul", ["x", "two"], ["twice"]),
+        helper.make_node("Add", ["twice", "w"], ["y"]),
+    ]
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4096]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], initializer=[weight])
+    imports = [helper.make_opsetid("", 18)]
+    model = helper.make_model(graph, ir_version=10, opset_imports=imports)
+    opened = Opened(write_model(home / "m.onnx", model))
+    view = opened.view(values=True)
+    assert view.stat().st_size < 2000
+    session = runtime.InferenceSession(view, providers=["CPUExecutionProvider"])
+    (result,) = session.run(None, {"x": np.ones(4096, np.float32)})
+    assert (result == np.arange(4096) + 2).all()
+    discard_view(view)
+
+
+def test_real_models_pass_the_checker_as_views(shared_data: Path) -> None:
+    for name in ("minilm_l6_int8.onnx", "silero18_ext_many/model.onnx", "silero_vad_16k_op15.onnx"):
+        path = shared_data / "onnx" / name
+        view = Opened(path).view()
+        onnx.checker.check_model(view)
+        assert used_bytes(view.parent) < 3_000_000
+        discard_view(view)

@@ -1,0 +1,163 @@
+"""Finding operator schemas."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dld_tui.core.operators.registry import known_domains, newest_opset, operators, schema_for
+from dld_tui.core.operators.schema import OperatorSchema
+
+
+def known(op_type: str, domain: str = "", version: int | None = None) -> OperatorSchema:
+    schema = schema_for(op_type, domain, version)
+    assert schema is not None
+    return schema
+
+
+def test_a_schema_has_the_version_that_the_model_imports() -> None:
+    assert known("Softmax", version=11).since_version == 11
+    assert known("Softmax", version=17).since_version == 13
+    assert known("Softmax", version=11).attribute("axis") != known("Softmax").attribute("axis")
+    assert known("ReduceSum", version=11).attribute("axes") is not None
+    assert known("ReduceSum", version=13).attribute("axes") is None
+
+
+def test_both_spellings_of_the_standard_domain_are_the_same() -> None:
+    assert known("Conv", "ai.onnx", 17) is known("Conv", "", 17)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain", "version"),
+    [
+        ("LayerNormalization", "", 16),
+        ("Convolve", "", 17),
+        ("Conv", "my.plugins", 1),
+        ("Conv", "", 0),
+        ("Conv", "", -(2**40)),
+        ("FusedConv", "", 17),
+    ],
+)
+def test_an_unknown_operator_has_no_schema(op_type: str, domain: str, version: int) -> None:
+    assert schema_for(op_type, domain, version) is None
+
+
+def test_an_opset_from_the_future_means_the_newest_known() -> None:
+    assert known("Conv", version=2**40) == known("Conv")
+
+
+def test_defaults_have_the_form_of_attribute_values() -> None:
+    conv = known("Conv", version=17)
+    assert {item.name: item.default for item in conv.attributes} == {
+        "auto_pad": b"NOTSET",
+        "dilations": None,
+        "group": 1,
+        "kernel_shape": None,
+        "pads": None,
+        "strides": None,
+    }
+    rnn = known("RNN").attribute("activations")
+    assert rnn is not None
+    assert (rnn.kind, rnn.default) == ("strings", [b"Tanh", b"Tanh"])
+
+
+def test_required_attributes_come_first() -> None:
+    names = [(item.name, item.required) for item in known("Concat").attributes]
+    assert names == [("axis", True)]
+    assert [item.required for item in known("Scan").attributes] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_subgraph_attributes_are_named() -> None:
+    assert known("If").subgraph_attributes == ("else_branch", "then_branch")
+    assert known("Conv").subgraph_attributes == ()
+
+
+def test_a_variadic_formal_repeats() -> None:
+    concat = known("Concat", version=17)
+    assert concat.max_inputs is None
+    assert concat.input(0) is concat.input(9)
+    assert concat.output(0) is not None
+    assert concat.output(1) is None
+    clip = known("Clip", version=17)
+    assert [item.option for item in clip.inputs] == ["single", "optional", "optional"]
+    assert clip.input(3) is None
+    assert (clip.min_inputs, clip.max_inputs) == (1, 3)
+
+
+def test_documentation_is_plain_text() -> None:
+    gemm = known("Gemm", version=17)
+    assert gemm.summary == "General Matrix multiplication"
+    assert "unidirectional broadcasting" in gemm.doc
+    assert "**" not in gemm.doc
+    assert all(len(line) <= 40 for line in gemm.doc_lines(40) if "https" not in line)
+
+
+def test_type_constraints_are_kept() -> None:
+    gelu = known("Gelu")
+    assert [constraint.name for constraint in gelu.type_constraints] == ["T"]
+    assert "tensor(float16)" in gelu.inputs[0].types
+    assert gelu.inputs[0].type_name == "T"
+
+
+def test_deprecated_operators_say_so() -> None:
+    assert known("Upsample", version=17).deprecated
+    assert not known("Upsample", version=9).deprecated
+
+
+def test_contrib_operators_are_known_without_onnxruntime() -> None:
+    attention = known("GroupQueryAttention", "com.microsoft", 1)
+    heads = attention.attribute("num_heads")
+    assert heads is not None
+    assert heads.required
+    assert attention.summary.startswith("Group Query")
+    assert attention.inputs[1].option == "optional"
+    fused = known("FusedConv", "com.microsoft", 1).attribute("auto_pad")
+    assert fused is not None
+    assert fused.default == b"NOTSET"
+    assert known("EPContext", "com.microsoft").inputs[0].option == "variadic"
+
+
+def test_contrib_types_are_in_onnx_notation() -> None:
+    for schema in operators({"com.microsoft": 1}):
+        for formal in (*schema.inputs, *schema.outputs):
+            assert formal.types, (schema.name, formal.name)
+            assert all("(" in name for name in formal.types)
+
+
+def test_all_operators_of_the_imports_are_listed() -> None:
+    found = operators({"": 17, "ai.onnx.ml": 3, "unknown.domain": 1})
+    names = [(schema.domain, schema.name) for schema in found]
+    assert names == sorted(names)
+    assert ("", "LayerNormalization") in names
+    assert ("", "Gelu") not in names
+    assert ("ai.onnx.ml", "TreeEnsembleClassifier") in names
+    assert len(names) == len(set(names))
+    assert operators({"ai.onnx": 17, "": 17}) == operators({"": 17})
+
+
+def test_the_newest_opsets_are_known() -> None:
+    newest = newest_opset()
+    assert newest is not None
+    assert newest >= 22
+    assert newest_opset("ai.onnx") == newest
+    assert newest_opset("com.microsoft") == 1
+    assert newest_opset("unknown.domain") is None
+    assert {"", "ai.onnx.ml", "com.microsoft"} <= set(known_domains())
+
+
+def test_importing_the_registry_imports_no_onnx() -> None:
+    code = (
+        "import sys, dld_tui.core.operators.registry, dld_tui.core.operators.categories;"
+        "print(sorted({'onnx', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.errors import CorruptFileError, DldError, InputError
+from dld_tui.core.report import schema
+from dld_tui.core.report.database import is_report, open_database
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer, NodeLink
+from tests.support.profiles import write_report
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    layer = Layer("a", "Conv", ((1, 2),), nodes=(NodeLink((), "a", "a", "Conv"),))
+    return write_report(tmp_path / "r.dldprof", [(layer, [1.0, 2.0, 3.0])])
+
+
+def change(path: Path, *statements: str) -> None:
+    database = sqlite3.connect(path)
+    for statement in statements:
+        database.execute(statement)
+    database.commit()
+    database.close()
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        Report.open(path)
+    line = str(caught.value)
+    assert line.startswith(str(path))
+    assert "\n" not in line
+    return line
+
+
+def test_header_is_recognised(report: Path) -> None:
+    assert is_report(report.read_bytes()[:100])
+    assert not is_report(report.read_bytes()[:99])
+    assert not is_report(b"\0" * 100)
+
+
+def test_newer_report(report: Path) -> None:
+    change(report, f"PRAGMA user_version = {schema.VERSION + 1}")
+    line = refused(report)
+    assert "newer than this program knows" in line
+    assert "Update dld-tui" in line
+
+
+def test_later_tables_and_columns_do_not_matter(report: Path) -> None:
+    change(
+        report, "CREATE TABLE counters (a)", "ALTER TABLE layers ADD COLUMN tactic TEXT",
+        "ALTER TABLE samples ADD COLUMN stream INTEGER",
+    )  # fmt: skip
+    assert Report.open(report).layers[0].time_ms == 2.0
+
+
+def test_words_of_a_later_version_are_understood(report: Path) -> None:
+    change(
+        report, "UPDATE layers SET confidence = 'metadata'",
+        "INSERT INTO passes VALUES (9, 0, 1, 'replayed')",
+        "INSERT INTO tracks VALUES (5, 'stream', '7')",
+    )  # fmt: skip
+    found = Report.open(report)
+    assert found.layers[0].confidence == "rule"
+    assert (found.passes[-1].state, len(found.counted_passes)) == ("incomplete", 3)
+
+
+def test_other_databases(tmp_path: Path) -> None:
+    path = tmp_path / "places.sqlite"
+    change(path, "CREATE TABLE t (a)")
+    assert "not a profile report" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "File is empty"),
+        (b"hello", "not a profile report"),
+        (b"SQLite format 3\0", "cut short"),
+    ],
+)
+def test_other_files(tmp_path: Path, data: bytes, says: str) -> None:
+    path = tmp_path / "x.dldprof"
+    path.write_bytes(data)
+    assert says in refused(path)
+
+
+def test_missing_and_folder(tmp_path: Path) -> None:
+    refused(tmp_path / "none.dldprof")
+    refused(tmp_path)
+
+
+def test_truncated(report: Path) -> None:
+    report.write_bytes(report.read_bytes()[:5000])
+    assert "damaged" in refused(report)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE layers SET name = x'ff'",
+        "UPDATE layers SET time_ms = 'long'",
+        "UPDATE layers SET time_ms = 9e999",
+        "UPDATE layers SET input_dims = '[[[['",
+        "UPDATE layers SET id = 7",
+        "UPDATE layer_nodes SET scope = '7'",
+        "UPDATE passes SET duration_us = 'x'",
+        "UPDATE report SET value = 'no json' WHERE key = 'network'",
+        "INSERT INTO latencies VALUES (0, 'x')",
+        "DROP TABLE samples",
+        "ALTER TABLE layers RENAME COLUMN precision TO p",
+    ],
+)
+def test_wrong_contents(report: Path, statement: str) -> None:
+    change(report, statement)
+    assert "r.dldprof" in refused(report)
+
+
+def test_wrong_samples_are_found_when_they_are_read(report: Path) -> None:
+    change(report, "UPDATE samples SET layer = 99 WHERE pass = 1")
+    found = Report.open(report)
+    assert found.pass_events(0)
+    with pytest.raises(CorruptFileError, match="layer 99"):
+        found.pass_events(1)
+
+
+def test_nothing_in_the_file_is_run(report: Path) -> None:
+    change(
+        report, "DROP TABLE latencies",
+        "CREATE VIEW latencies AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+        " SELECT x AS pass, 1.0 AS ms FROM c",
+    )  # fmt: skip
+    assert "no table 'latencies'" in refused(report)
+    change(
+        report, "DROP VIEW latencies",
+        "CREATE TABLE latencies (pass INTEGER PRIMARY KEY, ms REAL AS (length(zeroblob(1e9))))",
+    )  # fmt: skip
+    assert "no column 'ms'" in refused(report)
+
+
+def test_connection_cannot_write(report: Path) -> None:
+    database = open_database(report)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        database.execute("DELETE FROM layers")
+    database.close()
+
+
+def test_odd_paths(report: Path) -> None:
+    odd = report.with_name("a b?mode=memory#%41 ü.dldprof")
+    report.rename(odd)
+    assert Report.open(odd).layers[0].name == "a"
+
+
+def test_mutated_reports_never_crash(report: Path) -> None:
+    random.seed(11)
+    whole = report.read_bytes()
+    outcomes = set()
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(random.randint(1, 8)):
+            data[random.randrange(100, len(data))] = random.randrange(256)
+        report.write_bytes(data)
+        try:
+            with Report.open(report) as found:
+                found.to_json("node")
+                for item in found.passes:
+                    found.pass_events(item.index)
+            outcomes.add("read")
+        except DldError as error:
+            outcomes.add("refused" if "\n" not in str(error) else str(error))
+    assert outcomes == {"read", "refused"}

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.report.groups import (
+    GROUPINGS,
+    NO_NODE,
+    NO_SCOPE,
+    UNKNOWN,
+    group_layers,
+    name_scope,
+)
+from dld_tui.core.report.records import Layer, NodeLink
+
+CONV = NodeLink((), "/enc/0/conv", "/enc/0/conv", "Conv", share=0.5)
+RELU = NodeLink((), "/enc/0/relu", "/enc/0/relu", "Relu", share=0.5)
+INNER = NodeLink(("If:then_branch",), "/dec/x", "/dec/x", "LSTM")
+PLAIN = NodeLink((), ">out", "", "Conv")
+
+LAYERS = [
+    Layer("l0", "FusedConv", time_ms=4.0, nodes=(CONV, RELU), provider="CUDA", precision="float16"),
+    Layer("l1", "LSTM", time_ms=3.0, nodes=(INNER,), provider="CPU", precision="float32"),
+    Layer("l2", "Conv", time_ms=2.0, nodes=(PLAIN,), provider="CUDA", precision="float32"),
+    Layer("l3", "ReorderInput", time_ms=1.0),
+    Layer("l4", "Conv"),
+]
+
+
+def times(by: str) -> dict[str, float]:
+    return {group.key: group.time_ms for group in group_layers(LAYERS, by)}
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+def test_no_time_is_lost_or_made(by: str) -> None:
+    groups = group_layers(LAYERS, by)
+    assert sum(group.time_ms for group in groups) == pytest.approx(10)
+    assert sum(group.percent for group in groups) == pytest.approx(100)
+    assert [g.time_ms for g in groups] == sorted((g.time_ms for g in groups), reverse=True)
+
+
+def test_keys() -> None:
+    assert times("type") == {"FusedConv": 4, "LSTM": 3, "Conv": 2, "ReorderInput": 1}
+    assert times("provider") == {"CUDA": 6, "CPU": 3, UNKNOWN: 1}
+    assert times("precision") == {"float16": 4, "float32": 5, UNKNOWN: 1}
+    assert times("op") == {"Conv": 4, "LSTM": 3, "Relu": 2, NO_NODE: 1}
+    assert times("scope") == {
+        "/enc/0": 4, "If:then_branch › /dec": 3, NO_SCOPE: 2, NO_NODE: 1,
+    }  # fmt: skip
+    assert times("node")["If:then_branch › /dec/x"] == 3
+
+
+def test_shared_time_is_an_estimate_unless_it_comes_together_again() -> None:
+    by_node = {group.key: group.estimate for group in group_layers(LAYERS, "node")}
+    assert by_node["/enc/0/conv"]
+    assert not by_node[">out"]
+    by_scope = {group.key: group.estimate for group in group_layers(LAYERS, "scope")}
+    assert not by_scope["/enc/0"]
+
+
+def test_counts() -> None:
+    assert {g.key: g.count for g in group_layers(LAYERS, "type")}["Conv"] == 2
+
+
+def test_nothing_measured_divides_nothing() -> None:
+    (group,) = group_layers([Layer("a", "Conv")], "type")
+    assert (group.time_ms, group.percent) == (0, 0)
+
+
+def test_scope_of_a_name() -> None:
+    assert name_scope(CONV) == "/enc/0"
+    assert name_scope(NodeLink(("f",), "x", "x", "Add")) == "f"

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.report.import_ort import add_ort_profile, report_from_ort_profile
+from dld_tui.core.report.reader import Report
+from tests.support import models
+from tests.support.profiles import Event, kernel, run, start_report, write_profile
+
+
+def branch_runs(count: int) -> list[Event]:
+    events: list[Event] = []
+    for index in range(count):
+        at = 1000 * index
+        events += [
+            kernel("pre", "Relu", at + 10, 20, index=0),
+            kernel("inner", "Neg", at + 50, 30 + index, index=0),
+            kernel("Add_1", "Add", at + 90, 10, index=1),
+            kernel("choose", "If", at + 40, 100, index=1),
+            run(at, 200),
+        ]
+    return events
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    return write_profile(tmp_path / "net_2026-11-21_14-02-03_123.json", branch_runs(4))
+
+
+def test_layers_of_a_model_with_branches(tmp_path: Path, profile: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.BRANCHES))
+    with start_report(tmp_path / "r.dldprof") as writer:
+        summary = add_ort_profile(writer, profile, document, warm_up=1)
+    assert (summary.layers, summary.passes, summary.version) == (4, 3, "1.22 or later")
+    assert summary.providers == {"CPUExecutionProvider": 4}
+    report = Report.open(tmp_path / "r.dldprof")
+    assert [layer.name for layer in report.layers] == ["pre", "choose", "inner", "Add_1"]
+    pre, choose, inner, add = report.layers
+    assert pre.time_ms == 0.02
+    assert inner.time_ms == 0.032  # of passes 1 to 3: the first is warm-up
+    assert choose.time_ms == pytest.approx(0.1 - 0.032 - 0.01)
+    assert [link.label for link in inner.nodes] == ["choose:then_branch › inner"]
+    assert (add.confidence, inner.confidence) == ("none", "name")
+    assert [p.state for p in report.passes] == ["warm-up"] + ["measured"] * 3
+    assert (pre.precision, pre.output_dims) == ("float32", ((1, 4),))
+    assert report.layers[1].details["node_index"] == 1
+
+
+def test_a_run_that_failed_on_the_way_does_not_count(tmp_path: Path) -> None:
+    events = branch_runs(3)
+    failed = [e for e in branch_runs(4)[15:] if e["name"] != "choose_kernel_time"]
+    failed = [e for e in failed if e["name"] not in ("Add_1_kernel_time", "inner_kernel_time")]
+    profile = write_profile(tmp_path / "p.json", events + failed)
+    report = report_from_ort_profile(profile)
+    assert [p.state for p in report.passes] == ["measured"] * 3 + ["incomplete"]
+    assert report.layers[0].passes == 3
+    assert any("fewer kernels" in note.text for note in report.notes)
+
+
+def test_raw_profile_as_a_report(profile: Path) -> None:
+    report = report_from_ort_profile(profile)
+    assert report.path == profile
+    assert (report.network, report.backend) == ("net", "ONNX Runtime 1.22 or later")
+    assert report.execution_provider == "CPUExecutionProvider"
+    assert (report.status, report.latency and report.latency.source) == (
+        "complete", "profiled passes",
+    )  # fmt: skip
+    assert report.created == "2026-11-21T14:02:03"
+    assert len(report.pass_events(0)) == 4
+    assert report.joined_percent == 0
+
+
+def test_nothing_is_left_in_the_temporary_folder(
+    tmp_path: Path, profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    report = report_from_ort_profile(profile)
+    assert list(folder.iterdir()) == []
+    assert report.layer_history(0)
+    profile.write_text("[]")
+    with pytest.raises(InputError):
+        report_from_ort_profile(profile)
+    assert list(folder.iterdir()) == []
+
+
+def test_gpu_launches_are_said_to_be_launches(tmp_path: Path) -> None:
+    events = [kernel("a", "Conv", 10, 5, provider="CUDAExecutionProvider"), run(1, 50)]
+    report = report_from_ort_profile(write_profile(tmp_path / "p.json", events))
+    assert any("CPU side" in note.text for note in report.notes)
+
+
+def test_cancel_keeps_what_was_read(tmp_path: Path, profile: Path) -> None:
+    writer = start_report(tmp_path / "r.dldprof")
+    writer.add_latencies([1.0])
+    with pytest.raises(CancelledError):
+        add_ort_profile(writer, profile, None, None, None, lambda: True)
+    writer.abort()
+    assert Report.open(tmp_path / "r.dldprof").status == "partial"
+
+
+def test_progress(tmp_path: Path, profile: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    report_from_ort_profile(profile, None, lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (profile.stat().st_size,) * 2
+
+
+def test_optimised_model_joins_what_names_cannot(tmp_path: Path) -> None:
+    original = Document.open(models.write(tmp_path, models.CHAIN))
+    optimised = """
+    <ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+    chain (float[N, 4] x) => (float[N, 4] y)
+    <float[4] w = {1, 2, 3, 4}>
+    {
+        b = com.microsoft.BiasRelu (x, w)
+        [Square] y = com.microsoft.SquareSigmoid (b)
+    }
+    """
+    other = Document.open(models.write(tmp_path, optimised, "optimised.onnx"))
+    events = [
+        kernel("BiasRelu_7", "BiasRelu", 10, 5, index=7),
+        kernel("Square", "SquareSigmoid", 20, 5, index=8),
+        run(1, 50),
+    ]
+    profile = write_profile(tmp_path / "p.json", events)
+    with start_report(tmp_path / "r.dldprof") as writer:
+        add_ort_profile(writer, profile, original, other)
+    report = Report.open(tmp_path / "r.dldprof")
+    assert [[link.name for link in layer.nodes] for layer in report.layers] == [
+        ["first", "second"], ["third", "last"],
+    ]  # fmt: skip
+    assert report.joined_percent == 100
+
+
+def test_real_control_flow_sums_to_the_run(shared_data: Path) -> None:
+    """Without self times, the kernels of this model sum to nearly twice the run."""
+    report = report_from_ort_profile(shared_data / "ortprofile" / "silero_if.ort1.31.1.json")
+    profiled = report.profiled_latency
+    assert profiled is not None
+    assert 0.9 * profiled.median < report.total_ms <= profiled.median
+    depths = {event.depth for event in report.pass_events(0)}
+    assert depths == {0, 1, 2, 3}

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.report import json_stream
+from dld_tui.core.report.json_stream import ArrayReader
+
+
+def read(path: Path, data: str | bytes) -> tuple[list[object], ArrayReader]:
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    reader = ArrayReader(path)
+    return list(reader.objects()), reader
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.json"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a":1},{"b":2}]',
+        '[\n{"a":1},\n{"b":2},\n]\n',
+        ' [ {"a" : 1}\n\n {"b":2} ] trailing',
+        '{"traceEvents": [{"a":1},{"b":2}], "more": {}}',
+        json.dumps([{"a": 1}, {"b": 2}], indent=4),
+    ],
+)
+def test_layouts(path: Path, text: str) -> None:
+    found, reader = read(path, text)
+    assert found == [{"a": 1}, {"b": 2}]
+    assert (reader.damage.skipped, reader.damage.ends_early) == (0, False)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_byte_order_marks(path: Path, encoding: str) -> None:
+    found, _ = read(path, '[{"a":"é"}]'.encode(encoding))
+    assert found == [{"a": "é"}]
+
+
+def test_big_endian_utf16(path: Path) -> None:
+    found, _ = read(path, b"\xfe\xff" + '[{"a":1}]'.encode("utf-16-be"))
+    assert found == [{"a": 1}]
+
+
+@pytest.mark.parametrize("cut", ['[{"a":1},{"b":', '[{"a":1},\n', '[{"a":1}'])
+def test_truncated_file_keeps_what_is_whole(path: Path, cut: str) -> None:
+    found, reader = read(path, cut)
+    assert found == [{"a": 1}]
+    assert reader.damage.ends_early
+
+
+def test_damaged_objects_are_passed_over_and_located(path: Path) -> None:
+    text = '[\n{"a":1},\n{"b":NaN},\n{"c" 3},\nrubbish,\n{"d":4}\n]'
+    found, reader = read(path, text)
+    assert found == [{"a": 1}, {"d": 4}]
+    assert reader.damage.skipped == 2  # up to the next line that begins with an object
+    assert reader.damage.at_byte == text.index('{"b"')
+
+
+def test_deep_nesting_and_huge_numbers_are_damage_and_no_crash(path: Path) -> None:
+    deep = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
+    huge = '{"x":' + "9" * 10_000 + "}"
+    found, reader = read(path, f'[\n{deep},\n{huge},\n{{"a":1}}\n]')
+    assert found[-1] == {"a": 1}
+    assert reader.damage.skipped >= 1
+
+
+def test_objects_across_any_chunk_border(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [{"name": f"é{i}", "args": {"x": [i] * (i % 7)}} for i in range(40)]
+    text = json.dumps(events, ensure_ascii=False)
+    for size in (1, 2, 3, 7, 64):
+        monkeypatch.setattr(json_stream, "_CHUNK", size)
+        assert read(path, text)[0] == events
+
+
+@pytest.mark.parametrize("data", ["", "  \n"])
+def test_empty_file(path: Path, data: str) -> None:
+    with pytest.raises(InputError, match=r"a\.json: File is empty"):
+        read(path, data)
+
+
+@pytest.mark.parametrize("data", ['{"a": 1}', "name,time", b"\x00\x01\x02"])
+def test_no_array(path: Path, data: str | bytes) -> None:
+    with pytest.raises(InputError, match="not a JSON array"):
+        read(path, data)
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    for target in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(InputError):
+            list(ArrayReader(target).objects())
+
+
+def test_progress_ends_at_the_size_and_cancel_stops(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", 16)
+    path.write_text("[" + ",".join(['{"a":1}'] * 50) + "]")
+    seen: list[tuple[int, int]] = []
+    size = path.stat().st_size
+    list(ArrayReader(path, progress=lambda done, total: seen.append((done, total))).objects())
+    assert seen[-1] == (size, size)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    taken: list[object] = []
+    reader = ArrayReader(path, cancelled=lambda: len(taken) >= 5)
+    objects = reader.objects()
+    while len(taken) < 5:
+        taken.append(next(objects))
+    with pytest.raises(CancelledError):
+        list(objects)

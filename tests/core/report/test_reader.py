@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer, NodeLink
+from tests.support.profiles import start_report, write_report
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    link = NodeLink((), "c", "c", "Conv")
+    path = write_report(
+        tmp_path / "r.dldprof",
+        [
+            (Layer("c", "Conv", nodes=(link,), confidence="name"), [4.0, 2.0, 3.0, 9.0]),
+            (Layer("r", "Relu"), [1.0, 1.0, 1.0, 1.0]),
+        ],
+    )
+    return Report.open(path)
+
+
+def test_median_pass_is_the_lower_of_the_two_middle_ones(report: Report) -> None:
+    assert [p.duration_us for p in report.passes] == [5000, 3000, 4000, 10000]
+    assert report.median_pass == 2
+
+
+def test_layer_times_are_medians_and_percents_sum_up(report: Report) -> None:
+    assert [layer.time_ms for layer in report.layers] == [3.5, 1.0]
+    assert report.total_ms == 4.5
+    assert sum(layer.percent or 0 for layer in report.layers) == pytest.approx(100)
+    assert report.joined_percent == pytest.approx(100 * 3.5 / 4.5)
+
+
+def test_without_a_latency_loop_the_passes_are_the_latency(report: Report) -> None:
+    assert report.latency is not None
+    assert (report.latency.source, report.latency.median) == ("profiled passes", 4.5)
+
+
+def test_history_of_a_layer(report: Report) -> None:
+    assert report.layer_history(0) == [(0, 4.0), (1, 2.0), (2, 3.0), (3, 9.0)]
+
+
+def test_events_of_a_pass(report: Report) -> None:
+    assert [(e.layer, e.start_us, e.duration_us) for e in report.pass_events(1)] == [
+        (0, 0, 2000), (1, 2000, 1000),
+    ]  # fmt: skip
+    assert report.pass_events(99) == []
+
+
+def test_depth_of_nested_events(tmp_path: Path) -> None:
+    with start_report(tmp_path / "n.dldprof") as writer:
+        outer = writer.add_layer(Layer("if", "If"))
+        inner = writer.add_layer(Layer("c", "Conv"))
+        writer.add_pass(0, 100, 50)
+        writer.add_samples(0, [(inner, 110, 10, 10, 1), (outer, 105, 30, 20, 1)])
+    found = Report.open(tmp_path / "n.dldprof").pass_events(0)
+    assert [(e.layer, e.depth, e.start_us) for e in found] == [(outer, 0, 5), (inner, 1, 10)]
+
+
+def test_a_failed_pass_does_not_count(tmp_path: Path) -> None:
+    with start_report(tmp_path / "n.dldprof") as writer:
+        layer = writer.add_layer(Layer("c", "Conv"))
+        for index, state in ((0, "warm-up"), (1, "measured"), (2, "incomplete")):
+            writer.add_pass(index, index * 100, 50 + index, state)  # type: ignore[arg-type]
+            writer.add_samples(index, [(layer, index * 100, 10, 10 * (index + 1), 1)])
+    report = Report.open(tmp_path / "n.dldprof")
+    assert report.layers[0].time_ms == 0.02
+    assert (report.median_pass, len(report.counted_passes)) == (1, 1)
+    assert report.profiled_latency is not None
+    assert report.profiled_latency.median == 0.051
+
+
+def test_empty_report(tmp_path: Path) -> None:
+    start_report(tmp_path / "n.dldprof").finish()
+    report = Report.open(tmp_path / "n.dldprof")
+    assert (report.latency, report.median_pass, report.joined_percent) == (None, None, None)
+    assert report.groups("type") == []
+    assert report.to_json()["latency_ms"] is None
+
+
+def test_unknown_grouping(report: Report) -> None:
+    with pytest.raises(UsageError, match="choose one of layer, type"):
+        report.groups("colour")
+
+
+def test_model_that_moved_or_changed(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    model.write_bytes(b"12345")
+    status = model.stat()
+    about = {"path": str(model), "bytes": 5, "mtime_ns": status.st_mtime_ns}
+    start_report(tmp_path / "n.dldprof", model=about).finish()
+    report = Report.open(tmp_path / "n.dldprof")
+    assert report.model_problem() is None
+    model.write_bytes(b"123456")
+    assert report.model_problem() == "the model has changed since"
+    model.unlink()
+    assert report.model_problem() == "the model is no longer there"
+
+
+def test_reports_without_a_model_have_no_problem(report: Report) -> None:
+    assert report.model_problem() is None
+
+
+def test_reading_from_several_threads(report: Report) -> None:
+    found: list[int] = []
+
+    def read() -> None:
+        found.extend(len(report.pass_events(i % 4)) for i in range(25))
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [2] * 100

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+import statistics as stdlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dld_tui.core.report.statistics import median, percentile, summarise
+
+SAMPLES = st.lists(st.floats(0.001, 1e4), min_size=1, max_size=60)
+
+
+@given(SAMPLES, st.floats(0, 100))
+def test_percentile_is_numpys_linear_one(values: list[float], percent: float) -> None:
+    expected = float(np.percentile(values, percent))
+    assert percentile(sorted(values), percent) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(SAMPLES)
+def test_median_is_the_middle(values: list[float]) -> None:
+    assert median(values) == pytest.approx(stdlib.median(values))
+
+
+def test_summary_of_known_values() -> None:
+    found = summarise([4.0, 1.0, 3.0, 2.0])
+    assert found is not None
+    assert (found.count, found.median, found.min, found.max, found.mean) == (4, 2.5, 1, 4, 2.5)
+    assert found.std == pytest.approx(stdlib.stdev([1, 2, 3, 4]))
+    assert found.cov_percent == pytest.approx(100 * found.std / 2.5)
+    assert found.throughput == pytest.approx(400)
+    assert found.p90 == pytest.approx(3.7)
+
+
+def test_one_pass_has_no_spread() -> None:
+    found = summarise([2.0])
+    assert found is not None
+    assert (found.std, found.cov_percent, found.p99) == (0, 0, 2)
+
+
+def test_nothing_measured_is_none_and_not_zero() -> None:
+    assert summarise([]) is None
+    assert summarise([math.nan, math.inf]) is None
+
+
+def test_zero_latencies_do_not_divide() -> None:
+    found = summarise([0.0, 0.0])
+    assert found is not None
+    assert (found.throughput, found.cov_percent) == (0, 0)

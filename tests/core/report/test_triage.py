@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.triage import triage
+from tests.support.profiles import start_report, write_report
+
+
+def lines_of(path: Path) -> list[str]:
+    return triage(Report.open(path))
+
+
+def test_top_layers_and_types(tmp_path: Path) -> None:
+    link = NodeLink((), "n", "n", "Conv", share=0.5)
+    layers = [
+        (Layer("big", "FusedConv", nodes=(link, link), confidence="rule"), [6.0, 6.0]),
+        (Layer("small", "Relu"), [2.0, 2.0]),
+    ]
+    text = "\n".join(lines_of(write_report(tmp_path / "r.dldprof", layers)))
+    assert "Top 2 of 2 layers take 100.0 % of layer time" in text
+    assert "75.0 %      6.000 ms  FusedConv  big  = n and 1 more" in text
+    assert "By type: FusedConv 75.0 % (1), Relu 25.0 % (1)" in text
+    assert "75.0 % of layer time is joined to ONNX nodes" in text
+    assert "with profiling on" in text
+
+
+def test_noise_is_told_and_silence_means_quiet(tmp_path: Path) -> None:
+    for name, times in (("loud", [1.0, 2.0] * 60), ("quiet", [1.0, 1.001] * 60)):
+        with start_report(tmp_path / name) as report:
+            report.add_latencies(times)
+    assert any(line.startswith("Variation 33.") for line in lines_of(tmp_path / "loud"))
+    quiet = lines_of(tmp_path / "quiet")
+    assert not any("Variation" in line or "p99 of" in line for line in quiet)
+    assert quiet[-1] == "No layer was timed."
+
+
+def test_profiling_that_slows_the_model(tmp_path: Path) -> None:
+    with start_report(tmp_path / "r") as report:
+        report.add_latencies([1.0] * 100)
+        layer = report.add_layer(Layer("a", "Conv"))
+        report.add_pass(0, 0, 1500)
+        report.add_samples(0, [(layer, 0, 900, 900, 1)])
+    text = "\n".join(lines_of(tmp_path / "r"))
+    assert "Profiling slows the model by 50 %" in text
+    assert "0.900 ms of 1.500 ms end to end" in text
+    assert "40 % is between the layers" in text
+
+
+def test_fallback_and_control_flow(tmp_path: Path) -> None:
+    layers = [
+        (Layer("a", "Conv", provider="CUDAExecutionProvider"), [3.0]),
+        (Layer("b", "If", provider="CPUExecutionProvider"), [1.0]),
+    ]
+    text = "\n".join(lines_of(write_report(tmp_path / "r", layers)))
+    assert "Fallback: 1 of 2 layers ran on the CPU (25.0 % of layer time)" in text
+    assert "25.0 % is the own time of If, Loop and Scan" in text
+
+
+def test_partial_empty_and_notes(tmp_path: Path) -> None:
+    with start_report(tmp_path / "empty") as report:
+        report.note("a\x1b[2Jb")
+    assert lines_of(tmp_path / "empty") == [
+        "Nothing was measured.", "No layer was timed.", "Note: a\\x1b[2Jb",
+    ]  # fmt: skip
+    writer = start_report(tmp_path / "partial")
+    writer.add_latencies([1.0])
+    writer.abort()
+    assert any(line.startswith("Partial") for line in lines_of(tmp_path / "partial"))
+
+
+def test_hostile_names_are_harmless(tmp_path: Path) -> None:
+    layers = [(Layer("x" * 100_000 + "\x1b]0;t\x07[/b]", "Con\nv"), [1.0])]
+    for line in lines_of(write_report(tmp_path / "r", layers)):
+        assert line.isprintable()
+        assert len(line) < 300

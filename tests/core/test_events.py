@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.errors import (
+    ActivityError,
+    CancelledError,
+    DldError,
+    InputError,
+    UnavailableError,
+    UsageError,
+)
+from dld_tui.core.events import (
+    Cancelled,
+    Event,
+    Failed,
+    Finished,
+    Log,
+    Metric,
+    Progress,
+    Started,
+    event_from_line,
+    event_to_line,
+)
+
+EVENTS: list[Event] = [
+    Started("profile", "Profile"),
+    Progress(1),
+    Progress(0.5, 2, "s", "Measuring"),
+    Log("é\x1b[0m\n", "warning"),
+    Metric("latency", 1.25, "ms"),
+    Finished({"report": "a", "list": [1, None, {"x": True}]}),
+    Failed("no", "m.onnx", "try", "traceback", 3),
+    Failed("no"),
+    Cancelled(),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_event_is_one_ascii_line_and_comes_back_equal(event: Event) -> None:
+    line = event_to_line(event)
+
+    assert line.isascii()
+    assert "\n" not in line
+    assert event_from_line(line) == event
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "text",
+        "[]",
+        "{}",
+        "{",
+        '"started"',
+        '{"event": "unknown"}',
+        '{"event": ["log"]}',
+        '{"event": "log"}',
+        '{"event": "log", "text": "x", "more": 1}',
+        '{"event": "log", "text": 1}',
+        '{"event": "progress", "done": "1"}',
+        '{"event": "progress", "done": true}',
+        '{"event": "progress", "done": null}',
+        '{"event": "progress", "done": 1, "total": "2"}',
+        '{"event": "metric", "name": "x", "value": []}',
+        '{"event": "finished", "result": []}',
+        '{"event": "failed", "message": "x", "status": "5"}',
+        '{"a":' * 100_000,
+    ],
+)
+def test_what_is_not_an_event_is_none(line: str) -> None:
+    assert event_from_line(line) is None
+
+
+@pytest.mark.parametrize(
+    "kind", [UsageError, InputError, UnavailableError, ActivityError, CancelledError]
+)
+def test_an_error_comes_back_with_its_status(kind: type[DldError]) -> None:
+    error = kind("what", where="m.onnx", hint="next", details="more")
+    back = Failed.from_error(error).to_error()
+
+    assert type(back) is kind
+    assert (str(back), back.details) == (str(error), "more")

@@ -1,0 +1,41 @@
+"""Numbers as people read them; unknown is an en dash, never a zero."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core import fmt
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_812_000_000, "1.81 GB"),
+     (999_600, "1 MB"), (2**126, "8.51e+37 B")],
+)  # fmt: skip
+def test_size(value: int | None, text: str) -> None:
+    assert fmt.size(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (12, "12"), (25_600_000, "25.6 M"), (999_900, "1000 k"), (7_000, "7 k")],
+)
+def test_short_count(value: float | None, text: str) -> None:
+    assert fmt.short_count(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "–"), (0.0421, "42 ms"), (12.34, "12.3 s"), (59.96, "60.0 s"), (185, "3 min 5 s"),
+     (7440, "2 h 4 min")],
+)  # fmt: skip
+def test_duration(seconds: float | None, text: str) -> None:
+    assert fmt.duration(seconds) == text
+
+
+def test_shapes_counts_times_and_percentages() -> None:
+    assert fmt.shape(("N", 3, None)) == "[N, 3, ?]"
+    assert (fmt.shape(()), fmt.shape(None)) == ("[]", "[…]")
+    assert (fmt.count(10565), fmt.count(None)) == ("10,565", "–")
+    assert (fmt.milliseconds(1234.5678), fmt.milliseconds(None)) == ("1,234.568", "–")
+    assert (fmt.percent(12.34), fmt.percent(None)) == ("12.3", "–")

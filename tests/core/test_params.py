@@ -1,0 +1,65 @@
+"""One declaration gives the settings, their checks and their JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.params import from_json, param, settings_of, to_json, validate
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Request:
+    model: Path = param(label="Model", help="The model.", positional=True)
+    passes: int = param(
+        10, label="Passes", help="How many.", minimum=1, maximum=100, unit="passes",
+        spellings=("--passes",),
+    )  # fmt: skip
+    mode: str = param("fast", label="Mode", help="Which.", choices=("fast", "slow"))
+    shapes: tuple[str, ...] = param((), label="Shapes", help="Shapes.")
+    limit: float | None = param(None, label="Limit", help="The limit.")
+
+
+def test_settings_say_type_default_and_whether_required() -> None:
+    model, passes, _, shapes, limit = settings_of(Request)
+    assert (model.type, model.required, model.param.positional) == (Path, True, True)
+    assert (passes.type, passes.default, passes.required) == (int, 10, False)
+    assert shapes.type == tuple[str, ...]
+    assert (limit.type, limit.optional) == (float, True)
+
+
+def test_json_round_trip() -> None:
+    request = Request(Path("m.onnx"), 5, "slow", ("a:1",), 2.5)
+    data = to_json(request)
+    assert data["model"] == "m.onnx"
+    assert from_json(Request, data) == request
+    assert from_json(Request, {"model": "m.onnx"}) == Request(Path("m.onnx"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"passes": 0}, "--passes is 0; the least is 1 passes"),
+        ({"passes": 101}, "the most is 100"),
+        ({"passes": "many"}, "--passes is 'many'"),
+        ({"mode": "odd"}, "mode is 'odd'; choose one of fast, slow"),
+        ({"colour": 1}, "unknown setting 'colour'"),
+    ],
+)
+def test_wrong_values_are_refused_by_name(change: dict[str, JSON], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        from_json(Request, {"model": "m", **change})
+
+
+def test_a_missing_setting_is_named() -> None:
+    with pytest.raises(UsageError, match="'model' is missing"):
+        from_json(Request, {})
+
+
+def test_validate_checks_requests_made_in_code() -> None:
+    with pytest.raises(UsageError):
+        validate(Request(Path("m"), passes=-1))

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.state import State
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity import ActivityScreen
+from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.widgets.param_form import ParamForm
+from tests.support.tui import HOSTILE, screen_text
+
+PROFILE = "profile_onnxruntime"
+
+
+class Runs:
+    """Stands in for ``run_job``: keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, JSON], Any, str | None]] = []
+
+    def __call__(
+        self, activity: str, request: dict[str, JSON], on_result: Any, *, title: str, target: str
+    ) -> None:
+        self.calls.append((activity, request, on_result, target))
+
+
+@pytest.fixture
+def runs() -> Runs:
+    return Runs()
+
+
+def app_with(runs: Runs, state: State | None = None) -> DldApp:
+    app = DldApp(state=state)
+    app.run_job = runs  # type: ignore[method-assign, assignment]
+    return app
+
+
+async def test_the_form_is_filled_and_runs(runs: Runs, tmp_path: Path) -> None:
+    state = State(tmp_path)
+    app = app_with(runs, state)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {"model": "m.onnx"})
+        await pilot.pause()
+        text = screen_text(app)
+        assert "Profile with ONNX Runtime" in text
+        assert "dld profile onnxruntime m.onnx" in text
+        app.screen.query_one(ParamForm).set_values({"iterations": 7})
+        await pilot.pause()
+        assert "--iterations 7" in screen_text(app)
+        await pilot.press("f5")
+        await pilot.pause()
+    activity, request, _, target = runs.calls[0]
+    assert (activity, request["model"], request["iterations"]) == (PROFILE, "m.onnx", 7)
+    assert target == "local"
+    assert state.get("forms", PROFILE)["iterations"] == 7
+
+
+async def test_fields_are_remembered_and_the_given_ones_win(runs: Runs, tmp_path: Path) -> None:
+    state = State(tmp_path)
+    state.put("forms", PROFILE, {"model": "old.onnx", "iterations": 3, "no_such": 1})
+    app = app_with(runs, state)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {"model": f"{HOSTILE}.onnx"})
+        await pilot.pause()
+        values = app.screen.query_one(ParamForm).values()
+        assert (values["model"], values["iterations"]) == (f"{HOSTILE}.onnx", 3)
+
+
+async def test_it_does_not_run_with_an_error(runs: Runs) -> None:
+    app = app_with(runs)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {})
+        await pilot.pause()
+        await pilot.press("f5")
+        await pilot.pause()
+        assert runs.calls == []
+        assert isinstance(app.screen, ActivityScreen)
+
+
+async def test_pages_are_a_key_away_and_f8_resets(runs: Runs) -> None:
+    app = app_with(runs)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {"model": "m.onnx", "iterations": 3})
+        await pilot.pause()
+        form = app.screen.query_one(ParamForm)
+        before = form.page
+        await pilot.press("ctrl+pagedown")
+        assert form.page != before
+        await pilot.press("ctrl+pageup", "f8")
+        assert form.page == before
+        assert form.values()["iterations"] is None
+        assert form.values()["model"] == "m.onnx"
+
+
+async def test_an_existing_output_is_asked_for(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "r.dldprof").write_text("")
+    app = app_with(runs)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {"model": "m.onnx", "output": str(tmp_path / "r.dldprof")})
+        await pilot.pause()
+        await pilot.press("f5")
+        await pilot.pause()
+        assert isinstance(app.screen, ChoiceDialog)
+        assert runs.calls == []
+        await pilot.press("o")
+        await pilot.pause()
+        assert len(runs.calls) == 1
+
+
+async def test_the_result_is_opened(runs: Runs) -> None:
+    app = app_with(runs)
+    opened: list[Any] = []
+    app.open_path = lambda path, then=None: opened.append(path)  # type: ignore[method-assign]
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {"model": "m.onnx"})
+        await pilot.pause()
+        await pilot.press("f5")
+        await pilot.pause()
+        runs.calls[0][2]({"report": "r.dldprof", "summary": {}})
+        await pilot.pause()
+        assert opened == ["r.dldprof"]
+        assert not isinstance(app.screen, ActivityScreen)
+
+
+async def test_activities_are_chosen_from_a_list(runs: Runs) -> None:
+    app = app_with(runs)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f4")
+        await pilot.pause()
+        assert "Profile with ONNX Runtime" in screen_text(app)
+        await pilot.press("1")
+        await pilot.pause()
+        assert isinstance(app.screen, ActivityScreen)

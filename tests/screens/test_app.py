@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from dld_tui.app import DldApp
+from dld_tui.core import terminal
+from dld_tui.core.config import Config
+from dld_tui.core.errors import InputError
+from dld_tui.core.state import State
+from dld_tui.screens.welcome import WelcomeScreen
+from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
+from dld_tui.widgets.key_bar import MOST, KeyBar
+from tests.support.pages import TextPage, open_pages
+from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
+
+
+async def test_it_begins_on_the_start_page() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)):
+        assert isinstance(app.screen, WelcomeScreen)
+        assert app.animation_level == "none"
+
+
+async def test_tabs_are_shown_switched_and_closed() -> None:
+    app = DldApp()
+    first, second = TextPage("first"), TextPage("second")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, first, second)
+        assert app.page is second
+        assert "this is second" in screen_text(app)
+        assert rows_of(app)[0].startswith(" first │ second ")
+        await pilot.press("right_curly_bracket")
+        assert app.page is first
+        await pilot.press("ctrl+pageup")
+        assert app.page is second
+        await pilot.press("ctrl+w")
+        await pilot.pause()
+        assert app.page is first
+        assert app.pages == [first]
+        await pilot.press("ctrl+t")
+        assert isinstance(app.screen, WelcomeScreen)
+        await pilot.press("ctrl+pagedown")
+        assert app.page is first
+        await pilot.press("ctrl+w")
+        await pilot.pause()
+        assert isinstance(app.screen, WelcomeScreen)
+
+
+async def test_a_dialog_stays_with_its_tab() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, TextPage("first"), TextPage("second"))
+        app.show_error(InputError("went wrong"))
+        await pilot.pause()
+        app.action_previous_tab()
+        await pilot.pause()
+        assert "went wrong" not in screen_text(app)
+        app.action_next_tab()
+        await pilot.pause()
+        assert "went wrong" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("key", "open_pages_left", "saved"), [("s", 0, 1), ("d", 0, 0), ("k", 1, 0), ("escape", 1, 0)]
+)
+async def test_closing_asks_for_unsaved_edits(key: str, open_pages_left: int, saved: int) -> None:
+    app = DldApp()
+    page = TextPage("model", lost=[f"{HOSTILE}: 3 edits"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, page)
+        await pilot.press("ctrl+w")
+        await pilot.pause()
+        assert HOSTILE in screen_text(app)
+        await pilot.press(key)
+        await pilot.pause()
+        assert (len(app.pages), page.saved) == (open_pages_left, saved)
+
+
+async def test_quitting_asks_for_unsaved_edits_of_all_tabs() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, TextPage("a", lost=["a: 1 edit"]), TextPage("b"))
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert isinstance(app.screen, ChoiceDialog)
+        assert "a: 1 edit" in screen_text(app)
+        await pilot.press("escape", "ctrl+q")
+        await pilot.pause()
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.return_code == 0
+
+
+async def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty.onnx").write_bytes(b"")
+    missing = tmp_path / f"no{ESCAPE}.onnx"
+    app = DldApp([tmp_path / "empty.onnx", missing])
+    async with app.run_test(size=(100, 24)) as pilot:
+        await until(pilot, lambda: "\\x1b]0;x\\x07" in flat_text(app))
+        assert isinstance(app.screen, ErrorDialog)
+        await pilot.press("escape")
+        assert "empty.onnx" in flat_text(app)
+        await pilot.press("escape")
+        assert app.pages == []
+
+
+async def test_opening_the_same_file_twice_shows_its_tab(tmp_path: Path) -> None:
+    app = DldApp()
+    first, second = TextPage("first", path=tmp_path / "a.onnx"), TextPage("second")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, first, second)
+        app.open_path(str(tmp_path) + "/./a.onnx")
+        await pilot.pause()
+        assert app.page is first
+
+
+async def test_an_error_of_a_worker_is_shown_and_logged_and_the_app_goes_on() -> None:
+    def fail() -> None:
+        raise RuntimeError("the worker's reason")
+
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.run_worker(fail, thread=True)
+        await until(pilot, lambda: "the worker's reason" in screen_text(app))
+        assert isinstance(app.screen, ErrorDialog)
+        assert "the worker's reason" in terminal.log_path().read_text()
+        await pilot.press("escape")
+        assert isinstance(app.screen, WelcomeScreen)
+
+
+async def test_a_crash_ends_with_one_line_and_a_log() -> None:
+    app = DldApp()
+
+    def fail() -> None:
+        raise RuntimeError(f"broken {ESCAPE}")
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            app.call_later(fail)
+            await until(pilot, lambda: not app.is_running)
+
+    with pytest.raises(RuntimeError, match="broken"):
+        await run()
+    assert app.return_code == 1
+    assert "broken" in terminal.log_path().read_text()
+    assert app._last_words.startswith("dld: internal error: RuntimeError: broken")
+    assert str(terminal.log_path()) in app._last_words
+
+
+async def test_keys_are_remapped_and_mistakes_are_told() -> None:
+    config = Config(keys={"app.settings": "f6", "no.such": "x", "tab.close": "ctrl+o"})
+    app = DldApp(config=config)
+    async with app.run_test(size=(80, 24)) as pilot:
+        told = " ".join(notice.message for notice in app._notifications)
+        assert "no command 'no.such'" in told
+        assert "ctrl+o is both tab.close and file.open" in told
+        await pilot.press("f6")
+        await pilot.pause()
+        assert "Settings" in screen_text(app)
+        await pilot.press("escape", "f2")
+        await pilot.pause()
+        assert isinstance(app.screen, WelcomeScreen)
+
+
+async def test_a_greyed_command_says_why() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+w")
+        await pilot.pause()
+        assert [notice.message for notice in app._notifications] == ["close tab: nothing is open"]
+
+
+async def test_the_footer_shows_few_keys_of_here() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        bar = app.screen.query_one(KeyBar)
+        assert 2 <= len(bar._keys) <= MOST
+        assert bar._keys[-1][1] in ("help", "commands")
+        await pilot.press("i")
+        await pilot.pause()
+        assert isinstance(app.focused, Input)
+        assert ("F1", "help") in bar._keys  # a question mark is text there
+
+
+async def test_the_clipboard_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", "x")
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.copy_to_clipboard("x" * 80_000)
+        app.copy_to_clipboard("name \udcff")
+        await pilot.pause()
+        told = [notice.message for notice in app._notifications]
+        assert "Too long" in told[0]
+        assert "set -g set-clipboard on" in told[1]
+        assert app.clipboard == "name ?"
+
+
+async def test_no_color_means_the_terminals_own_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = DldApp()
+    assert app.theme == "no-colour"
+    async with app.run_test(size=(80, 24)):
+        strips = app.screen._compositor.render_strips()
+        colours = {
+            str(colour)
+            for strip in strips
+            for segment in strip
+            if segment.style
+            for colour in (segment.style.color, segment.style.bgcolor)
+            if colour is not None and not colour.is_default
+        }
+        assert colours == set()
+
+
+async def test_animations_are_off_over_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert DldApp(config=Config(animations="on")).animation_level == "full"
+    monkeypatch.setenv("SSH_CONNECTION", "1.2.3.4 5 6.7.8.9 22")
+    assert DldApp(config=Config(animations="on")).animation_level == "none"
+
+
+async def test_recent_files_are_remembered(tmp_path: Path, shared_data: Path) -> None:
+    state = State(tmp_path)
+    model = shared_data / "onnx" / "logreg_iris.onnx"
+    app = DldApp([model], state=state)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(app.pages), times=500)
+    assert [file.path for file in state.recent()] == [str(model)]

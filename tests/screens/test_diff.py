@@ -1,0 +1,212 @@
+"""The screen of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.core.diff import ModelDiff
+from dld_tui.core.errors import CancelledError
+from dld_tui.screens import diff as module
+from dld_tui.screens.diff import DiffScreen
+from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import ErrorDialog
+from dld_tui.widgets.diff_view import DiffDetail, DiffView
+from tests.support import models
+from tests.support.tui import ESCAPE, HOSTILE, screen_text, until
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    text = (
+        models.BRANCHES.replace("[inner] h = Neg(a)", "[inner] h = Abs(a)")
+        .replace("[pre] a = Relu(x)", "[first] a = Relu(x)\n[extra] q = Tanh(a)")
+        .replace("[shadow]", "[dark]")
+    )
+    old = models.write(tmp_path, models.BRANCHES, "old.onnx")
+    return old, models.write(tmp_path, text, "new.onnx")
+
+
+@asynccontextmanager
+async def opened(
+    old: Path, new: Path, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[tuple[Pilot[Any], DiffScreen]]:
+    app = DldApp([], Config())
+    app.first_comparison = (old, new, True)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.found)
+        screen = app.screen
+        assert isinstance(screen, DiffScreen)
+        await until(pilot, lambda: view(screen).frame_title)
+        yield pilot, screen
+
+
+def view(screen: DiffScreen) -> DiffView:
+    return screen.query_one(DiffView)
+
+
+def texts(screen: DiffScreen) -> list[str]:
+    lines = view(screen).lines
+    return [lines.text(index) for index in range(len(lines))]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_two_columns(pair: tuple[Path, Path], size: tuple[int, int]) -> None:
+    async with opened(*pair, size) as (pilot, screen):
+        await until(pilot, lambda: "nodes: 1 added" in screen_text(screen.app))
+        shown = screen_text(screen.app)
+        assert "> pre  Relu(x) -> a" in shown
+        assert "│ first  Relu(x) -> a" in shown
+        assert "│ extra  Tanh(a) -> q" in shown
+        assert "op_type: Neg" in shown
+        assert "nodes: 1 added, 1 changed, 2 renamed" in shown
+        assert texts(screen) == [
+            "main  2 differences",
+            "pre  Relu(x) -> a | first  Relu(x) -> a",
+            " | extra  Tanh(a) -> q",
+            "choose:then_branch  1 difference",
+            "inner  Neg(a) -> h | inner  Abs(a) -> h",
+            "    op_type: Neg |     op_type: Abs",
+            "choose:else_branch  1 difference",
+            "shadow  Abs(a) -> x | dark  Abs(a) -> x",
+        ]
+
+
+async def test_filter_and_all_nodes(pair: tuple[Path, Path]) -> None:
+    async with opened(*pair) as (pilot, screen):
+        await pilot.press("f")
+        await until(pilot, lambda: len(view(screen).lines) == 2)
+        assert texts(screen)[1] == " | extra  Tanh(a) -> q"
+        for _ in range(3):
+            await pilot.press("f")
+        await until(pilot, lambda: len(view(screen).lines) == 8)
+        await pilot.press("a")
+        await until(pilot, lambda: len(view(screen).lines) > 8)
+        assert "choose  If(choice) -> y | choose  If(choice) -> y" in texts(screen)
+        assert texts(screen).index(" | extra  Tanh(a) -> q") < texts(screen).index(
+            "choose  If(choice) -> y | choose  If(choice) -> y"
+        )
+        await pilot.press("escape")
+        await until(pilot, lambda: len(view(screen).lines) == 8)
+
+
+async def test_from_change_to_change_with_the_detail(pair: tuple[Path, Path]) -> None:
+    async with opened(*pair) as (pilot, screen):
+        seen = []
+        for _ in range(4):
+            await pilot.press("right_square_bracket")
+            await pilot.pause()
+            seen.append(view(screen).cursor)
+        assert seen == [1, 2, 4, 7]
+        await pilot.press("left_square_bracket")
+        await pilot.pause()
+        detail = screen.query_one(DiffDetail)
+        shown = [detail.lines.text(index) for index in range(len(detail.lines))]
+        assert shown == [
+            "changed node inner",
+            "  op_type: Neg -> Abs",
+            "- inner  Neg(a) -> h",
+            "+ inner  Abs(a) -> h",
+        ]
+
+
+async def test_enter_goes_to_the_node_in_the_new_model(pair: tuple[Path, Path]) -> None:
+    async with opened(*pair) as (pilot, screen):
+        view(screen).cursor = 4
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
+        workspace = pilot.app.screen
+        assert isinstance(workspace, WorkspaceScreen)
+        assert workspace.path == pair[1]
+
+
+async def test_gone_node_is_shown_in_the_old_model(pair: tuple[Path, Path]) -> None:
+    async with opened(pair[1], pair[0]) as (pilot, screen):
+        view(screen).cursor = texts(screen).index("extra  Tanh(a) -> q")
+        await pilot.pause()
+        assert "new_node" not in screen.facts()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
+        workspace = pilot.app.screen
+        assert isinstance(workspace, WorkspaceScreen)
+        assert workspace.path == pair[1]
+
+
+async def test_same_models(pair: tuple[Path, Path]) -> None:
+    async with opened(pair[0], pair[0]) as (pilot, screen):
+        await until(pilot, lambda: "The models are the same" in screen_text(screen.app))
+
+
+async def test_again_reads_the_files_anew(pair: tuple[Path, Path]) -> None:
+    async with opened(*pair) as (pilot, screen):
+        first = screen.found
+        pair[1].write_bytes(pair[0].read_bytes())
+        await pilot.press("f5")
+        await until(pilot, lambda: screen.found is not None and screen.found is not first)
+        assert screen.found is not None
+        assert screen.found.same
+
+
+async def test_hostile_names(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    old = models.write(tmp_path, models.CHAIN, "old[b].onnx")
+    model.graph.node[0].name = HOSTILE + ESCAPE
+    model.graph.node[1].doc_string = f"[red]{ESCAPE}"
+    new = tmp_path / "new[b].onnx"
+    new.write_bytes(model.SerializeToString())
+    async with opened(old, new) as (pilot, screen):
+        await pilot.press("down", "down")
+        shown = screen_text(screen.app)
+        assert HOSTILE in shown
+        assert "\x1b" not in shown
+
+
+async def test_file_that_is_no_model(pair: tuple[Path, Path]) -> None:
+    pair[1].write_bytes(b"PK\x03\x04")
+    app = DldApp([], Config())
+    app.first_comparison = (*pair, True)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        assert app.pages == []
+
+
+async def test_escape_stops(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    entered = []
+
+    def endless(*_: object, cancelled: Any, **__: object) -> ModelDiff:
+        entered.append(True)
+        while not cancelled():
+            pass
+        raise CancelledError
+
+    monkeypatch.setattr(module, "diff_documents", endless)
+    app = DldApp([], Config())
+    app.first_comparison = (*pair, True)
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: entered)
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.pages)
+        assert not isinstance(app.screen, ErrorDialog)
+
+
+async def test_palette_command_asks_for_the_other_model(pair: tuple[Path, Path]) -> None:
+    app = DldApp([pair[1]], Config())
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: isinstance(app.screen, WorkspaceScreen))
+        app.action_compare()
+        await until(pilot, lambda: isinstance(app.screen, OpenPathDialog))
+        dialog = app.screen
+        assert isinstance(dialog, OpenPathDialog)
+        dialog.dismiss(pair[0])
+        await until(pilot, lambda: isinstance(app.screen, DiffScreen))
+        screen = app.screen
+        assert isinstance(screen, DiffScreen)
+        assert (screen.old, screen.new) == pair

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.screens.help import HelpScreen
+from dld_tui.widgets.line_view import LineView
+from tests.support.pages import TextPage, open_pages
+from tests.support.tui import screen_text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -> None:
+    app = DldApp(config=Config(keys={"app.settings": "f6"}))
+    async with app.run_test(size=size) as pilot:
+        await open_pages(app, pilot, TextPage("model"))
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        assert "A page for tests." in screen_text(app)
+        lines = app.screen.query_one(LineView).lines
+        text = "\n".join(lines.text(index) for index in range(len(lines)))
+        assert "only one thing is open" in text
+        assert "F6" in text
+        assert "First steps" in text
+        assert "Search in this list." in text
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, HelpScreen)

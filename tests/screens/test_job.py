@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.core.types import JSON
+from dld_tui.screens import job as job_module
+from dld_tui.screens.job import JobScreen, LogView
+from dld_tui.screens.leaving import ask_to_quit
+from dld_tui.targets.base import Job
+from dld_tui.widgets.dialogs import ChoiceDialog
+from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
+
+
+class ScriptedJob(Job):
+    """Says what it is told; `hold` keeps it running until it is cancelled or closed."""
+
+    def __init__(self, events: Sequence[Event], *, hold: bool = False) -> None:
+        self.script = list(events)
+        self.hold = hold
+        self.asked = threading.Event()
+        self.closed = threading.Event()
+
+    def events(self) -> Iterator[Event]:
+        yield from self.script
+        if self.hold:
+            while not self.asked.is_set() and not self.closed.is_set():
+                self.asked.wait(0.01)
+            yield Cancelled()
+
+    def cancel(self) -> None:
+        self.asked.set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def shown(
+    app: DldApp, start: Callable[[], Job], results: list[dict[str, JSON]] | None = None
+) -> JobScreen:
+    taken = [] if results is None else results
+    screen = JobScreen("fake", {}, taken.append, title="Measure", start=start)
+    app.push_screen(screen)
+    return screen
+
+
+async def test_progress_metrics_and_log_are_shown() -> None:
+    job = ScriptedJob(
+        [
+            Started("fake"),
+            Progress(25, 100, "passes", "Warming up"),
+            Metric("latency", 2.44, "ms"),
+            Log(f"library: {HOSTILE}{ESCAPE}", "warning"),
+        ],
+        hold=True,
+    )
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        shown(app, lambda: job)
+        await until(pilot, lambda: "Warming up" in screen_text(app))
+        text = screen_text(app)
+        assert "25 %" in text
+        assert "25 of 100 passes" in text
+        assert "latency 2.44 ms" in text
+        assert f"library: {HOSTILE}\\x1b]0;x\\x07" in text
+    assert job.closed.is_set()  # leaving the program leaves no job behind
+
+
+async def test_a_result_closes_the_page_and_is_given_on() -> None:
+    results: list[dict[str, JSON]] = []
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        shown(app, lambda: ScriptedJob([Finished({"report": "r.dldprof"})]), results)
+        await until(pilot, lambda: bool(results))
+        await pilot.pause()
+        assert results == [{"report": "r.dldprof"}]
+        assert not isinstance(app.screen, JobScreen)
+
+
+async def test_a_failure_stays_with_hint_details_and_copy() -> None:
+    failure = Failed("out of memory", "model.onnx", "Use a smaller batch", "line a\nline b")
+    app = DldApp()
+    copied: list[str] = []
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = shown(app, lambda: ScriptedJob([Log("began"), failure]))
+        await until(pilot, lambda: screen.end is not None)
+        await pilot.pause()
+        text = screen_text(app)
+        for part in ("✖ failed", "model.onnx: out of memory", "Use a smaller batch", "line b"):
+            assert part in text
+        app.copy_to_clipboard = copied.append  # type: ignore[method-assign, assignment]
+        await pilot.press("y")
+        assert copied[0].splitlines()[0] == "began"
+        assert "out of memory" in copied[0]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, JobScreen)
+
+
+async def test_a_job_that_cannot_start_fails_in_the_page() -> None:
+    def start() -> Job:
+        raise UnavailableError("no such target", hint="See dld target list")
+
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        shown(app, start)
+        await until(pilot, lambda: "no such target" in screen_text(app))
+        assert "See dld target list" in screen_text(app)
+
+
+async def test_escape_stops_a_young_job_at_once() -> None:
+    job = ScriptedJob([Progress(1, 10, "passes", "Running")], hold=True)
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = shown(app, lambda: job)
+        await until(pilot, lambda: "Running" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(screen.end, Cancelled))
+        await pilot.pause()
+        assert "stopped; nothing half-written is left" in screen_text(app)
+
+
+async def test_an_old_job_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_module, "_ASK_AFTER_S", 0.0)
+    job = ScriptedJob([Progress(1, 10, "passes", "Running")], hold=True)
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = shown(app, lambda: job)
+        await until(pilot, lambda: "Running" in screen_text(app))
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, ChoiceDialog)
+        await pilot.press("g")
+        await pilot.pause()
+        assert not job.asked.is_set()
+        await pilot.press("escape")
+        await pilot.pause()
+        await pilot.press("s")
+        await until(pilot, lambda: isinstance(screen.end, Cancelled))
+
+
+async def test_running_again_starts_a_new_job() -> None:
+    jobs = [ScriptedJob([Failed("first")]), ScriptedJob([Log("second run")], hold=True)]
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = shown(app, lambda: jobs.pop(0))
+        await until(pilot, lambda: screen.end is not None)
+        await pilot.press("f5")
+        await until(pilot, lambda: "second run" in screen_text(app))
+        assert "first" not in flat_text(app)
+
+
+async def test_quitting_asks_while_a_job_runs() -> None:
+    job = ScriptedJob([Log("x")], hold=True)
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        shown(app, lambda: job)
+        await pilot.pause()
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert "Measure still runs" in screen_text(app)
+        ask_to_quit(app, [], [])
+    assert app.return_code == 0
+
+
+async def test_a_burst_of_events_comes_in_few_batches_and_does_not_stall() -> None:
+    events: list[Event] = [Log(f"line {number}") for number in range(4000)]
+    events += [Progress(number, 4000, "passes", "Run") for number in range(4000)]
+    batches: list[int] = []
+    slowest = 0.0
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = JobScreen("fake", {}, lambda _: None, start=lambda: ScriptedJob(events, hold=True))
+        take = screen.take
+
+        def spy(taken: Sequence[Event]) -> None:
+            nonlocal slowest
+            begin = perf_counter()
+            take(taken)
+            slowest = max(slowest, perf_counter() - begin)
+            batches.append(len(taken))
+
+        screen.take = spy  # type: ignore[method-assign, assignment]
+        app.push_screen(screen)
+        await until(pilot, lambda: sum(batches) == len(events))
+        assert len(batches) < 40
+        assert slowest < 0.25  # 4,000 lines at once on a busy machine; a usual batch takes 1 ms
+        await until(pilot, lambda: any("line 3999" in row for row in rows_of(app)))
+        view: Any = screen.query_one(LogView)
+        assert view.cursor == len(view.lines) - 1

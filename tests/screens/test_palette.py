@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dld_tui.app import DldApp
+from dld_tui.screens.palette import Palette, entries_for, ranked
+from dld_tui.screens.settings import SettingsScreen
+from tests.support.tui import rows_of, screen_text
+
+
+async def test_typing_and_enter_runs_a_command() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
+        await pilot.press(*"setti")
+        await pilot.pause()
+        row = next(row for row in rows_of(app) if "settings" in row)
+        assert "F2" in row
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.pause()
+        assert isinstance(app.screen, SettingsScreen)
+
+
+async def test_a_command_that_cannot_run_says_why_and_stays() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *"close tab")
+        await pilot.pause()
+        assert "nothing is open" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "type a path" in rows_of(app)[-1]
+
+
+async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)):
+        entries = entries_for(app.screen)
+        ids = {entry.command.id for entry in entries}
+        assert {"file.open", "recent.forget"} <= ids
+        assert not {"edit.undo", "report.csv", "list.up"} & ids
+        order = [entry.why_not is not None for entry in ranked(entries, "")]
+        assert order == sorted(order)
+        assert ranked(entries, "open a model")[0].command.id == "file.open"
+        assert ranked(entries, "zzzz") == []

@@ -1,0 +1,516 @@
+from __future__ import annotations
+
+import csv
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.core.errors import CancelledError
+from dld_tui.core.report.model import Report
+from dld_tui.screens import report as module
+from dld_tui.screens.report import ReportScreen
+from dld_tui.screens.report_columns import ColumnsDialog
+from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.layer_table import LayerPane
+from dld_tui.widgets.report_views import (
+    ChartPane,
+    EnvironmentView,
+    SummaryView,
+    environment_lines,
+    flat,
+)
+from dld_tui.widgets.timeline import TimelineView
+from tests.support.profiles import kernel, run, write_profile
+from tests.support.report_files import HOSTILE, make_nested_report, make_report, writer
+
+SMALL, LARGE = (80, 24), (200, 50)
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
+    for _ in range(500):
+        if holds():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"did not happen in time: {what or holds}")
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, size: tuple[int, int] = LARGE, config: Config | None = None
+) -> AsyncIterator[tuple[Pilot[Any], ReportScreen]]:
+    app = DldApp([path], config or Config())
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen) and app.screen.report)
+        screen = app.screen
+        assert isinstance(screen, ReportScreen)
+        await pilot.pause()
+        yield pilot, screen
+
+
+def text_of(widget: Widget) -> str:
+    lines = [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
+    return "\n".join(lines)
+
+
+def seen(screen: ReportScreen) -> set[str]:
+    names = ("summary", "timeline", "layers", "charts", "environment")
+    return {name for name in names if screen.query_one(f"#{name}").region.area > 0}
+
+
+def pane(screen: ReportScreen) -> LayerPane:
+    return screen.query_one(LayerPane)
+
+
+def timeline(screen: ReportScreen) -> TimelineView:
+    return screen.query_one(TimelineView)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    return make_report(tmp_path / "tiny.dldprof", layers=25)
+
+
+async def test_everything_is_seen_at_once_on_a_large_terminal(report: Path) -> None:
+    async with opened(report, LARGE) as (_, screen):
+        assert seen(screen) == {"summary", "timeline", "layers", "charts", "environment"}
+        assert screen.focused is pane(screen).table
+        summary = text_of(screen.query_one(SummaryView))
+        assert "tiny.onnx" in summary
+        assert "median" in summary
+        assert "made by a test" in text_of(screen.query_one(EnvironmentView))
+        assert "Conv" in text_of(screen.query_one("#type-chart"))
+
+
+async def test_one_pane_at_a_time_on_a_small_terminal(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        assert seen(screen) == {"summary"}
+        for key, name in zip("2345", ("timeline", "layers", "charts", "environment"), strict=True):
+            await pilot.press(key)
+            assert seen(screen) == {name}
+            assert screen.focused is not None
+            assert any(node.id == name for node in screen.focused.ancestors_with_self)
+
+
+async def test_maximise_and_resize(report: Path) -> None:
+    async with opened(report, LARGE) as (pilot, screen):
+        await pilot.press("2", "m")
+        assert seen(screen) == {"timeline"}
+        await pilot.press("m")
+        assert len(seen(screen)) == 5
+        await pilot.resize_terminal(120, 36)
+        await pilot.pause()
+        assert seen(screen) == {"summary", "timeline", "layers"}
+
+
+async def test_the_costliest_layer_is_on_top_and_under_both_cursors(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        assert screen.report is not None
+        top = max(screen.report.layers, key=lambda layer: layer.time_ms or 0)
+        layer = pane(screen).layer_at_cursor()
+        assert layer is not None
+        assert layer.index == top.index == timeline(screen).key_at_cursor()
+        await pilot.press("o", "o")
+        assert pane(screen).table.sort_column != "time"
+        assert pane(screen).table.key_at_cursor() == top.index
+
+
+async def test_cursors_of_table_and_timeline_go_together(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        await pilot.press("down", "down")
+        layer = pane(screen).layer_at_cursor()
+        assert layer is not None
+        assert timeline(screen).key_at_cursor() == layer.index
+        await pilot.press("2", "g", "right")
+        assert timeline(screen).key_at_cursor() == 1
+        assert pane(screen).table.key_at_cursor() == 1
+
+
+async def test_a_layer_is_shown_in_the_timeline_and_back(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        await pilot.press("3", "G", "t")
+        assert seen(screen) == {"timeline"}
+        assert timeline(screen).scale.zoom > 1
+        key = timeline(screen).key_at_cursor()
+        await pilot.press("enter")
+        assert seen(screen) == {"layers"}
+        assert pane(screen).table.key_at_cursor() == key
+
+
+async def test_show_in_table_gives_up_a_filter_that_hides_the_layer(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        await pilot.press("slash", *"relu", "enter")
+        await pilot.press("2", "g", "enter")
+        assert pane(screen).filter == ""
+        assert pane(screen).table.key_at_cursor() == 0
+
+
+async def test_filter_while_typing(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        table = pane(screen).table
+        await pilot.press("slash", *"type:conv")
+        assert len(table.order) == 5
+        await pilot.press("enter")
+        assert screen.focused is table
+        assert "5 of 25" in str(pane(screen).border_title)
+        await pilot.press("slash", "escape")
+        assert len(table.order) == 25
+        assert screen.focused is table
+
+
+async def test_filter_from_any_pane(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        await pilot.press("2", "slash", *"softmax", "enter")
+        assert seen(screen) == {"layers"}
+        assert len(pane(screen).table.order) == 5
+        await pilot.press("escape")
+        assert len(pane(screen).table.order) == 25
+
+
+async def test_nothing_passes_the_filter(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        await pilot.press("slash", *"zzz", "enter")
+        assert "Esc" in text_of(pane(screen).table)
+
+
+async def test_group_and_drill_in_and_out(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        table = pane(screen).table
+        await pilot.press("b")
+        assert pane(screen).by == "type"
+        assert len(table.order) == 5
+        key = str(table.key_at_cursor())
+        await pilot.press("enter")
+        assert {layer.type for layer in pane(screen).shown_layers()} == {key}
+        await pilot.press("escape")
+        assert (pane(screen).by, table.key_at_cursor()) == ("type", key)
+        await pilot.press("escape")
+        assert pane(screen).by == "layer"
+
+
+async def test_every_grouping_shows_the_same_total(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        for _ in range(6):
+            await pilot.press("b")
+            total = sum(group.time_ms for group in pane(screen).shown_groups())
+            assert total == pytest.approx(pane(screen).total_ms)
+        await pilot.press("b")
+        assert pane(screen).by == "layer"
+
+
+async def test_marked_layers_are_added_up(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        layers = pane(screen).shown_layers()[:3]
+        await pilot.press("space", "space", "space")
+        line = text_of(screen.query_one("#sums"))
+        assert "3 marked" in line
+        assert f"total {sum(layer.time_ms or 0 for layer in layers):.3f} ms" in line
+        await pilot.press("escape")
+        assert not screen.query_one("#sums").display
+
+
+async def test_csv_is_what_is_shown(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(report) as (pilot, screen):
+        await pilot.press("slash", *"type:relu", "enter", "w")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
+        await pilot.press("enter")
+        target = tmp_path / "tiny.csv"
+        await until(pilot, target.exists)
+        rows = list(csv.DictReader(target.read_text().splitlines()))
+        assert [row["type"] for row in rows] == ["Relu"] * 5
+        times = [float(row["time_ms"]) for row in rows]
+        assert times == sorted(times, reverse=True)
+
+        target.write_text("keep me")
+        await pilot.press("w", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert target.read_text() == "keep me"
+        await pilot.press("w", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+        await pilot.press("r")
+        await until(pilot, lambda: target.read_text() != "keep me")
+
+
+async def test_csv_that_cannot_be_written_says_why(report: Path, tmp_path: Path) -> None:
+    async with opened(report) as (pilot, _):
+        await pilot.press("w")
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
+        dialog = pilot.app.screen
+        dialog.query_one("Input").value = str(tmp_path / "no" / "such" / "folder.csv")  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
+
+
+async def test_columns_are_chosen_and_remembered(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        assert "output shapes" in text_of(pane(screen).table)
+        await pilot.press("f")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsDialog))
+        dialog = pilot.app.screen
+        view = dialog.query_one("ColumnList")
+        view.go_to_key("output")  # type: ignore[attr-defined]
+        await pilot.press("space", "escape")
+        assert "output shapes" not in text_of(pane(screen).table)
+    async with opened(report) as (_, screen):
+        assert "output" not in pane(screen).columns
+
+
+async def test_enter_goes_to_the_node_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "tiny.onnx"
+    model.write_bytes(b"model")
+    path = make_report(tmp_path / "a.dldprof", layers=3, model=model)
+    revealed: list[object] = []
+    monkeypatch.setattr(DldApp, "reveal", lambda self, *place: revealed.append(place))
+    async with opened(path) as (pilot, screen):
+        layer = pane(screen).layer_at_cursor()
+        assert layer is not None
+        await pilot.press("enter")
+        await until(pilot, lambda: revealed)
+        assert revealed == [(model, (), layer.nodes[0].node)]
+        assert not pilot.app._notifications
+
+        model.write_bytes(b"another model")
+        await pilot.press("s")
+        await until(pilot, lambda: len(revealed) == 2)
+        assert "changed" in next(iter(pilot.app._notifications)).message
+
+        model.unlink()
+        await pilot.press("s")
+        await until(pilot, lambda: len(pilot.app._notifications) == 2)
+        assert len(revealed) == 2
+        assert "no longer there" in list(pilot.app._notifications)[-1].message
+
+
+async def test_a_partial_report_says_so(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "p.dldprof", finish=False)
+    async with opened(path, SMALL) as (_, screen):
+        assert "PARTIAL REPORT" in text_of(screen.query_one(SummaryView))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_a_report_without_layers(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = tmp_path / "empty.dldprof"
+    writer(path).finish()
+    async with opened(path, size) as (pilot, screen):
+        for key in (
+            "1",
+            "2",
+            "3",
+            "4",
+            "5",
+            "b",
+            "b",
+            "t",
+            "s",
+            "space",
+            "plus",
+            "0",
+            "percent_sign",
+        ):
+            await pilot.press(key)
+        await pilot.press("2", "left", "right", "down", "space", "enter")
+        assert "no timeline" in text_of(timeline(screen))
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_one_pass_and_no_durations(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = make_report(tmp_path / "z.dldprof", layers=4, passes=1, latencies=1, zero=True)
+    async with opened(path, size) as (pilot, screen):
+        await pilot.press("2", "right", "plus", "plus", "space", "right", "space", "minus", "G")
+        assert timeline(screen).key_at_cursor() == 3
+        await pilot.press("right_square_bracket", "3", "b", "4", "percent_sign")
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_hostile_names(tmp_path: Path, size: tuple[int, int]) -> None:
+    names = [HOSTILE, "x" * 100_000, "[bold]", "[/]", "", "\x00\n\t"]
+    path = make_report(
+        tmp_path / "h.dldprof", layers=6, names=names, network=HOSTILE, device=HOSTILE
+    )
+    async with opened(path, size) as (pilot, screen):
+        shown = ""
+        for key in "12345":
+            await pilot.press(key)
+            shown += "".join(text_of(widget) for widget in screen.query("*") if seen_text(widget))
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        assert "/blk[0]/Conv [/weight]\\x1b" in shown
+        await pilot.press("3", "space", "b", "b", "enter", "t", "plus")
+
+
+def seen_text(widget: Widget) -> bool:
+    return not widget.children and widget.region.area > 0
+
+
+async def test_nested_bodies_are_drawn_below_their_parent(tmp_path: Path) -> None:
+    async with opened(make_nested_report(tmp_path / "n.dldprof")) as (pilot, screen):
+        view = timeline(screen)
+        assert [lane.title for lane in view.timeline.lanes] == ["thread 1", "", "thread 2"]
+        await pilot.press("2", "g")
+        view.move_to(0, 1)
+        await pilot.press("down")
+        assert view.key_at_cursor() == 2
+        await pilot.press("up")
+        assert view.key_at_cursor() == 1
+        assert "If_0" in text_of(view)
+
+
+async def test_measure_between_two_marks(tmp_path: Path) -> None:
+    async with opened(make_nested_report(tmp_path / "n.dldprof"), SMALL) as (pilot, screen):
+        view = timeline(screen)
+        await pilot.press("2")
+        view.move_to(0, 0)
+        await pilot.press("space", "right")
+        assert "0.800 ms: 6 layers" in text_of(view)
+        await pilot.press("space", "right")
+        assert "0.800 ms: 6 layers" in text_of(view)
+        await pilot.press("escape")
+        assert "6 layers" not in text_of(view)
+
+
+async def test_other_passes_can_be_drawn(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        assert screen.shown_pass == 2
+        assert "median pass 3 of 5" in str(timeline(screen).border_title)
+        before = timeline(screen).timeline.total_us
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "pass 4 of 5" in str(timeline(screen).border_title))
+        assert timeline(screen).timeline.total_us > before
+        assert timeline(screen).key_at_cursor() == pane(screen).table.key_at_cursor()
+
+
+async def test_a_bar_of_the_chart_filters_the_layers(report: Path) -> None:
+    async with opened(report) as (pilot, screen):
+        await pilot.press("4")
+        chart = screen.query_one(ChartPane)
+        assert " ms" in text_of(screen.query_one("#type-chart"))
+        await pilot.press("percent_sign")
+        assert " %" in text_of(screen.query_one("#type-chart"))
+        assert chart.percent
+        await pilot.press("enter")
+        assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
+        assert screen.pane == "layers"
+
+
+async def test_an_onnxruntime_profile_opens_as_a_report(tmp_path: Path) -> None:
+    path = write_profile(
+        tmp_path / "run_2026-01-02_03-04-05.json",
+        [kernel("a", "Conv", 0, 50), kernel("b", "Relu", 60, 20), run(0, 90)],
+    )
+    async with opened(path) as (_, screen):
+        assert screen.report is not None
+        assert [layer.name for layer in screen.report.layers] == ["a", "b"]
+        assert timeline(screen).key_at_cursor() == 0
+
+
+async def test_a_file_that_is_no_report_is_refused_with_a_reason(tmp_path: Path) -> None:
+    good = make_report(tmp_path / "good.dldprof").read_bytes()
+    bad = tmp_path / "bad.dldprof"
+    bad.write_bytes(good[:3000])
+    app = DldApp([bad], Config())
+    async with app.run_test(size=SMALL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        assert not app.pages
+
+
+async def test_ascii_glyphs_only(tmp_path: Path) -> None:
+    path = make_nested_report(tmp_path / "n.dldprof")
+    async with opened(path, LARGE, Config(glyphs="ascii")) as (pilot, screen):
+        await pilot.press("2", "plus", "space", "right", "3", "space")
+        for widget in screen.query("SummaryView, TimelineView, LayerTable, BarChart, PassesChart"):
+            text = text_of(widget).replace("µs", "us").replace("–", "-").replace("…", "~")
+            assert text.isascii(), ascii(text)
+
+
+async def test_without_colours_the_timeline_uses_glyphs(tmp_path: Path) -> None:
+    path = make_nested_report(tmp_path / "n.dldprof")
+    async with opened(path, LARGE, Config(theme="no-colour")) as (_, screen):
+        text = text_of(timeline(screen))
+        assert "▚" in text
+        assert "░" in text or "▒" in text
+
+
+async def test_five_thousand_layers(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "big.dldprof", layers=5000, passes=2)
+    async with opened(path, LARGE) as (pilot, screen):
+        view = timeline(screen)
+        worst = 0.0
+        for action in (view.action_zoom_in, view.action_zoom_in, view.action_zoom_reset):
+            started = time.perf_counter()
+            action()
+            text_of(view)
+            worst = max(worst, time.perf_counter() - started)
+        assert worst < 0.05
+        started = time.perf_counter()
+        pane(screen).set_filter("conv")
+        assert time.perf_counter() - started < 0.1
+        assert len(pane(screen).table.order) == 1000
+        await pilot.press("G")
+        assert pane(screen).table.cursor == 999
+
+
+def slow_loading(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Let reports be read until they are cancelled; the event says that one has begun."""
+    started = threading.Event()
+
+    def slow(path: Path, cancelled: Callable[[], bool], tell: Callable[[float], None]) -> Any:
+        started.set()
+        tell(0.5)
+        while not cancelled():
+            time.sleep(0.01)
+        raise CancelledError
+
+    monkeypatch.setattr(module, "load", slow)
+    return started
+
+
+async def test_loading_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = slow_loading(monkeypatch)
+    app = DldApp([make_report(tmp_path / "a.dldprof")], Config())
+    async with app.run_test(size=SMALL) as pilot:
+        await until(pilot, started.is_set)
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.pages)
+
+
+async def test_quitting_while_a_report_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = slow_loading(monkeypatch)
+    app = DldApp([make_report(tmp_path / "a.dldprof")], Config())
+    async with app.run_test(size=SMALL) as pilot:
+        await until(pilot, started.is_set)
+        await pilot.press("ctrl+q")
+    assert app.return_code == 0
+
+
+def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:
+    nested: Any = json.loads('{"a": {"b": true, "c": [1, null]}, "d": {}}')
+    assert flat(nested) == [("a.b", "yes"), ("a.c", "1, –"), ("d", "–")]
+    with Report.open(make_report(tmp_path / "a.dldprof")) as report:
+        text = "\n".join(
+            "".join(part for part, _ in line) for line in environment_lines(report, "gone")
+        )
+    assert "clocks.locked" in text
+    assert "iterations" in text
+    assert "gone" in text

@@ -1,0 +1,64 @@
+"""Pictures of the pages that are the same on every machine; ``make snap`` writes them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import textual
+from textual.pilot import Pilot
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.core.events import Failed, Log, Progress
+from dld_tui.screens.job import JobScreen
+from dld_tui.screens.welcome import WelcomeScreen
+from tests.screens.test_job import ScriptedJob
+from tests.support.tui import HOSTILE, until
+
+pytestmark = pytest.mark.skipif(
+    textual.__version__ != "8.2.8", reason="the pictures were taken with Textual 8.2.8"
+)
+
+
+@pytest.fixture(autouse=True)
+def no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WelcomeScreen, "tab_status", "dld-tui")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+def test_start_page(snap_compare: Any, size: tuple[int, int]) -> None:
+    """Open, recent files and what to start; the first steps where there is room."""
+    assert snap_compare(DldApp(), terminal_size=size)
+
+
+def test_activity_in_the_light_theme(snap_compare: Any) -> None:
+    """The form made from the request, with an error beside its field."""
+
+    async def fill(pilot: Pilot[Any]) -> None:
+        assert isinstance(pilot.app, DldApp)
+        pilot.app.start_activity("profile_onnxruntime", {"model": f"{HOSTILE}.onnx"})
+        await pilot.pause()
+
+    app = DldApp(config=Config(theme="light"))
+    assert snap_compare(app, terminal_size=(80, 24), run_before=fill)
+
+
+def test_failed_job_in_ascii(snap_compare: Any) -> None:
+    """The error is loud, its details are in the log; every glyph is ASCII."""
+    job = ScriptedJob(
+        [
+            Progress(40, 100, "passes", "Measuring latency"),
+            Log("a library says something", "warning"),
+            Failed("out of memory", HOSTILE, "Use a smaller batch", "Traceback …\n  line 2"),
+        ]
+    )
+
+    async def run(pilot: Pilot[Any]) -> None:
+        screen = JobScreen("x", {}, lambda _: None, title="Measure", start=lambda: job)
+        pilot.app.push_screen(screen)
+        await until(pilot, lambda: screen.end is not None)
+        await pilot.pause()
+
+    app = DldApp(config=Config(glyphs="ascii"))
+    assert snap_compare(app, terminal_size=(80, 24), run_before=run)

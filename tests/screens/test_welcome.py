@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.state import State
+from dld_tui.screens.welcome import RecentList, StartList, WelcomeScreen, ago
+from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    state = State(tmp_path / "state")
+    model = tmp_path / f"{HOSTILE.replace('/', '_')}{ESCAPE}.onnx"
+    model.write_bytes(b"x" * 2_000_000)
+    state.opened(tmp_path / "gone.dldprof", "REPORT")
+    state.opened(model, "ONNX")
+    return state
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50), (60, 16)])
+async def test_recent_files_with_kind_size_and_age(state: State, size: tuple[int, int]) -> None:
+    app = DldApp(state=state)
+    async with app.run_test(size=size) as pilot:
+        assert isinstance(app.screen, WelcomeScreen)
+        assert isinstance(app.focused, RecentList)
+        await until(pilot, lambda: "_blk[0]" in screen_text(app))
+        if size[0] >= 80:
+            await until(pilot, lambda: "2 MB" in screen_text(app))
+            text = screen_text(app)
+            assert "just now" in text
+            assert "report" in text
+
+
+async def test_the_size_of_a_missing_file_says_so(state: State) -> None:
+    app = DldApp(state=state)
+    async with app.run_test(size=(120, 24)) as pilot:
+        await until(pilot, lambda: any("gone –" in row for row in rows_of(app)))
+
+
+async def test_forgetting_a_file(state: State) -> None:
+    app = DldApp(state=state)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("j", "d")
+        await pilot.pause()
+        assert [Path(file.path).suffix for file in state.recent()] == [".onnx"]
+        assert "gone.dldprof" not in screen_text(app)
+
+
+async def test_enter_opens_the_file_at_the_cursor(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+    app = DldApp(state=state)
+    monkeypatch.setattr(app, "open_path", opened.append)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await pilot.pause()
+        assert opened == [state.recent()[0].path]
+
+
+async def test_without_recent_files_the_first_key_is_useful() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert isinstance(app.focused, StartList)
+        assert "No file was opened yet" in screen_text(app)
+        await pilot.press("G", "enter")
+        await pilot.pause()
+        assert "First steps" in screen_text(app) or "Help" in screen_text(app)
+
+
+async def test_a_typed_path_is_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    opened: list[Any] = []
+    app = DldApp()
+    monkeypatch.setattr(app, "open_path", opened.append)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("i", *str(tmp_path / "x.onnx"), "enter")
+        await pilot.pause()
+        assert opened == [tmp_path / "x.onnx"]
+
+
+async def test_the_demo_models_are_written_and_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Path] = []
+    app = DldApp()
+    monkeypatch.setattr(app, "open_path", opened.append)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: len(opened) == 2, times=500)
+    assert all(path.is_file() for path in opened)
+
+
+def test_ages() -> None:
+    assert ago(5) == "just now"
+    assert ago(300) == "5 min ago"
+    assert ago(3 * 3600) == "3 h ago"
+    assert ago(2 * 86400) == "2 d ago"
+    assert ago(86400 * 65) == "2 mo ago"
+    assert ago(time.time()) == f"{int(time.time() // (86400 * 365))} y ago"

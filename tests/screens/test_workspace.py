@@ -1,0 +1,439 @@
+"""Looking at a model: explorer, parameters, jumps, panes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from rich.cells import cell_len
+
+from dld_tui.core.commands import in_scope
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.explorer_items import View
+from dld_tui.widgets.filter_dialog import FilterDialog
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.BRANCHES)
+
+
+@SIZES
+async def test_opening_shows_nodes_and_what_is_known_of_the_model(
+    chain: Path, size: tuple[int, int]
+) -> None:
+    async with opened(chain, size) as session:
+        assert session.rows == ["main", "Relu  first", "Add  second", "Mul  third", "Sigmoid  last"]
+        assert any("ai.onnx 18" in row for row in session.details)
+        await session.press("down", "down")
+        assert session.details[0] == "Add second"
+        assert "Relu  first" in session.text
+        assert "second" in session.text
+
+
+async def test_every_command_of_the_workspace_has_an_action(chain: Path) -> None:
+    async with opened(chain) as session:
+        for scope, owner in (
+            ("workspace", session.screen),
+            ("explorer", session.screen.explorer.list),
+            ("parameters", session.screen.parameters.list),
+        ):
+            for command in in_scope(scope):
+                assert hasattr(owner, f"action_{command.action_name}"), command.id
+
+
+async def test_parameters_tell_links_values_and_defaults(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("second")
+        rows = session.details
+        assert "A Relu  first a" in rows
+        assert "B w = [1, 2, 3, 4] f32[4]" in rows
+        assert "C b" in rows
+        assert "Mul  third" in rows
+
+
+async def test_enter_on_an_input_goes_to_its_producer_and_back_again(chain: Path) -> None:
+    async with opened(chain) as session:
+        third = await session.go("third")
+        await session.press("enter")
+        assert session.screen.in_parameters
+        await session.row("A Add  second")
+        await session.press("enter")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "second"
+        await session.press("backspace")
+        assert session.screen.explorer.node is third
+        await session.press("B")
+        assert session.screen.explorer.node.name == "second"
+
+
+async def test_brackets_follow_links(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("second")
+        await session.press("right_square_bracket")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "third"
+        await session.press("left_square_bracket")
+        assert session.screen.explorer.node.name == "second"
+
+
+async def test_several_destinations_are_asked_for(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.go("pre")
+        await session.press("right_square_bracket")
+        assert session.app.screen is not session.screen
+        await session.press("3")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "shadow"
+
+
+@SIZES
+async def test_opening_a_subgraph_and_coming_back(branches: Path, size: tuple[int, int]) -> None:
+    async with opened(branches, size) as session:
+        holder = await session.go("choose")
+        await session.press("s", "1")
+        assert session.screen.explorer.model.root is holder.subgraphs()[0]
+        assert session.rows == ["then_branch", "Neg  inner", "Add  t"]
+        assert "main › choose › then_branch" in session.text
+        await session.press("backspace")
+        assert session.screen.explorer.model.root is session.screen.document.main
+        assert session.screen.explorer.node is holder
+
+
+async def test_captured_values_are_marked(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.go("inner")
+        assert any(row.startswith("X Relu  pre from main") for row in session.details)
+        scope = (await session.go("choose")).subgraphs()[0]
+        session.screen.open_scope(scope)
+        await session.press("g")
+        assert any(row.startswith("a from main") for row in session.details)
+
+
+async def test_function_body_opens_from_its_call(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.FUNCTIONS)) as session:
+        await session.go("call")
+        assert any(row.startswith("body") for row in session.details)
+        await session.press("s")
+        assert session.rows == ["twice", "Add  sum"]
+
+
+async def test_filter_as_you_type_keeps_and_clears(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("slash")
+        await session.type("ir")
+        assert session.rows == ["main", "Relu  first", "Mul  third"]
+        assert "▽ 1 filter  2 of 4" in session.text
+        await session.press("enter")
+        assert session.screen.explorer.list.has_focus
+        assert len(session.rows) == 3
+        await session.press("escape")
+        assert len(session.rows) == 5
+        await session.press("g", "n")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "first"
+        await session.press("n")
+        assert session.screen.explorer.node.name == "third"
+        await session.press("N")
+        assert session.screen.explorer.node.name == "first"
+
+
+async def test_escape_in_the_filter_line_clears_it(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("slash")
+        await session.type("nothing")
+        assert session.rows == ["main"]
+        await session.press("escape")
+        assert len(session.rows) == 5
+        assert session.screen.explorer.list.has_focus
+
+
+async def test_jumping_to_a_node_that_is_filtered_out_clears_the_filter(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("slash")
+        await session.type("third")
+        await session.press("enter", "left_square_bracket")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "second"
+        assert not session.screen.explorer.model.filtering
+
+
+async def test_advanced_filter_by_type_and_condition(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("f")
+        dialog = session.app.screen
+        assert isinstance(dialog, FilterDialog)
+        await session.press("space", "tab")
+        await session.type("name contains first")
+        await session.press("enter")
+        await session.until(lambda: session.screen.explorer.model.filtering)
+        active = session.screen.explorer.node_filter
+        assert active is not None
+        assert active.active == 2
+        assert "▽ 2 filters" in session.text
+        await session.press("f", "ctrl+x", "enter")
+        await session.until(lambda: not session.screen.explorer.model.filtering)
+
+
+async def test_a_malformed_condition_stays_in_the_dialog(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("f", "tab")
+        await session.type("group")
+        await session.press("enter")
+        assert isinstance(session.app.screen, FilterDialog)
+        assert "is no condition" in session.text
+        await session.press("escape")
+        assert not isinstance(session.app.screen, FilterDialog)
+
+
+async def test_views_cycle_and_are_remembered(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("third")
+        await session.press("b")
+        assert session.screen.explorer.model.view is View.TYPE
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "third"
+    async with opened(chain) as session:
+        assert session.screen.explorer.model.view is View.TYPE
+        assert "By type" in session.text
+
+
+async def test_marks_on_a_branch_mark_its_nodes(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.go("choose")
+        await session.press("right", "space")
+        assert {node.name for node in session.screen.explorer.marked} == {"inner", ""}
+        await session.press("escape")
+        assert session.screen.explorer.marked == []
+
+
+@SIZES
+async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        screen = session.screen
+        await session.press("3")
+        assert screen.focused_pane() == "parameters"
+        await session.press("m")
+        assert screen.parameters.display
+        assert not screen.explorer.display
+        assert screen.parameters.outer_size.width == size[0]
+        await session.press("m")
+        await session.press("1")
+        assert screen.explorer.list.has_focus
+        assert screen.explorer.display
+
+
+@SIZES
+async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        before = session.screen.explorer.outer_size
+        await session.press("greater_than_sign", "greater_than_sign")
+        larger = session.screen.explorer.outer_size
+        assert larger.area > before.area
+    async with opened(chain, size) as session:
+        assert session.screen.explorer.outer_size == larger
+        session.screen.action_reset_layout()
+        await session.pilot.pause()
+        assert session.screen.explorer.outer_size == before
+
+
+async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
+    async with opened(chain) as session:
+        before = session.screen.explorer.outer_size
+        session.screen.action_save_layout()
+        await session.pilot.pause()
+        await session.type("mine")
+        await session.press("enter")
+        await session.press("less_than_sign")
+        assert session.screen.explorer.outer_size != before
+        session.screen.action_choose_layout()
+        await session.pilot.pause()
+        await session.press("1")
+        assert session.screen.explorer.outer_size == before
+
+
+async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
+    async with opened(chain) as session:
+        border = session.screen.explorer.region.right - 1
+        await session.pilot.mouse_down(session.screen.area, offset=(border, 20))
+        await session.pilot.hover(session.screen.area, offset=(60, 20))
+        await session.pilot.mouse_up(session.screen.area, offset=(60, 20))
+        assert abs(session.screen.explorer.region.right - 60) <= 1
+
+
+async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path) -> None:
+    async with opened(chain, WIDE) as session:
+        explorer, parameters = session.screen.explorer, session.screen.parameters
+        assert explorer.region.y == parameters.region.y
+        await session.pilot.resize_terminal(*NARROW)
+        await session.until(lambda: parameters.region.y > explorer.region.y)
+        assert explorer.region.width == NARROW[0]
+
+
+async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
+    from dld_tui.app import DldApp
+    from tests.support.workspace import wait_for
+
+    app = DldApp()
+    async with app.run_test(size=WIDE) as pilot:
+        screen = WorkspaceScreen(branches)
+        screen.reveal(("choose:then_branch",), "inner")
+        app.add_page(screen)
+        await wait_for(pilot, lambda: screen.is_open and screen.explorer.node is not None)
+        assert screen.explorer.node is not None
+        assert screen.explorer.node.name == "inner"
+        screen.reveal((), "absent")
+        screen.reveal(("absent:graph",), "x")
+
+
+async def test_a_broken_file_closes_its_tab_and_says_why(tmp_path: Path) -> None:
+    from dld_tui.app import DldApp
+    from tests.support.workspace import wait_for
+
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(models.parse(models.CHAIN).SerializeToString()[:-9])
+    app = DldApp()
+    async with app.run_test(size=WIDE) as pilot:
+        app.add_page(WorkspaceScreen(path))
+        await wait_for(pilot, lambda: not app.pages)
+        await wait_for(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
+
+
+async def test_findings_are_seen_at_once_and_jump(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
+    async with opened(models.write(tmp_path, text), NARROW) as session:
+        await session.until(lambda: session.screen.findings.findings)
+        await session.until(lambda: "Sigmoidd" in session.text)
+        assert "✖ 1 error" in session.text
+        await session.press("4", "enter")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "last"
+
+
+async def test_documentation_unfolds(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("last")
+        await session.press("D")
+        assert any("Sigmoid takes one input data" in row for row in session.details)
+        await session.press("D")
+        assert not any("Sigmoid takes one input data" in row for row in session.details)
+
+
+async def test_tensor_statistics_are_read(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("second")
+        await session.press("enter")
+        await session.row("B w")
+        await session.press("right")
+        await session.until(lambda: any("min 1" in row for row in session.details))
+        assert any("mean 2.5" in row for row in session.details)
+        await session.press("left")
+        assert not any("min 1" in row for row in session.details)
+
+
+async def test_large_tensors_are_read_only_when_asked(chain: Path) -> None:
+    async with opened(chain) as session:
+        session.screen.parameters._preview_bytes = 1
+        await session.go("second")
+        await session.press("enter")
+        await session.row("B w")
+        await session.press("right")
+        assert any("Enter reads 16 B" in row for row in session.details)
+        await session.row("statistics")
+        await session.press("enter")
+        await session.until(lambda: any("mean 2.5" in row for row in session.details))
+
+
+HOSTILE = (
+    "/blk[0]/Conv [/weight]",
+    "\x1b]0;owned\x07\x1b[2J",
+    "name " + "long" * 25_000,
+    "层/注意力/卷积",
+    "[bold]x[/bold] [@click=app.quit]y[/]",
+    "a\u202eb\nc",
+)
+
+
+@SIZES
+async def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int, int]) -> None:
+    model = onnx.ModelProto(ir_version=10, producer_name="[/x]")
+    model.opset_import.add(version=18)
+    model.graph.name = HOSTILE[0]
+    value = model.graph.input.add(name=HOSTILE[1])
+    value.type.tensor_type.elem_type = 1
+    before = HOSTILE[1]
+    for at, name in enumerate(HOSTILE):
+        node = model.graph.node.add(op_type="Relu", name=name, input=[before])
+        node.output.append(f"{name}{at}")
+        node.attribute.add(name=name, type=onnx.AttributeProto.STRING, s=name.encode())
+        node.metadata_props.add(key=name, value=name)
+        node.doc_string = name
+        before = f"{name}{at}"
+    for name in HOSTILE:
+        model.graph.node.add(op_type=name, domain=name, input=[f"no {name}"], output=[f"o {name}"])
+    model.graph.output.add(name=before).type.tensor_type.elem_type = 1
+    path = tmp_path / "hostile [b].onnx"
+    path.write_bytes(model.SerializeToString())
+    async with opened(path, size) as session:
+        for view in View:
+            session.screen.explorer.list_by(view, session.screen.explorer.model.sort)
+            await session.press("down", "down", "G")
+            assert "\x1b" not in session.text
+        await session.go(HOSTILE[0])
+        assert "/blk[0]/Conv [/weight]" in session.text
+        await session.press("enter", "G", "r", "escape", "y")
+        await session.until(lambda: session.screen.findings.findings)
+        await session.press("4", "1", "f", "escape")
+        assert "\x1b" not in session.text
+        assert {cell_len(row) for row in session.text.split("\n")} == {size[0]}
+        session.screen.explorer.reveal(session.screen.document.main.nodes[3])
+        await session.settle()
+        assert "层/注意力/卷积" in session.text
+
+
+async def test_twenty_thousand_nodes_open_and_answer(tmp_path: Path) -> None:
+    model = onnx.ModelProto(ir_version=10)
+    model.opset_import.add(version=18)
+    for at in range(20_000):
+        model.graph.node.add(
+            op_type="Relu",
+            name=f"/layers.{at // 40}/blk/Relu_{at}",
+            input=[f"v{at}"],
+            output=[f"v{at + 1}"],
+        )
+    path = tmp_path / "large.onnx"
+    path.write_bytes(model.SerializeToString())
+    async with opened(path) as session:
+        await session.press("slash")
+        await session.type("relu_19999")
+        assert session.rows[-1] == "Relu  /layers.499/blk/Relu_19999"
+        await session.press("escape", "b", "b", "b", "G")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name.endswith("Relu_19999")
+        await session.press("left_square_bracket")
+        assert session.screen.explorer.node.name.endswith("Relu_19998")
+
+
+async def test_types_and_shapes_come_from_a_child_process(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", True)
+    async with opened(chain) as session:
+        await session.until(lambda: session.screen.document.main.value_type("b"))
+        await session.go("second")
+        assert any(row.startswith("C b") and "f32[N,4]" in row for row in session.details)

@@ -1,0 +1,297 @@
+"""Editing in the workspace, by keys alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace_edit import name_editor
+from dld_tui.widgets.edit_bar import EditBar
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+CONVOLUTION = """
+<ir_version: 10, opset_import: ["" : 18]>
+convolution (float[1, 4, 8, 8] x) => (float[M] y)
+<float[8, 4, 3, 3] w>
+{
+    [conv] a = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w)
+    [value] c = Constant <value = float[2] {1.5, 2.0}> ()
+    [mode] b = Resize <mode = "linear"> (a, c, c)
+    [out] y = Relu(b)
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def convolution(tmp_path: Path) -> Path:
+    return models.write(tmp_path, CONVOLUTION)
+
+
+async def retype(session: Session, text: str) -> None:
+    """Replace the text in the edit bar and press Enter."""
+    await session.press("ctrl+u", "ctrl+k")
+    await session.type(text)
+    await session.press("enter")
+
+
+@SIZES
+async def test_rename_a_node_undo_and_redo(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        node = await session.go("second")
+        await session.press("r")
+        await retype(session, "other")
+        assert node.name == "other"
+        assert "Add  other" in session.rows
+        assert session.screen.unsaved()
+        assert session.screen.explorer.node is node
+        assert session.screen.explorer.list.has_focus
+        await session.press("u")
+        assert node.name == "second"
+        assert not session.screen.unsaved()
+        await session.press("ctrl+r")
+        assert node.name == "other"
+
+
+async def test_a_refused_name_stays_in_the_field_with_the_reason(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second")
+        await session.press("r")
+        await retype(session, "first")
+        assert "already called 'first'" in session.text
+        assert session.screen.query_one(EditBar).is_attached
+        await session.press("escape")
+        assert node.name == "second"
+        assert session.screen.explorer.list.has_focus
+
+
+async def test_rename_a_value_follows_every_use(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        pre = await session.go("pre")
+        inner = await session.go("inner")
+        await session.press("enter")
+        await session.row("X Relu")
+        await session.press("r")
+        await retype(session, "renamed")
+        assert pre.outputs == ("renamed",)
+        assert inner.inputs == ("renamed",)
+        assert any("renamed" in row for row in session.details)
+
+
+@SIZES
+async def test_edit_an_attribute_with_a_literal(convolution: Path, size: tuple[int, int]) -> None:
+    async with opened(convolution, size) as session:
+        node = await session.go("conv")
+        await session.press("e", "e")
+        bar = session.screen.query_one(EditBar)
+        assert bar.is_attached
+        await retype(session, "[5, 5]")
+        attribute = node.attribute("kernel_shape")
+        assert attribute is not None
+        assert attribute.value == [5, 5]
+        assert "kernel_shape [5, 5] ints" in session.details
+        assert session.screen.in_parameters
+
+
+async def test_a_malformed_literal_is_explained_and_kept(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        node = await session.go("conv")
+        await session.press("e", "e")
+        await retype(session, "[5, x]")
+        assert "column 5" in session.text
+        assert "[5, x]" in session.text
+        await session.press("escape")
+        attribute = node.attribute("kernel_shape")
+        assert attribute is not None
+        assert attribute.value == [3, 3]
+
+
+async def test_edit_a_string_with_a_quote(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        node = await session.go("mode")
+        await session.press("e", "e")
+        await retype(session, "'it\\'s'")
+        attribute = node.attribute("mode")
+        assert attribute is not None
+        assert attribute.value == b"it's"
+
+
+async def test_edit_the_value_of_a_constant(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        node = await session.go("value")
+        await session.press("e", "e")
+        await retype(session, "[3, 4]")
+        attribute = node.attribute("value")
+        assert attribute is not None
+        assert attribute.value.dtype == "float32"
+        assert attribute.value.read().tolist() == [3.0, 4.0]
+
+
+async def test_setting_a_default_and_reverting_it(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        node = await session.go("conv")
+        await session.press("enter")
+        await session.row("Defaults")
+        await session.press("enter")
+        await session.row("group 1 int")
+        await session.press("e")
+        await retype(session, "4")
+        assert node.attribute("group") is not None
+        await session.row("group 4 int")
+        await session.press("backslash")
+        assert node.attribute("group") is None
+        assert "group 1 int" in session.details
+
+
+async def test_deleting_an_unused_node_needs_no_question(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        scope = session.screen.document.main
+        session.screen.document.apply("delete_nodes", scope=[], nodes=["mode"])
+        await session.go("conv")
+        await session.press("d")
+        assert "conv" not in {node.name for node in scope.nodes}
+        await session.press("u", "u")
+        assert [node.name for node in scope.nodes] == ["conv", "value", "mode", "out"]
+        assert session.screen.explorer.node is not None
+
+
+async def test_deleting_a_used_node_asks_and_reconnects(chain: Path) -> None:
+    async with opened(chain) as session:
+        third = await session.go("third")
+        second = await session.go("second")
+        await session.press("delete")
+        assert "used in 2 places" in session.text
+        await session.press("r")
+        assert third.inputs == ("a", "a")
+        assert second not in session.screen.document.main.nodes
+        assert "Add  second" not in session.rows
+        await session.press("u")
+        assert third.inputs == ("b", "b")
+
+
+async def test_deleting_can_leave_inputs_without_a_source_or_be_given_up(chain: Path) -> None:
+    async with opened(chain) as session:
+        third = await session.go("third")
+        await session.go("second")
+        await session.press("d", "k")
+        assert len(session.screen.document.main.nodes) == 4
+        await session.press("d", "d")
+        assert third.inputs == ("b", "b")
+        await session.go("third")
+        assert any("nothing makes this value" in row for row in session.details)
+        await session.until(lambda: session.screen.findings.findings)
+
+
+async def test_deleting_marked_nodes_with_those_nested_in_them(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        await session.go("choose")
+        await session.press("space", "space")
+        assert len(session.screen.explorer.marked) == 3
+        await session.press("d", "d")
+        assert [node.name for node in session.screen.document.main.nodes] == ["pre"]
+        assert session.screen.explorer.marked == []
+        await session.press("u")
+        assert [node.name for node in session.screen.document.main.nodes] == ["pre", "choose"]
+
+
+async def test_deleting_the_holder_of_the_opened_scope_goes_back_to_main(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        holder = await session.go("choose")
+        await session.press("s", "1")
+        session.screen.document.apply("delete_nodes", scope=[], nodes=[holder.ref])
+        await session.settle()
+        assert session.rows == ["main", "Relu  pre"]
+        await session.press("backspace", "u", "d", "escape")
+
+
+async def test_undo_goes_to_what_it_changed(chain: Path) -> None:
+    async with opened(chain) as session:
+        first = await session.go("first")
+        await session.press("r")
+        await retype(session, "other")
+        await session.go("last")
+        await session.press("u")
+        assert session.screen.explorer.node is first
+
+
+async def test_edit_in_a_subgraph(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        inner = await session.go("inner")
+        await session.press("r")
+        await retype(session, "deep")
+        assert inner.name == "deep"
+        await session.press("ctrl+z")
+        assert inner.name == "inner"
+
+
+async def test_y_copies_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(chain) as session:
+        copied: list[str] = []
+        monkeypatch.setattr(session.app, "copy_to_clipboard", copied.append)
+        await session.go("second")
+        await session.press("y", "enter")
+        await session.row("B w")
+        await session.press("y")
+        assert copied == ["second", "w"]
+
+
+async def test_keys_that_do_nothing_here_say_why(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("g", "u", "s", "backspace", "backslash", "2", "4")
+        assert not session.screen.document.history.done
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("plain/name", "plain/name"),
+        ("it's", "it's"),
+        ("back\\slash", "back\\slash"),
+        ("esc\x1b[2J", "esc\\x1b[2J"),
+        ("odd \udcff 'quoted'", "odd \\xff \\'quoted\\'"),
+    ],
+)
+def test_names_are_edited_as_they_can_be_shown(name: str, shown: str) -> None:
+    text, read = name_editor(name)
+    assert text == shown
+    assert read(text) == name
+
+
+async def test_a_name_with_control_characters_can_be_changed(tmp_path: Path) -> None:
+    proto = models.parse(models.CHAIN)
+    proto.graph.node[1].name = "esc\x1b[2J"
+    path = tmp_path / "escape.onnx"
+    path.write_bytes(proto.SerializeToString())
+    async with opened(path) as session:
+        node = await session.go("esc\x1b[2J")
+        await session.press("r", "end", "x", "enter")
+        assert node.name == "esc\x1b[2Jx"
+
+
+async def test_a_large_deletion_is_made_on_a_thread_and_undone(tmp_path: Path) -> None:
+    text = "\n".join(f"    [n{at}] o{at} = Relu(x)" for at in range(700))
+    model = f'<ir_version: 10, opset_import: ["" : 18]>\nlarge (float[N] x) => () {{\n{text}\n}}'
+    async with opened(models.write(tmp_path, model)) as session:
+        nodes = session.screen.document.main.nodes
+        await session.press("g", "space")
+        assert len(session.screen.explorer.marked) == 700
+        await session.press("d", "d")
+        await session.until(lambda: not nodes)
+        await session.until(lambda: session.rows == ["main"])
+        await session.press("u")
+        await session.until(lambda: len(nodes) == 700)
+        await session.until(lambda: len(session.rows) > 600)

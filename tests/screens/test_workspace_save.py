@@ -1,0 +1,263 @@
+"""Saving from the workspace, other programs that write the file, and crashed sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from textual.widgets import Input
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.journal import journal_dir, left_journals
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
+from tests.support import models
+from tests.support.workspace import NARROW, Session, opened
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+def rename(session: Session, name: str = "renamed") -> None:
+    session.screen.document.apply("rename_node", scope=[], node="second", name=name)
+
+
+def names(path: Path) -> list[str]:
+    return [node.name for node in onnx.load(path).graph.node]
+
+
+async def test_save_writes_the_file_and_clears_the_mark(chain: Path) -> None:
+    async with opened(chain, NARROW) as session:
+        rename(session)
+        assert session.screen.tab_dirty
+        assert session.screen.unsaved() == ["model.onnx: 1 edit"]
+        await session.press("ctrl+s")
+        await session.until(lambda: not session.screen.tab_dirty)
+        assert names(chain)[1] == "renamed"
+        assert session.screen.unsaved() == []
+        await session.press("u")
+        assert session.screen.tab_dirty
+
+
+async def test_save_as_takes_the_new_name(chain: Path) -> None:
+    target = chain.with_name("copy.onnx")
+    async with opened(chain) as session:
+        rename(session)
+        await session.press("S")
+        session.app.screen.query_one(Input).value = str(chain.with_name("copy"))
+        await session.press("enter")
+        await session.until(target.exists)
+        await session.until(lambda: session.screen.tab_title == "copy.onnx")
+        assert session.screen.path == target
+    assert names(target)[1] == "renamed"
+    assert names(chain)[1] == "second"
+
+
+async def test_save_as_over_another_file_asks(chain: Path) -> None:
+    other = models.write(chain.parent, models.BRANCHES, "other.onnx")
+    before = other.read_bytes()
+    async with opened(chain) as session:
+        session.screen._ask_overwrite(other, lambda: None)
+        await session.pilot.pause()
+        assert "is there already" in session.text
+        await session.press("escape")
+        assert other.read_bytes() == before
+        session.screen._ask_overwrite(other, lambda: None)
+        await session.pilot.pause()
+        await session.press("o")
+        await session.until(lambda: session.screen.path == other)
+    assert other.read_bytes() != before
+
+
+async def test_a_failed_save_keeps_the_file_and_the_edits(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = chain.read_bytes()
+    async with opened(chain) as session:
+        rename(session)
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "replace", fail)
+        monkeypatch.setattr(os, "rename", fail)
+        await session.press("ctrl+s")
+        await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
+        assert "the disk is full" in session.text
+        await session.press("escape")
+        assert session.screen.document.dirty
+    assert chain.read_bytes() == before
+
+
+async def test_saving_a_file_that_changed_asks_what_to_do(chain: Path) -> None:
+    async with opened(chain) as session:
+        rename(session)
+        models.write(chain.parent, models.BRANCHES)
+        await session.press("ctrl+s")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        assert "changed or removed by another program" in session.text
+        await session.press("escape")
+        assert len(names(chain)) == 2
+        await session.press("ctrl+s")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("o")
+        await session.until(lambda: not session.screen.tab_dirty)
+        assert names(chain)[1] == "renamed"
+
+
+async def test_a_change_on_disk_is_seen_when_the_terminal_gets_the_focus(chain: Path) -> None:
+    async with opened(chain) as session:
+        models.write(chain.parent, models.BRANCHES)
+        session.app.app_focus = False
+        session.app.app_focus = True
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("r")
+        await session.until(lambda: session.app.screen is not session.screen)
+        await session.until(lambda: getattr(session.app.screen, "is_open", False))
+        screen = session.app.screen
+        assert isinstance(screen, WorkspaceScreen)
+        assert len(screen.document.main.nodes) == 2
+
+
+async def test_profiling_unsaved_edits_asks_first(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(chain) as session:
+        started: list[tuple[str, str]] = []
+
+        def start(activity: str, values: dict[str, str]) -> None:
+            started.append((activity, values["model"]))
+
+        monkeypatch.setattr(session.app, "start_activity", start)
+        await session.press("f5")
+        assert started == [("profile_onnxruntime", str(chain))]
+        rename(session)
+        await session.press("f5", "c")
+        await session.until(lambda: len(started) == 2)
+        copy = Path(started[1][1])
+        assert names(copy)[1] == "renamed"
+        assert names(chain)[1] == "second"
+        assert session.screen.document.dirty
+        await session.press("f5", "s")
+        await session.until(lambda: len(started) == 3)
+        assert names(chain)[1] == "renamed"
+    assert not copy.exists()
+
+
+async def test_a_new_model_asks_for_its_path(tmp_path: Path) -> None:
+    from dld_tui.app import DldApp
+    from tests.support.workspace import WIDE, wait_for
+
+    app = DldApp()
+    async with app.run_test(size=WIDE) as pilot:
+        screen = WorkspaceScreen(None)
+        app.add_page(screen)
+        await wait_for(pilot, lambda: screen.is_open)
+        assert screen.unsaved()
+        saved: list[bool] = []
+        screen.save_then(lambda: saved.append(True))
+        await pilot.pause()
+        app.screen.query_one(Input).value = str(tmp_path / "new.onnx")
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: saved)
+    assert onnx.load(tmp_path / "new.onnx").opset_import[0].version > 20
+
+
+KILLED = """
+import os, sys
+from dld_tui.core.document import Document
+document = Document.open(sys.argv[1])
+document.apply("rename_node", scope=[], node="second", name="renamed")
+document.apply("set_attribute", scope=[], node="renamed", attribute="a", kind="int", value=1)
+document.undo()
+os.kill(os.getpid(), 9)
+"""
+
+
+def crash(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert left_journals(path)
+
+
+async def test_edits_of_a_killed_session_are_offered_and_made_again(chain: Path) -> None:
+    crash(chain)
+    async with opened(chain) as session:
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        assert "ended without saving this model: 3 edits" in session.text
+        await session.press("r")
+        await session.until(lambda: "Add  renamed" in session.rows)
+        assert session.screen.tab_dirty
+        await session.until(lambda: not left_journals(chain))
+        await session.press("u")
+        assert "Add  second" in session.rows
+    assert not list(journal_dir().glob("*.jsonl"))
+
+
+async def test_edits_of_a_killed_session_can_wait_or_go(chain: Path) -> None:
+    crash(chain)
+    async with opened(chain) as session:
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("l")
+        assert left_journals(chain)
+    async with opened(chain) as session:
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("d")
+        assert "Add  second" in session.rows
+    assert not left_journals(chain)
+
+
+async def test_lines_of_a_journal_that_no_longer_fit_are_told(chain: Path) -> None:
+    crash(chain)
+    chain.write_bytes(models.parse(models.CHAIN.replace("[second]", "[other]")).SerializeToString())
+    async with opened(chain) as session:
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        assert "has changed since then" in session.text
+        await session.press("r")
+        await session.until(lambda: session.screen.findings.findings)
+        await session.until(lambda: "no longer applies" in session.text)
+
+
+async def test_closing_after_a_crash_keeps_the_journal(chain: Path) -> None:
+    async with opened(chain) as session:
+        rename(session)
+        journal = next(journal_dir().glob("*.jsonl"))
+        assert json.loads(journal.read_text().splitlines()[1])["edit"] == "rename_node"
+        session.app.exit(return_code=1)
+    assert journal.exists()
+
+
+async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dld_tui.app import DldApp
+    from dld_tui.core.errors import CancelledError
+    from tests.support.workspace import WIDE, wait_for
+
+    def slow(path: Path, *, progress: object, cancelled: object) -> Document:
+        while not cancelled():  # type: ignore[operator]
+            progress(50, 100)  # type: ignore[operator]
+        raise CancelledError
+
+    monkeypatch.setattr(Document, "open", slow)
+    app = DldApp()
+    async with app.run_test(size=WIDE) as pilot:
+        screen = WorkspaceScreen(chain)
+        app.add_page(screen)
+        await wait_for(pilot, lambda: "50%" in _text(app))
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: not app.pages)
+
+
+def _text(app: object) -> str:
+    strips = app.screen._compositor.render_strips()  # type: ignore[attr-defined]
+    return "\n".join(strip.text for strip in strips)

@@ -1,0 +1,63 @@
+"""Small models for tests, written as ONNX text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx.parser
+
+CHAIN = """
+<ir_version: 10, opset_import: ["" : 18]>
+chain (float[N, 4] x) => (float[N, 4] y)
+<float[4] w = {1, 2, 3, 4}, float[2] unused = {5, 6}>
+{
+    [first] a = Relu(x)
+    [second] b = Add(a, w)
+    [third] c = Mul(b, b)
+    [last] y = Sigmoid(c)
+}
+"""
+
+BRANCHES = """
+<ir_version: 10, opset_import: ["" : 18]>
+branches (bool choice, float[N, 4] x) => (float[N, 4] y)
+{
+    [pre] a = Relu(x)
+    [choose] y = If (choice) <
+        then_branch = yes () => (float[N, 4] t) {
+            [inner] h = Neg(a)
+            t = Add(h, a)
+        },
+        else_branch = no () => (float[N, 4] e) {
+            [shadow] x = Abs(a)
+            e = Mul(x, x)
+        }
+    >
+}
+"""
+
+FUNCTIONS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+functions (float[N] x) => (float[N] y)
+{
+    [call] y = local.twice(x)
+}
+<domain: "local", opset_import: ["" : 18]>
+twice (v) => (r)
+{
+    [sum] r = Add(v, v)
+}
+"""
+
+
+def parse(text: str) -> onnx.ModelProto:
+    """Return the model of an ONNX text."""
+    return onnx.parser.parse_model(text)
+
+
+def write(folder: Path, text: str, name: str = "model.onnx") -> Path:
+    """Write the model of an ONNX text to a file."""
+    path = folder / name
+    path.write_bytes(parse(text).SerializeToString())
+    return path

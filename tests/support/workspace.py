@@ -1,0 +1,117 @@
+"""Open a model in the real app and wait for what happens on threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from textual.pilot import Pilot
+
+from dld_tui.app import DldApp
+from dld_tui.core.document import Node
+from dld_tui.screens.workspace import WorkspaceScreen
+
+LIMIT_S = 20.0
+NARROW, WIDE = (80, 24), (200, 50)
+
+
+@dataclass
+class Session:
+    """One model in the app."""
+
+    app: DldApp
+    pilot: Pilot[int]
+    screen: WorkspaceScreen
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, and let the details follow the cursor."""
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def type(self, text: str) -> None:
+        """Type text into the focused field."""
+        await self.pilot.press(*(_KEYS.get(char, char) for char in text))
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until the pane of details has followed the cursor."""
+        await self.until(lambda: not self.screen.is_open or self.screen.follows)
+
+    async def until(self, holds: Callable[[], Any]) -> None:
+        """Wait for a condition; fails after a time."""
+        await wait_for(self.pilot, holds)
+
+    async def go(self, name: str) -> Node:
+        """Put the explorer's cursor on a node."""
+        scopes = self.screen.document.scopes()
+        node = next(node for scope in scopes for node in scope.nodes if node.name == name)
+        self.screen.explorer.list.focus()
+        assert self.screen.explorer.reveal(node)
+        await self.pilot.pause()
+        await self.settle()
+        return node
+
+    async def row(self, label: str) -> None:
+        """Put the cursor of the parameters pane on the row with a label or value."""
+        rows = self.screen.parameters.list
+        for at in range(len(rows.lines)):
+            if label in rows.lines.text(at):
+                rows.focus()
+                rows.cursor = at
+                await self.pilot.pause()
+                return
+        raise AssertionError(f"no row {label!r} in {self.details}")
+
+    @property
+    def rows(self) -> list[str]:
+        """The explorer's rows as text."""
+        lines = self.screen.explorer.list.lines
+        return [lines.text(at) for at in range(len(lines))]
+
+    @property
+    def details(self) -> list[str]:
+        """The rows of the parameters pane as text."""
+        lines = self.screen.parameters.list.lines
+        return [lines.text(at) for at in range(len(lines))]
+
+    @property
+    def text(self) -> str:
+        """Everything that is on the screen."""
+        strips = self.app.screen._compositor.render_strips()  # the public ways give SVG only
+        return "\n".join(strip.text for strip in strips)
+
+
+_KEYS = {
+    " ": "space", "[": "left_square_bracket", "]": "right_square_bracket", ",": "comma",
+    "'": "apostrophe", "\\": "backslash", "/": "slash", "_": "underscore", "-": "minus",
+    ".": "full_stop", "=": "equals_sign", ">": "greater_than_sign",
+}  # fmt: skip
+
+
+async def wait_for(pilot: Pilot[Any], holds: Callable[[], Any]) -> None:
+    """Wait for a condition; fails after a time."""
+    limit = monotonic() + LIMIT_S
+    while not holds():
+        assert monotonic() < limit, "waited in vain"
+        await asyncio.sleep(0.005)
+    await pilot.pause()
+
+
+@asynccontextmanager
+async def opened(path: Path | str, size: tuple[int, int] = WIDE) -> AsyncIterator[Session]:
+    """Open a model and wait until it is there."""
+    app = DldApp([path])
+    async with app.run_test(size=size) as pilot:
+        await wait_for(pilot, lambda: app.pages)
+        screen = app.pages[0]
+        assert isinstance(screen, WorkspaceScreen)
+        await wait_for(pilot, lambda: screen.is_open)
+        session = Session(app, pilot, screen)
+        await session.until(lambda: screen.focused is not None)
+        await session.settle()
+        yield session

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.targets.lines import LineCutter, describe_end, log_text
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 100])
+def test_lines_come_whole_however_the_bytes_are_cut(step: int) -> None:
+    data = b"one\n\ntwo\nthree"
+    cutter = LineCutter(100)
+    lines = [line for at in range(0, len(data), step) for line in cutter.feed(data[at : at + step])]
+
+    assert lines == [b"one", b"", b"two"]
+    assert list(cutter.rest()) == [b"three"]
+    assert list(cutter.rest()) == []
+
+
+def test_a_long_line_keeps_its_start_and_costs_no_memory() -> None:
+    cutter = LineCutter(10)
+    assert list(cutter.feed(b"0123456789ab")) == []
+    for _ in range(100):
+        assert list(cutter.feed(b"x" * 1000)) == []
+    assert len(cutter._line) == 10
+    assert list(cutter.feed(b"\n0123456789\n")) == [b"0123456789", b"0123456789"]
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "level"),
+    [
+        (b"plain", "plain", "info"),
+        (b"dos\r", "dos", "info"),
+        (b" 1%\r 50%\r100%", "100%", "info"),
+        (b"\xff", "\udcff", "info"),
+        (b"\x1b[1;31m[E:onnxruntime:, a.cc:1] bad\x1b[m", "[E:onnxruntime:, a.cc:1] bad", "error"),
+        (b"[10:00:00] [W] [TRT] slow", "[10:00:00] [W] [TRT] slow", "warning"),
+        (b"[V] chatty", "[V] chatty", "debug"),
+        (b"\x1b[2J other control stays", "\x1b[2J other control stays", "info"),
+    ],
+)  # fmt: skip
+def test_log_text(line: bytes, text: str, level: str) -> None:
+    assert log_text(line) == (text, level)
+
+
+def test_log_text_is_cut() -> None:
+    assert log_text(b"x" * 20, limit=5) == ("xxxxx…", "info")
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (0, "exit status 0"),
+        (-9, "killed (SIGKILL)"),
+        (-11, "crashed (SIGSEGV)"),
+        (-1, "ended by SIGHUP"),
+        (-200, "signal 200"),
+        (None, "does not end"),
+    ],
+)
+def test_describe_end(code: int | None, says: str) -> None:
+    assert says in describe_end(code)[0]

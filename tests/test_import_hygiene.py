@@ -1,0 +1,117 @@
+"""What a process has really loaded: no user interface and no runtime where none is wanted.
+
+The import contracts in pyproject.toml look at the source; deferred imports show only here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import models
+
+SRC = Path(__file__).resolve().parents[1] / "src"
+RUNTIMES = {"cupti", "onnxruntime", "polygraphy", "pynvml", "tensorrt", "tensorrt_rtx"}
+LOADED_BY_HELP = {
+    "dld_tui",
+    "dld_tui.__main__",
+    "dld_tui.cli",
+    "dld_tui.cli.main",
+    "dld_tui.cli.table",
+    "dld_tui.core",
+    "dld_tui.core.errors",
+}
+PROBE = """
+import atexit, json, os, sys
+atexit.register(lambda: os.write(int(sys.argv.pop()), json.dumps(sorted(sys.modules)).encode()))
+"""
+RUN = PROBE + "from dld_tui.__main__ import main; last = sys.argv.pop(); status = main(); "
+RUN += "sys.argv.append(last); sys.exit(status)"
+
+
+def loaded(code: str, *arguments: str) -> set[str]:
+    """Run Python in a process of its own and return the modules that it had loaded at the end."""
+    read, write = os.pipe()
+    with os.fdopen(read) as result:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments, str(write)],
+            pass_fds=[write],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        os.close(write)
+        assert done.returncode == 0, done.stderr
+        return set(json.loads(result.read()))
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.split(".")[0] == "dld_tui"}
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in modules}
+
+
+HEAVY = {"textual", "rich", "onnx", "numpy", "google", *RUNTIMES}
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_loads_nothing_but_its_table(option: str) -> None:
+    modules = loaded(RUN, option)
+    assert ours(modules) == LOADED_BY_HELP
+    assert not packages(modules) & {"click", *HEAVY}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["profile", "--help"]])
+def test_what_needs_no_model_loads_no_library_for_them(arguments: list[str]) -> None:
+    assert not packages(loaded(RUN, *arguments)) & HEAVY
+
+
+def test_inspect_loads_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
+    modules = loaded(RUN, "inspect", str(models.write(tmp_path, models.BRANCHES)))
+    assert "onnx" in modules
+    assert not packages(modules) & {"textual", *RUNTIMES}
+    assert not any(name.startswith("dld_tui.core.operators") for name in modules)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
+def test_profiling_loads_the_runtime_in_the_worker_only(tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    report = tmp_path / "out.dldprof"
+    arguments = ["profile", "onnxruntime", str(model), "--iterations=3", "-o", str(report)]
+    modules = loaded(RUN, *arguments)
+    assert report.exists()
+    assert not packages(modules) & {"textual", *RUNTIMES}
+
+
+def modules_of(*folders: str) -> list[str]:
+    found = []
+    for folder in folders:
+        for path in sorted((SRC / "dld_tui" / folder).rglob("*.py")):
+            name = ".".join(path.relative_to(SRC).with_suffix("").parts)
+            found.append(name.removesuffix(".__init__"))
+    return found
+
+
+def test_importing_everything_headless_loads_no_user_interface_and_no_runtime() -> None:
+    names = modules_of("core", "activities", "targets", "backends", "cli")
+    assert len(names) > 50
+    code = "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)
+    modules = loaded(PROBE + code)
+    assert not packages(modules) & {"textual", *RUNTIMES}
+
+
+def test_widgets_and_screens_load_no_runtime() -> None:
+    names = [*modules_of("widgets", "screens"), "dld_tui.app"]
+    code = "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)
+    modules = loaded(PROBE + code)
+    assert "textual" in modules
+    assert not packages(modules) & RUNTIMES

@@ -1,0 +1,102 @@
+"""The commands in the README and the documentation work."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dld_tui.cli.table import COMMANDS
+from dld_tui.core import commands
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+
+
+def shell_lines(page: Path) -> list[str]:
+    """Return the commands of the ``sh`` blocks of a page."""
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def make_targets() -> set[str]:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z]+):", text, re.MULTILINE))
+
+
+def test_every_make_target_that_is_named_exists() -> None:
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE))
+    assert {"demo", "test", "check", "bench", "wheels"} <= named
+    assert named <= make_targets()
+
+
+def test_the_readme_has_the_two_commands_and_the_picture() -> None:
+    lines = shell_lines(README)
+    assert lines[:2] == ["make demo", "make test"]
+    assert "docs/images/workspace.svg" in README.read_text()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    run = [line for line in shell_lines(README) if line.startswith("dld ")]
+    assert len(run) >= 6
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    for line in run:
+        command = [sys.executable, "-m", "dld_tui", *shlex.split(line)[1:]]
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stderr == "", line
+
+
+def test_every_command_is_documented() -> None:
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^## `dld (\w+)", page, re.MULTILINE))
+    assert documented == {row.name for row in COMMANDS if not row.hidden}
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if not link.startswith("http"):
+                assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+NAMES = {
+    "←": "left", "Enter": "enter", "Backspace": "backspace", "Space": "space", "Tab": "tab",
+    "/": "slash", "?": "question_mark", "[": "left_square_bracket", "]": "right_square_bracket",
+}  # fmt: skip
+
+
+def test_keys_of_the_readme_are_bound() -> None:
+    bound = {key for row in commands.COMMANDS for key in row.keys.split(",")} | {"tab"}
+    table = re.findall(r"^\| .* \|$", README.read_text(encoding="utf-8"), re.MULTILINE)[2:]
+    keys = [
+        key
+        for row in table
+        for cell in row.strip("|").split("|")[::2]
+        for key in re.findall(r"`([^`]+)`", cell)
+    ]
+    assert len(keys) > 30
+    for key in keys:
+        for part in key.split() if key == "h j k l" else [key]:
+            name = NAMES.get(part, part.replace("Ctrl", "ctrl").replace("Shift", "shift"))
+            if name.startswith("ctrl+"):
+                name = name.lower()
+            assert name in bound or name.lower() in bound, key

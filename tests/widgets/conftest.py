@@ -1,0 +1,12 @@
+"""Widget tests draw with the Unicode glyphs, whatever an app in an earlier test has chosen."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.widgets import glyphs
+
+
+@pytest.fixture(autouse=True)
+def unicode_glyphs() -> None:
+    glyphs.use("unicode")

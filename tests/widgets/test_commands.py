@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+
+from dld_tui.core.commands import in_scope
+from dld_tui.widgets.commands import Commands, bindings_for
+from tests.support.tui import HostApp
+
+
+class Pane(Commands, Static, can_focus=True):
+    SCOPE = "workspace"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
+    now: ClassVar[set[str]] = {"document"}
+    ran: ClassVar[list[str]] = []
+
+    def facts(self) -> set[str]:
+        return self.now
+
+    def action_undo(self) -> None:
+        self.ran.append("undo")
+
+    def action_pane(self, number: str) -> None:
+        self.ran.append(number)
+
+
+def test_bindings_have_ids_help_and_the_shown_key() -> None:
+    bindings = bindings_for("workspace")
+    rows = [row for row in in_scope("workspace") if row.keys]
+    assert len(bindings) == len(rows)
+    for binding, row in zip(bindings, rows, strict=True):
+        assert isinstance(binding, Binding)
+        assert (binding.id, binding.tooltip, binding.show) == (row.id, row.help, row.footer)
+
+
+async def test_a_command_runs_only_while_its_facts_hold() -> None:
+    app = HostApp(lambda: Pane("x"))
+    async with app.run_test() as pilot:
+        pane = app.query_one(Pane)
+        await pilot.press("u", "3")
+        assert pane.ran == ["3"]
+        enabled = {b.binding.id: b.enabled for b in app.screen.active_bindings.values()}
+        assert enabled["edit.undo"] is False
+        assert enabled["model.save"] is True
+        pane.now.add("can_undo")
+        await pilot.press("u")
+        assert pane.ran == ["3", "undo"]

@@ -1,0 +1,370 @@
+"""The explorer's rows, without a widget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.document import Document, Node
+from dld_tui.widgets.explorer_items import Branch, Entry, Sort, View
+from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.widgets.explorer_search import next_match, reveal, unfold_to_fill
+from dld_tui.widgets.node_filter import NodeFilter, parse_conditions
+from tests.support import models
+
+TREE = """
+<ir_version: 10, opset_import: ["" : 18]>
+tree (float[N] x) => (float[N] y)
+{
+    ["/enc/0/conv"] a = Relu(x)
+    ["/enc/0/act"] b = Relu(a)
+    ["/enc/1/conv"] c = Abs(b)
+    ["/enc/1/act"] d = Relu(c)
+    ["/head"] e = Neg(d)
+    ["/dec/out/last"] y = Sigmoid(e)
+}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def explorer(folder: Path, request: pytest.FixtureRequest) -> Iterator[ExplorerModel]:
+    text = getattr(request, "param", TREE)
+    document = Document.open(models.write(folder, text))
+    yield ExplorerModel(document)
+    document.close()
+
+
+def shown(model: ExplorerModel) -> list[str]:
+    """Return the rows as text: two blanks a level, a number behind a branch."""
+    rows = model.rows()
+    lines = []
+    for item, depth, start in zip(rows.items, rows.depths, rows.starts, strict=True):
+        text = f"{item.label} {item.count}" if isinstance(item, Branch) else item.label[start:]
+        lines.append("  " * depth + text)
+    return lines
+
+
+def unfold_all(model: ExplorerModel) -> None:
+    for _ in range(20):
+        for item in model.rows().items:
+            if model.can_unfold(item):
+                model.set_unfolded(item, True)
+
+
+def node(model: ExplorerModel, name: str) -> Node:
+    return next(n for s in model.document.scopes() for n in s.nodes if n.name == name)
+
+
+def test_name_tree_splits_at_slashes_and_tells_lone_folders_in_one_row(
+    explorer: ExplorerModel,
+) -> None:
+    unfold_all(explorer)
+    assert shown(explorer) == [
+        "main 6",
+        "  /enc 4",
+        "    0 2",
+        "      conv",
+        "      act",
+        "    1 2",
+        "      conv",
+        "      act",
+        "  /head",
+        "  /dec/out/last",
+    ]
+
+
+def test_folders_that_hold_one_folder_are_one_row(folder: Path) -> None:
+    text = TREE.replace('"/enc/1/', '"/enc/0/')
+    document = Document.open(models.write(folder, text))
+    model = ExplorerModel(document)
+    unfold_all(model)
+    assert shown(model)[1] == "  /enc/0 4"
+    document.close()
+
+
+def test_names_without_slashes_split_at_dots(folder: Path) -> None:
+    text = TREE.replace("/enc/", "enc.").replace("/head", "head").replace("/dec/", "dec.")
+    text = text.replace("/", ".")
+    document = Document.open(models.write(folder, text))
+    model = ExplorerModel(document)
+    unfold_all(model)
+    assert shown(model)[1:4] == ["  enc 4", "    0 2", "      conv"]
+    document.close()
+
+
+def test_by_type_groups_alphabetically_or_by_count(explorer: ExplorerModel) -> None:
+    explorer.view = View.TYPE
+    explorer.set_unfolded(Branch.of_scope(explorer.root, 0), True)
+    unfold = [item for item in explorer.rows().items if isinstance(item, Branch)]
+    for item in unfold:
+        explorer.set_unfolded(item, item.kind == "scope")
+    assert shown(explorer) == ["main 6", "  Abs 1", "  Neg 1", "  Relu 3", "  Sigmoid 1"]
+    explorer.sort = Sort.TYPE
+    assert shown(explorer)[1] == "  Relu 3"
+
+
+def test_by_name_sorts_numbers_as_numbers(folder: Path) -> None:
+    text = TREE.replace("/enc/0/conv", "n10").replace("/enc/0/act", "n9").replace("/head", "N2")
+    document = Document.open(models.write(folder, text))
+    model = ExplorerModel(document)
+    model.view = View.NAME
+    names = [line.strip() for line in shown(model)[1:]]
+    assert names == ["/dec/out/last", "/enc/1/act", "/enc/1/conv", "N2", "n9", "n10"]
+    document.close()
+
+
+def test_file_order_is_the_order_of_the_file(explorer: ExplorerModel) -> None:
+    explorer.view = View.FILE
+    assert [line.strip() for line in shown(explorer)[1:]] == [
+        entry.label for entry in explorer.entries(explorer.root)
+    ]
+
+
+@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
+def test_subgraphs_are_branches_below_their_node(explorer: ExplorerModel) -> None:
+    explorer.view = View.FILE
+    unfold_all(explorer)
+    assert shown(explorer) == [
+        "main 6",
+        "  pre",
+        "  choose",
+        "    then_branch 2",
+        "      inner",
+        "      t",
+        "    else_branch 2",
+        "      shadow",
+        "      e",
+    ]
+
+
+@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
+def test_by_name_lists_nodes_of_subgraphs_among_the_others(explorer: ExplorerModel) -> None:
+    explorer.view = View.NAME
+    names = [line.strip() for line in shown(explorer)[1:]]
+    assert names == ["choose", "e", "inner", "pre", "shadow", "t"]
+
+
+@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
+def test_a_folder_counts_what_is_in_subgraphs(explorer: ExplorerModel) -> None:
+    explorer.document.apply("rename_node", scope=[], node="choose", name="/a/b")
+    explorer.document.apply("rename_node", scope=[], node="pre", name="/a/c")
+    assert shown(explorer)[1] == "  /a 6"
+
+
+@pytest.mark.parametrize("explorer", [models.FUNCTIONS], indirect=True)
+def test_functions_are_branches_beside_the_main_graph(explorer: ExplorerModel) -> None:
+    assert shown(explorer) == ["main 1", "  call", "twice 1"]
+    explorer.set_root(explorer.document.functions[0])
+    assert shown(explorer) == ["twice 1", "  sum"]
+
+
+CONSTANTS = """
+<ir_version: 10, opset_import: ["" : 18]>
+constants (float[N] x) => (float[N] y)
+{
+    [one] c = Constant <value_float = 1.0> ()
+    [two] d = Constant <value_float = 2.0> ()
+    [sum] s = Add(c, d)
+    [out] y = Mul(x, s)
+}
+"""
+
+
+@pytest.mark.parametrize("explorer", [CONSTANTS], indirect=True)
+def test_constants_are_hidden_and_counted(explorer: ExplorerModel) -> None:
+    assert shown(explorer) == ["main 2", "  sum", "  out", "Constant 2"]
+    assert (explorer.total, explorer.shown, explorer.hidden_constants) == (4, 2, 2)
+    explorer.set_show_constants(True)
+    assert shown(explorer) == ["main 4", "  one", "  two", "  sum", "  out"]
+
+
+def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: ExplorerModel) -> None:
+    explorer.set_text("RELU enc")
+    assert shown(explorer) == [
+        "main 3",
+        "  /enc 3",
+        "    0 2",
+        "      conv",
+        "      act",
+        "    1/act",
+    ]
+    explorer.set_text("nothing like it")
+    assert shown(explorer) == ["main 0"]
+
+
+@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
+def test_filter_shows_the_holder_of_a_match_but_does_not_count_it(explorer: ExplorerModel) -> None:
+    explorer.set_text("inner")
+    assert shown(explorer) == ["main 1", "  choose", "    then_branch 1", "      inner"]
+    explorer.view = View.NAME
+    assert shown(explorer) == ["main 1", "  inner"]
+
+
+def test_clearing_the_filter_restores_what_was_folded(explorer: ExplorerModel) -> None:
+    before = shown(explorer)
+    explorer.set_text("conv")
+    explorer.rows()
+    explorer.set_text("")
+    assert shown(explorer) == before
+
+
+def test_advanced_filter_and_text_work_together(explorer: ExplorerModel) -> None:
+    chosen = NodeFilter(frozenset({("", "Relu")}), parse_conditions("name contains enc/0"))
+    explorer.set_condition(chosen)
+    assert len(explorer.rows()) == 4
+    assert explorer.shown == 2
+    explorer.set_text("act")
+    assert len(explorer.rows()) == 2
+    assert explorer.shown == 1
+
+
+def test_reveal_unfolds_what_hides_a_node(explorer: ExplorerModel) -> None:
+    wanted = node(explorer, "/enc/1/act")
+    for view in View:
+        explorer.view = view
+        for item in explorer.rows().items:
+            explorer.set_unfolded(item, False)
+        assert reveal(explorer, wanted)
+        assert any(item.key is wanted for item in explorer.rows().items), view
+
+
+@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
+def test_reveal_goes_into_subgraphs(explorer: ExplorerModel) -> None:
+    wanted = node(explorer, "inner")
+    for item in explorer.rows().items:
+        explorer.set_unfolded(item, False)
+    assert reveal(explorer, wanted)
+    assert any(item.key is wanted for item in explorer.rows().items)
+
+
+def test_reveal_says_when_a_filter_hides_the_node(explorer: ExplorerModel) -> None:
+    explorer.set_text("Sigmoid")
+    assert not reveal(explorer, node(explorer, "/enc/1/act"))
+
+
+def test_search_goes_into_folded_branches_and_wraps(explorer: ExplorerModel) -> None:
+    for item in explorer.rows().items:
+        explorer.set_unfolded(item, isinstance(item, Branch) and item.kind == "scope")
+    rows = explorer.rows()
+    names = []
+    at = 0
+    for _ in range(3):
+        found = next_match(explorer, rows, at, 1, "conv")
+        assert found is not None
+        names.append(found.name)
+        reveal(explorer, found)
+        rows = explorer.rows()
+        at = next(i for i, item in enumerate(rows.items) if item.key is found)
+    assert names == ["/enc/0/conv", "/enc/1/conv", "/enc/0/conv"]
+    back = next_match(explorer, rows, at, -1, "conv")
+    assert back is not None
+    assert back.name == "/enc/1/conv"
+    assert next_match(explorer, rows, 0, 1, "absent") is None
+
+
+def test_an_edit_changes_only_what_it_touched(explorer: ExplorerModel) -> None:
+    document = explorer.document
+    unfold_all(explorer)
+    kept = explorer.entry(node(explorer, "/enc/0/act"))
+    renamed = document.apply("rename_node", scope=[], node="/head", name="/enc/2/new")
+    assert explorer.refresh(renamed.nodes)
+    unfold_all(explorer)
+    assert "    2/new" in shown(explorer)
+    assert explorer.entry(node(explorer, "/enc/0/act")) is kept
+
+
+def test_an_edit_of_an_attribute_leaves_the_rows(explorer: ExplorerModel) -> None:
+    explorer.rows()
+    edited = explorer.document.apply(
+        "set_attribute", scope=[], node="/head", attribute="a", kind="int", value=1
+    )
+    assert not explorer.refresh(edited.nodes)
+
+
+def test_deleted_nodes_go_and_come_back_with_undo(explorer: ExplorerModel) -> None:
+    before = shown(explorer)
+    document = explorer.document
+    done = document.apply("delete_nodes", scope=[], nodes=["/head"])
+    assert explorer.refresh(done.nodes, done.scopes)
+    assert "  /head" not in shown(explorer)
+    document.undo()
+    explorer.refresh(done.nodes, done.scopes)
+    assert shown(explorer) == before
+
+
+def test_nodes_without_a_name_are_called_by_their_output(folder: Path) -> None:
+    text = TREE.replace('["/head"] ', "")
+    document = Document.open(models.write(folder, text))
+    model = ExplorerModel(document)
+    entry = model.entry(document.main.nodes[4])
+    assert (entry.label, entry.named) == ("e", False)
+    document.close()
+
+
+def test_unfold_to_fill_opens_the_outer_branches_first(folder: Path) -> None:
+    model = _generated(folder, 300)
+    unfold_to_fill(model, 12)
+    lines = shown(model)
+    assert len(lines) <= 12
+    assert lines[:3] == ["main 300", "  /layer_0 60", "  /layer_1 60"]
+    model.document.close()
+
+
+def test_hostile_names_make_rows(folder: Path) -> None:
+    names = [
+        "/blk[0]/Conv [/weight]",
+        "\x1b]0;x\x07/a",
+        "/" * 5000,
+        "x" * 100_000,
+        "层/名/前",
+        "a//b",
+        "/",
+    ]
+    proto = onnx.ModelProto(ir_version=10)
+    for at, name in enumerate(names * 2):
+        proto.graph.node.add(op_type="Relu", name=name, input=["x"], output=[f"o{at}"])
+    proto.graph.output.add(name="o0")
+    path = folder / "hostile.onnx"
+    path.write_bytes(proto.SerializeToString())
+    document = Document.open(path)
+    model = ExplorerModel(document)
+    for view in View:
+        model.view = view
+        unfold_all(model)
+        labels = [item.label for item in model.rows().items]
+        assert not any("\x1b" in label for label in labels)
+        entries = [item for item in model.rows().items if isinstance(item, Entry)]
+        assert len(entries) == len(names) * 2
+    document.close()
+
+
+def test_fifty_thousand_nodes_take_few_objects(folder: Path) -> None:
+    model = _generated(folder, 20_000)
+    model.index()
+    model.view = View.FILE
+    rows = model.rows()
+    assert len(rows) == 20_001
+    model.set_text("conv_19999")
+    assert [item.label for item in model.rows().items if isinstance(item, Entry)] == [
+        "/layer_333/Conv_19999"
+    ]
+    model.document.close()
+
+
+def _generated(folder: Path, count: int) -> ExplorerModel:
+    proto = onnx.ModelProto(ir_version=10)
+    proto.opset_import.add(version=18)
+    for at in range(count):
+        name = f"/layer_{at // 60}/Conv_{at}"
+        proto.graph.node.add(op_type="Relu", name=name, input=[f"v{at}"], output=[f"v{at + 1}"])
+    path = folder / "generated.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return ExplorerModel(Document.open(path))

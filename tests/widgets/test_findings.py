@@ -1,0 +1,48 @@
+"""The findings pane's rows and its one-line form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.checks.findings import Finding
+from dld_tui.core.document import Document
+from dld_tui.widgets.findings import FindingLines, NoticeLine, summary_text
+from tests.support import models
+
+
+def test_summary_counts_by_level() -> None:
+    findings = [
+        Finding("error", "a", "x"),
+        Finding("warning", "b", "y"),
+        Finding("warning", "b", "z"),
+    ]
+    assert summary_text(findings) == "1 error  2 warnings"
+    assert summary_text([Finding("info", "c", "w")]) == "1 remark"
+    assert summary_text([]) == ""
+
+
+@pytest.mark.parametrize("width", [0, 10, 40, 61, 78, 198])
+def test_rows_name_node_and_place_and_fit(tmp_path: Path, width: int) -> None:
+    document = Document.open(models.write(tmp_path, models.BRANCHES))
+    scope = document.main.nodes[1].subgraphs()[0]
+    lines = FindingLines(
+        [
+            Finding("error", "rule", "broken [/x]", scope, scope.nodes[0]),
+            Finding("warning", "rule", "the whole model"),
+        ]
+    )
+    for at in range(2):
+        assert sum(len(text) for text, _ in lines.line(at, width)) <= max(2, width)
+    text = lines.text(0)
+    assert all(part in text for part in ("✖", "Neg", "inner", "broken [/x]", "then_branch"))
+    document.close()
+
+
+def test_the_notice_line_shows_the_worst() -> None:
+    line = NoticeLine()
+    line.show([Finding("error", "a", "first"), Finding("info", "b", "second")])
+    assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 remark  first"
+    line.show([])
+    assert list(line.rows) == [[]]

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import pytest
+from textual.geometry import Region
+
+from dld_tui.widgets.line_view import LineView, ListSource
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, Numbered, rows_of, until
+
+
+class Wide(Numbered):
+    content_width = 300
+
+
+def app_with(count: int, **options: Any) -> tuple[HostApp, LineView, Numbered]:
+    source = Numbered(count)
+    view = LineView(source, **options)
+    return HostApp(view), view, source
+
+
+async def test_only_seen_rows_are_made() -> None:
+    app, _, source = app_with(100_000)
+    async with app.run_test(size=(40, 10)):
+        assert set(source.asked) <= set(range(10))
+
+
+@pytest.mark.parametrize(
+    ("keys", "cursor"),
+    [
+        (["j", "j", "down"], 3),
+        (["j", "k", "up"], 0),
+        (["G"], 99_999),
+        (["end", "k"], 99_998),
+        (["G", "g"], 0),
+        (["pagedown"], 9),
+        (["pagedown", "pagedown", "pageup"], 9),
+    ],
+)
+async def test_keys_move_the_cursor_and_keep_it_in_view(keys: list[str], cursor: int) -> None:
+    app, view, _ = app_with(100_000)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press(*keys)
+        assert view.cursor == cursor
+        assert view.scroll_offset.y <= cursor < view.scroll_offset.y + 10
+        assert f"▌row {cursor}" in [row.rstrip() for row in rows_of(app)]
+
+
+async def test_a_move_repaints_only_the_two_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, view, source = app_with(1000)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("j", "k")
+        regions: list[Region] = []
+        refresh = view.refresh
+
+        def spy(*args: Region, **options: Any) -> LineView:
+            regions.extend(args)
+            assert args, "the whole view was refreshed"
+            return refresh(*args, **options)
+
+        monkeypatch.setattr(view, "refresh", spy)
+        source.asked.clear()
+        await pilot.press("j")
+        monkeypatch.undo()
+        assert sorted(region.y for region in regions) == [0, 1]
+        assert {region.height for region in regions} == {1}
+        assert set(source.asked) <= {0, 1}
+
+
+async def test_the_view_scrolls_only_when_the_cursor_leaves_it() -> None:
+    app, view, _ = app_with(1000)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.press(*["j"] * 9)
+        assert view.scroll_offset.y == 0
+        await pilot.press("j")
+        assert view.scroll_offset.y > 0
+        assert view.cursor == 10
+
+
+async def test_scrolling_by_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LineView, "JUMP", False)
+    app, view, _ = app_with(1000)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await pilot.press(*["j"] * 11)
+        assert view.scroll_offset.y == 2
+
+
+async def test_the_cursor_stays_on_its_key() -> None:
+    view = LineView(ListSource([[("a", "")], [("b", "")], [("c", "")]], ["a", "b", "c"]))
+    app = HostApp(view)
+    async with app.run_test() as pilot:
+        await pilot.press("j")
+        view.set_lines(ListSource([[("c", "")], [("x", "")], [("b", "")]], ["c", "x", "b"]))
+        assert (view.cursor, view.key_at_cursor()) == (2, "b")
+        view.set_lines(ListSource([[("c", "")]], ["c"]))
+        assert (view.cursor, view.key_at_cursor()) == (0, "c")
+        view.set_lines(ListSource())
+        await pilot.press("j", "enter", "space", "Y", "n")
+        assert view.key_at_cursor() is None
+        assert app.copied == []
+
+
+async def test_messages_tell_index_and_key() -> None:
+    app, view, _ = app_with(100)
+    async with app.run_test(message_hook=app.note) as pilot:
+        await pilot.press("j", "enter", "space")
+        await pilot.pause()
+        moved = app.of(LineView.CursorMoved)
+        assert [(m.index, m.key) for m in moved] == [(1, "k1"), (2, "k2")]
+        assert [(m.index, m.key) for m in app.of(LineView.Activated)] == [(1, "k1")]
+        assert app.of(LineView.MarksChanged)[-1].marks == {"k1"}
+        assert all(message.control is view for message in moved)
+
+
+async def test_marks_and_ranges() -> None:
+    app, view, _ = app_with(100)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("space", "j", "j", "M")
+        assert view.marks == {"k0", "k1", "k2", "k3"}
+        assert rows_of(app)[0].startswith("•row 0")
+        assert rows_of(app)[3].startswith("▪row 3")
+        await pilot.press("g", "space")
+        assert "k0" not in view.marks
+        view.set_marks(set())
+        assert view.marks == set()
+
+
+async def test_hostile_text_is_text_and_columns_stay_aligned() -> None:
+    rows = [
+        [(HOSTILE, ""), ("|", "")],
+        [(ESCAPE + "abc", ""), ("|", "")],
+        [("漢字", ""), ("|", "")],
+        [("x" * 100_000, ""), ("|", "")],
+        [("a\nb", ""), ("\udcff", "")],
+    ]
+    app = HostApp(LineView(ListSource(rows), gutter=False))
+    async with app.run_test(size=(40, 8)):
+        drawn = rows_of(app)
+        assert drawn[0].rstrip() == HOSTILE + "|"
+        assert drawn[1].rstrip() == "\\x1b]0;x\\x07abc|"
+        assert drawn[2].startswith("漢字|")
+        assert drawn[3] == "x" * 40
+        assert drawn[4].rstrip() == "a\\nb\\xff"
+        assert all("\x1b" not in row for row in drawn)
+
+
+async def test_search_goes_on_from_the_cursor_and_wraps() -> None:
+    source = Numbered(50_000, {7: "Conv A", 40_000: "conv B"})
+    view = LineView(source)
+    app = HostApp(view)
+    async with app.run_test(size=(60, 10)) as pilot:
+        await pilot.press("slash", *"conv", "enter")
+        await until(pilot, lambda: view.cursor == 7)
+        assert view.has_focus
+        await pilot.press("n")
+        await until(pilot, lambda: view.cursor == 40_000)
+        await pilot.press("n")
+        await until(pilot, lambda: view.cursor == 7)
+        await pilot.press("N")
+        await until(pilot, lambda: view.cursor == 40_000)
+        view.search("Conv", start=0)  # a capital makes the case count
+        await until(pilot, lambda: view.cursor == 7)
+
+
+async def test_escape_returns_to_where_the_search_began() -> None:
+    app, view, _ = app_with(1000)
+    async with app.run_test(size=(60, 10)) as pilot:
+        await pilot.press("j", "slash", *"row 500")
+        await until(pilot, lambda: view.cursor == 500)
+        await pilot.press("escape")
+        assert view.cursor == 1
+        assert view.search_pattern == ""
+        assert view.has_focus
+
+
+async def test_a_search_that_finds_nothing_says_so_and_does_not_stall() -> None:
+    app, view, _ = app_with(300_000)
+    async with app.run_test(size=(60, 10)) as pilot:
+        begin = perf_counter()
+        view.search("nowhere")
+        assert perf_counter() - begin < 0.3  # the whole search takes longer; it goes on in slices
+        await until(pilot, lambda: bool(app._notifications), times=1000)
+        assert view.cursor == 0
+
+
+async def test_matches_are_shown() -> None:
+    app, view, _ = app_with(10)
+    async with app.run_test(size=(40, 10)):
+        view.search("row 3")
+        styles = [segment.style for segment in view.render_line(3)]
+        plain = [segment.style for segment in view.render_line(4)]
+        assert len(set(map(str, styles))) > len(set(map(str, plain)))
+
+
+async def test_the_mouse_chooses_marks_and_scrolls() -> None:
+    app, view, _ = app_with(1000)
+    async with app.run_test(size=(40, 10), message_hook=app.note) as pilot:
+        await pilot.click(view, offset=(5, 4))
+        assert view.cursor == 4
+        await pilot.click(view, offset=(5, 4), times=2)
+        assert app.of(LineView.Activated)[-1].index == 4
+        await pilot.click(view, offset=(5, 6), control=True)
+        assert view.marks == {"k6"}
+        for _ in range(4):
+            view._on_mouse_scroll_down(_wheel(view))
+        await pilot.pause()
+        top = view.scroll_offset.y
+        assert top == 12
+        assert top <= view.cursor < top + 10
+
+
+def _wheel(view: LineView) -> Any:
+    from textual.events import MouseScrollDown
+
+    return MouseScrollDown(view, 1, 1, 0, 0, 0, False, False, False)
+
+
+async def test_long_rows_scroll_sideways() -> None:
+    source = Wide(5, {0: "0123456789" * 30})
+    app = HostApp(LineView(source, gutter=False))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("l")
+        assert rows_of(app)[0].startswith("890123")
+        await pilot.press("h", "h")
+        assert rows_of(app)[0].startswith("012345")
+
+
+async def test_a_tail_follows_the_end_until_one_moves_away() -> None:
+    rows: list[list[tuple[str, str]]] = [[(f"line {n}", "")] for n in range(5)]
+    view = LineView(ListSource(rows), tail=True)
+    app = HostApp(view)
+    async with app.run_test(size=(40, 10)) as pilot:
+        view.set_lines(ListSource(rows))
+        for n in range(5, 50):
+            rows.append([(f"line {n}", "")])
+        view.set_lines(ListSource(rows))
+        assert view.cursor == 49
+        await pilot.press("k")
+        rows.append([("one more", "")])
+        view.set_lines(ListSource(rows))
+        assert view.cursor == 48
+
+
+async def test_an_empty_list_says_what_to_press() -> None:
+    app = HostApp(LineView(empty="press a to add a layer"))
+    async with app.run_test(size=(40, 10)):
+        assert "press a to add a layer" in rows_of(app)[0]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 3), (200, 50)])
+async def test_it_works_at_any_size(size: tuple[int, int]) -> None:
+    app, view, _ = app_with(1000)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("j", "pagedown", "G", "g", "space")
+        await pilot.resize_terminal(80, 24)
+        await pilot.press("G")
+        assert view.cursor == 999
+        assert any("row 999" in row for row in rows_of(app))

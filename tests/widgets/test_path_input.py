@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.widgets.path_input import PathInput, complete, find_matches
+from dld_tui.widgets.table_view import TableView
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text, until
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in (
+        "resnet50.onnx",
+        "resnet18.onnx",
+        "Readme.md",
+        ".hidden",
+        f"a{ESCAPE.replace('/', '')}",
+    ):
+        (tmp_path / name).write_bytes(b"x" * 1500)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run.dldprof").write_bytes(b"")
+    return tmp_path
+
+
+def test_matches_are_folders_first_and_ignore_case(folder: Path) -> None:
+    names = [match.name for match in find_matches(f"{folder}/re")]
+    assert names == ["results", "Readme.md", "resnet18.onnx", "resnet50.onnx"]
+    assert [match.name for match in find_matches(f"{folder}/.")] == [".hidden"]
+    assert find_matches(f"{folder}/nowhere/x") == []
+    assert find_matches("\0") == []
+
+
+def test_completion_goes_as_far_as_all_agree(folder: Path) -> None:
+    text = f"{folder}/resn"
+    assert complete(text, find_matches(text)) == f"{folder}/resnet"
+    assert complete(f"{folder}/resu", find_matches(f"{folder}/resu")) == f"{folder}/results/"
+    assert complete("x", []) == "x"
+
+
+async def test_tab_completes_and_enter_opens(folder: Path) -> None:
+    field = PathInput()
+    app = HostApp(field)
+    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
+        await pilot.press(*f"{folder}/resu")
+        await until(pilot, lambda: len(field.query_one(TableView).lines) == 1)
+        await pilot.press("tab")
+        assert field.value == f"{folder}/results/"
+        await until(pilot, lambda: "run.dldprof" in screen_text(app))
+        await pilot.press("tab", "enter")
+        await pilot.pause()
+        chosen = app.of(PathInput.Chosen)
+        assert [message.path for message in chosen] == [folder / "results" / "run.dldprof"]
+
+
+async def test_the_arrows_choose_a_match(folder: Path) -> None:
+    field = PathInput()
+    app = HostApp(field)
+    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
+        await pilot.press(*f"{folder}/resn")
+        await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
+        await pilot.press("down", "down", "enter")
+        await pilot.pause()
+        assert app.of(PathInput.Chosen)[-1].path == folder / "resnet50.onnx"
+
+
+async def test_names_from_the_disk_are_text(folder: Path) -> None:
+    (folder / HOSTILE.replace("/", "_")).write_bytes(b"")
+    field = PathInput()
+    app = HostApp(field)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*f"{folder}/")
+        await until(pilot, lambda: "_blk[0]" in screen_text(app))
+        assert HOSTILE.replace("/", "_") in screen_text(app)
+        assert "a\\x1b]0;x\\x07" in screen_text(app)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from dld_tui.widgets.tab_strip import TabStrip
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
+
+
+def page(title: str, dirty: bool = False) -> Any:
+    return SimpleNamespace(tab_title=title, tab_dirty=dirty)
+
+
+def host_with(*titles: str, current: int = 0) -> HostApp:
+    app = HostApp(TabStrip())
+    app.pages = [page(title, title.startswith("*")) for title in titles]
+    app.page = app.pages[current] if titles else None
+    return app
+
+
+async def test_names_marks_and_separators() -> None:
+    app = host_with("a.onnx", "*b.onnx", "c.dldprof", current=1)
+    async with app.run_test(size=(60, 4)):
+        assert rows_of(app)[0].rstrip() == " a.onnx │ *b.onnx ● │ c.dldprof"
+
+
+async def test_without_tabs_it_says_who_it_is() -> None:
+    app = host_with()
+    async with app.run_test(size=(60, 4)):
+        assert rows_of(app)[0].startswith(" dld-tui")
+
+
+async def test_names_are_text() -> None:
+    app = host_with(HOSTILE, ESCAPE, "漢字.onnx")
+    async with app.run_test(size=(80, 4)):
+        row = rows_of(app)[0]
+        assert HOSTILE in row
+        assert "\\x1b]0;x\\x07" in row
+        assert "漢字.onnx" in row
+
+
+async def test_the_shown_tab_stays_visible_among_many() -> None:
+    app = host_with(*(f"model-number-{number}.onnx" for number in range(40)), current=33)
+    async with app.run_test(size=(80, 4)):
+        row = rows_of(app)[0]
+        assert "33" in row
+        assert "+" in row
+
+
+async def test_a_click_shows_a_tab() -> None:
+    app = host_with("a.onnx", "b.onnx")
+    shown: list[Any] = []
+    app.show_page = shown.append  # type: ignore[attr-defined]
+    async with app.run_test(size=(60, 4)) as pilot:
+        await pilot.click(TabStrip, offset=(rows_of(app)[0].index("b.onnx"), 0))
+        assert shown == [app.pages[1]]

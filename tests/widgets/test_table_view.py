@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.widgets.row_table import RowTable
+from dld_tui.widgets.table_view import Column, TableView
+from tests.support.tui import HOSTILE, HostApp, rows_of
+
+COLUMNS = (
+    Column("name", "Name", min_width=10, keep="end"),
+    Column("ms", "ms", 8, "right", descending=True),
+    Column("type", "Type", 10, priority=1),
+    Column("extra", "Extra", 20, priority=2),
+)
+Layer = tuple[str, "float | None", str]
+LAYERS: list[Layer] = [
+    ("conv1", 2.0, "Conv"),
+    ("relu1", None, "Relu"),
+    (HOSTILE, 30.5, "Conv"),
+    ("漢字", 2.0, "Add"),
+]
+
+
+def table(rows: list[Layer]) -> RowTable[Layer]:
+    return RowTable(
+        rows,
+        {
+            "name": lambda row: row[0],
+            "ms": lambda row: ("–" if row[1] is None else f"{row[1]:.3f}", "heat-5"),
+            "type": lambda row: [(row[2][:1], "strong"), (row[2][1:], "dim")],
+            "extra": lambda row: "x",
+        },
+        key=lambda row: row[0],
+        sort_values={"ms": lambda row: row[1]},
+    )
+
+
+def shown(size: tuple[int, int] = (80, 12)) -> tuple[HostApp, TableView]:
+    view = TableView(COLUMNS, table(LAYERS))
+    return HostApp(view), view
+
+
+def names(view: TableView) -> list[str]:
+    return [LAYERS[row][0] for row in view.order]
+
+
+async def test_columns_are_aligned_under_their_titles() -> None:
+    app, _ = shown()
+    async with app.run_test(size=(70, 8)):
+        rows = rows_of(app)
+        end = rows[0].index("ms") + 2
+        assert rows[1][:end].endswith("2.000")
+        assert rows[3][:end].endswith("30.500")
+        assert rows[3].lstrip().startswith(HOSTILE)
+        assert rows[1].index("Conv") == rows[0].index("Type")
+        # Two wide characters take four cells, so the row has two characters less.
+        assert rows[4].index("Add") == rows[0].index("Type") - 2
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [(80, ["Name", "ms", "Type", "Extra"]), (40, ["Name", "ms", "Type"]), (22, ["Name", "ms"])],
+)
+async def test_less_important_columns_give_way(width: int, titles: list[str]) -> None:
+    app, _ = shown()
+    async with app.run_test(size=(width, 8)):
+        assert rows_of(app)[0].split() == titles
+
+
+async def test_sorting_keeps_the_cursor_on_its_row_and_unknown_last() -> None:
+    app, view = shown()
+    async with app.run_test(size=(80, 8), message_hook=app.note) as pilot:
+        await pilot.press("j", "j")  # the hostile name
+        await pilot.press("o", "o")  # by name, then by ms: the largest first
+        assert names(view) == [HOSTILE, "conv1", "漢字", "relu1"]
+        assert view.key_at_cursor() == HOSTILE
+        assert "ms▼" in rows_of(app)[0]
+        await pilot.press("O")
+        assert names(view) == ["conv1", "漢字", HOSTILE, "relu1"]
+        assert view.key_at_cursor() == HOSTILE
+        await pilot.press("o", "o", "o")
+        assert view.sort_column is None
+        assert names(view) == [layer[0] for layer in LAYERS]
+
+
+async def test_a_click_on_the_header_sorts() -> None:
+    app, view = shown()
+    async with app.run_test(size=(60, 8)) as pilot:
+        at = rows_of(app)[0].index("ms")
+        await pilot.click(view, offset=(at, 0))
+        assert (view.sort_column, view.sort_descending) == ("ms", True)
+        await pilot.click(view, offset=(at, 0))
+        assert (view.sort_column, view.sort_descending) == ("ms", False)
+
+
+async def test_some_rows_of_a_table() -> None:
+    app, view = shown()
+    async with app.run_test(size=(80, 8)) as pilot:
+        view.sort_by("name")
+        await pilot.press("G")
+        chosen = view.key_at_cursor()
+        view.set_table(table(LAYERS), [0, 1, 3])
+        assert view.key_at_cursor() == chosen
+        assert len(view.lines) == 3
+        assert view.row_at_cursor() == view.order[view.cursor]
+        view.set_table(table([]))
+        assert view.row_at_cursor() is None
+
+
+async def test_the_header_stays_while_rows_scroll() -> None:
+    rows: list[Layer] = [(f"n{number}", float(number), "Conv") for number in range(500)]
+    view = TableView(COLUMNS, table(rows))
+    app = HostApp(view)
+    async with app.run_test(size=(60, 10)) as pilot:
+        await pilot.press("G")
+        drawn = rows_of(app)
+        assert "Name" in drawn[0]
+        assert "n499" in drawn[-1]
+        await pilot.press("g")
+        assert "n0" in rows_of(app)[1]

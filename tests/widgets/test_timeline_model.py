@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from dld_tui.widgets.timeline_cells import (
+    CURSOR,
+    EMPTY,
+    GAP,
+    Cell,
+    labels,
+    lane_cell,
+    lane_cells,
+    wide_spans,
+    with_cursor,
+)
+from dld_tui.widgets.timeline_model import Lane, Span, Timeline, layout, measure
+from dld_tui.widgets.timescale import TimeScale
+
+
+def span(start: float, end: float, key: int = 0, tone: int = 0) -> Span:
+    return Span(start, end, key, tone, end - start)
+
+
+def lane(*spans: Span) -> Lane:
+    return Lane("thread 1", spans)
+
+
+def drawn(lane: Lane, scale: TimeScale) -> str:
+    """Return a lane as text: a digit for a tone, a dot for nothing, `/` where two share a cell."""
+    return "".join(
+        "/" if not cell.whole else "." if cell.left == GAP else str(cell.left)
+        for cell in lane_cells(lane, scale)
+    )
+
+
+def test_spans_and_gaps_take_their_cells() -> None:
+    one = lane(span(0, 20, 1, 0), span(50, 80, 2, 3))
+    assert drawn(one, TimeScale.fit(100, 10)) == "00...333.."
+
+
+def test_a_border_inside_a_cell_is_placed_to_an_eighth() -> None:
+    one = lane(span(0, 25, 1, 1), span(25, 40, 2, 4))
+    cells = lane_cells(one, TimeScale.fit(40, 4))
+    assert cells[2] == Cell(4, 1, 4)
+
+
+def test_a_span_shorter_than_an_eighth_is_still_seen() -> None:
+    cells = lane_cells(lane(span(52, 52.01, 1, 2)), TimeScale.fit(100, 10))
+    assert cells[5] == Cell(1, 2, GAP)
+    assert all(cell == EMPTY for index, cell in enumerate(cells) if index != 5)
+
+
+@pytest.mark.parametrize("at", [0.0, 10.0, 55.0, 99.9])
+def test_a_span_of_no_length_is_seen_exactly_once(at: float) -> None:
+    cells = lane_cells(lane(span(at, at, 1, 2)), TimeScale.fit(100, 10))
+    assert [index for index, cell in enumerate(cells) if cell != EMPTY] == [int(at / 10)]
+
+
+def test_neighbours_of_one_tone_are_told_apart_when_there_is_room() -> None:
+    one = lane(span(0, 50, 1, 1), span(50, 100, 2, 1))
+    assert lane_cells(one, TimeScale.fit(100, 10))[5] == Cell(1, GAP, 1)
+
+
+def test_many_short_spans_in_a_cell_become_their_two_largest_tones() -> None:
+    exact = lane(*(span(i, i + 1, i, 0 if i % 4 else 2) for i in range(8)))
+    assert lane_cell(exact, 0.0, 8.0) == Cell(2, 2, 0)
+    many = lane(*(span(i, i + 0.5, i, 3) for i in range(100)))
+    assert lane_cell(many, 0.0, 100.0) == Cell(4, 3, GAP)
+
+
+def test_sums_agree_with_exact_placing() -> None:
+    seed = random.Random(5)
+    at, spans = 0.0, []
+    for index in range(400):
+        at += seed.choice([0.0, 0.0, 0.3])
+        length = seed.random()
+        spans.append(span(at, at + length, index, seed.randrange(3)))
+        at += length
+    one = lane(*spans)
+    for _ in range(50):
+        start = seed.uniform(0, at - 30)
+        end = start + 30
+        busy = {0: 0.0, 1: 0.0, 2: 0.0, GAP: 30.0}
+        for each in spans:
+            overlap = min(each.end_us, end) - max(each.start_us, start)
+            if overlap > 0:
+                busy[each.tone] += overlap
+                busy[GAP] -= overlap
+        cell = lane_cell(one, start, end)
+        largest = sorted(busy, key=lambda tone: -busy[tone])[:2]
+        assert {cell.left, cell.right} == set(largest)
+        share = busy[cell.left] / (busy[cell.left] + busy[cell.right])
+        assert abs(cell.eighths / 8 - share) <= 1 / 8
+
+
+def test_children_lie_in_lanes_below_their_parent() -> None:
+    spans = [span(0, 100, 1), span(10, 60, 2), span(20, 30, 3), span(70, 80, 4), span(100, 120, 5)]
+    lanes = layout([("thread 1", spans), ("thread 2", [span(0, 5, 6)])])
+    assert [(each.title, list(each.keys)) for each in lanes] == [
+        ("thread 1", [1, 5]),
+        ("", [2, 4]),
+        ("", [3]),
+        ("thread 2", [6]),
+    ]
+
+
+def test_a_span_of_no_length_makes_no_lane_of_its_own() -> None:
+    lanes = layout([("t", [span(5, 10, 2), span(5, 5, 1), span(10, 10, 3)])])
+    assert [list(each.keys) for each in lanes] == [[1, 2, 3]]
+
+
+def test_rounding_does_not_open_a_lane() -> None:
+    (only,) = layout([("t", [span(0.1, 0.1 + 0.2, 1), span(0.3, 0.7, 2)])])
+    assert list(only.keys) == [1, 2]
+    assert only.ends[0] <= only.starts[1]
+
+
+def test_overlapping_spans_of_a_track_never_share_a_lane() -> None:
+    seed = random.Random(7)
+    spans = [
+        span(start, start + seed.random() * 9, i)
+        for i, start in enumerate(seed.random() * 100 for _ in range(300))
+    ]
+    lanes = layout([("stream 7", spans)])
+    assert sum(len(each) for each in lanes) == 300
+    for each in lanes:
+        assert all(end <= start for end, start in zip(each.ends, each.starts[1:], strict=False))
+
+
+def test_labels_take_the_longest_text_that_fits() -> None:
+    one = lane(span(0, 100, 1), span(100, 160, 2), span(160, 180, 3))
+    names = {1: ("conv1/Conv", "Conv"), 2: ("maxpool/MaxPool", "Pool"), 3: ("Relu",)}
+    found = labels(one, TimeScale.fit(180, 18), names)
+    assert [(each.cell, each.text) for each in found] == [(0, "conv1/Conv"), (11, "Pool")]
+
+
+def test_a_label_stays_in_the_visible_part_of_its_bar() -> None:
+    one = lane(span(0, 1000, 1))
+    scale = TimeScale.fit(1000, 50).zoomed(10, about_us=990)
+    (label,) = labels(one, scale, {1: ("MatMul",)})
+    assert label.cell >= 0
+    assert label.cell + label.width <= 50
+
+
+def test_wide_spans_are_what_a_plain_scan_finds() -> None:
+    seed = random.Random(3)
+    at, spans = 0.0, []
+    for index in range(3000):
+        at += seed.choice([0.0, 0.01, 2.0])
+        length = seed.choice([0.0, 0.001, 0.02, 5.0, 11.0])
+        spans.append(span(at, at + length, index))
+        at += length
+    one = lane(*spans)
+    for zoom in (1.0, 3.0, 40.0):
+        scale = TimeScale.fit(at, 150).zoomed(zoom, about_us=at / 3)
+        expected = [
+            index
+            for index, each in enumerate(spans)
+            if each.end_us - each.start_us >= 2 * scale.us_per_cell
+            and each.end_us >= scale.offset_us
+            and each.start_us < scale.end_us
+        ]
+        assert wide_spans(one, scale, 2.0) == expected
+
+
+def test_the_cursor_is_seen_at_every_zoom() -> None:
+    one = lane(span(0, 49, 1), span(49, 49.5, 2), span(50, 100, 3))
+    whole = TimeScale.fit(100, 20)
+    small = with_cursor(lane_cells(one, whole), one, 1, whole)
+    assert [cell.left for cell in small].count(CURSOR) == 1
+    near = whole.zoomed(100, about_us=49.2)
+    cells = with_cursor(lane_cells(one, near), one, 1, near)
+    assert sum(cell == Cell(0, CURSOR, CURSOR) for cell in cells) > 5
+    away = whole.zoomed(4, about_us=0)
+    assert with_cursor(lane_cells(one, away), one, 2, away) == lane_cells(one, away)
+
+
+def test_nearest_prefers_what_runs() -> None:
+    one = lane(span(0, 10, 1), span(40, 50, 2))
+    assert [one.nearest(t) for t in (-5, 5, 12, 39, 45, 99)] == [0, 0, 0, 1, 1, 1]
+    assert lane().nearest(3) is None
+
+
+def test_find_returns_the_longest_span_of_a_layer() -> None:
+    line = Timeline(layout([("t", [span(0, 1, 7), span(5, 9, 7), span(9, 10, 8)])]), 10)
+    assert line.find(7) == (0, 1)
+    assert line.find(99) is None
+
+
+def test_overview_shows_peaks_of_self_time() -> None:
+    parent = Span(0, 100, 1, 0, 5.0)
+    line = Timeline(layout([("t", [parent, span(11, 39, 2), span(82, 89, 3)])]), 100)
+    assert line.overview(10) == [5.0, 28.0, 28.0, 28.0, 5.0, 5.0, 5.0, 5.0, 7.0, 5.0]
+    assert len(line.overview(5000)) == 5000
+    assert max(found or 0 for found in line.overview(5000)) == 28.0
+    assert Timeline([], 0).overview(3) == [None, None, None]
+    assert line.overview(0) == []
+
+
+def test_longest_are_of_the_window_only() -> None:
+    lanes = layout([("t", [Span(0, 50, 1, 0, 20.0), span(10, 40, 2), span(60, 95, 4)])])
+    line = Timeline(lanes, 100)
+    assert line.longest(0, 100, 2) == [(35.0, 4), (30.0, 2)]
+    assert line.longest(0, 55, 5) == [(30.0, 2), (20.0, 1)]
+
+
+def test_measure_counts_layers_that_lie_inside() -> None:
+    lanes = layout(
+        [("t", [Span(0, 50, 1, 0, 20.0), span(10, 40, 2), span(50, 60, 3), span(60, 95, 4)])]
+    )
+    found = measure(lanes, 60, 0)
+    assert (found.length_us, found.layers, found.self_us) == (60, 3, 60.0)
+
+
+def many(count: int) -> Sequence[Span]:
+    seed = random.Random(1)
+    at, spans = 0.0, []
+    for index in range(count):
+        length = seed.expovariate(1 / 3)
+        spans.append(span(at, at + length, index, seed.randrange(5)))
+        at += length + 0.1
+    return spans
+
+
+def test_the_cost_of_a_repaint_depends_on_the_window_only() -> None:
+    spans = many(200_000)
+    one = lane(*spans)
+    scale = TimeScale.fit(spans[-1].end_us, 200)
+    started = time.perf_counter()
+    lane_cells(one, scale)
+    labels(one, scale, {})
+    assert time.perf_counter() - started < 0.05
