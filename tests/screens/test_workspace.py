@@ -157,7 +157,7 @@ async def test_escape_in_the_filter_line_clears_it(chain: Path) -> None:
     async with opened(chain) as session:
         await session.press("slash")
         await session.type("nothing")
-        assert session.rows == ["main"]
+        assert "No node passes the filter" in session.text
         await session.press("escape")
         assert len(session.rows) == 5
         assert session.screen.explorer.list.has_focus
@@ -187,6 +187,10 @@ async def test_advanced_filter_by_type_and_condition(chain: Path) -> None:
         assert active.active == 2
         assert "▽ 2 filters" in session.text
         await session.press("f", "ctrl+x", "enter")
+        await session.until(lambda: not session.screen.explorer.model.filtering)
+        await session.press("f", "space", "enter")
+        await session.until(lambda: session.screen.explorer.model.filtering)
+        await session.press("escape")
         await session.until(lambda: not session.screen.explorer.model.filtering)
 
 

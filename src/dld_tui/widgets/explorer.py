@@ -7,7 +7,7 @@ on goes out as :class:`Explorer.Selected`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ from dld_tui.core.document.primitives import Splice
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.explorer_items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer_list import ExplorerList
-from dld_tui.widgets.explorer_model import ExplorerModel
-from dld_tui.widgets.explorer_rows import ExplorerRows
-from dld_tui.widgets.explorer_search import below, next_match, reveal, unfold_to_fill
+from dld_tui.widgets.explorer_model import NOTHING, ExplorerModel
+from dld_tui.widgets.explorer_rows import ExplorerRows, view_title
+from dld_tui.widgets.explorer_search import all_nodes, below, next_match, reveal, unfold_to_fill
 from dld_tui.widgets.filter_bar import FilterBar
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.line_source import Piece
@@ -118,10 +118,7 @@ class Explorer(Frame, Vertical):
         rows = self.list.lines
         if not isinstance(rows, ExplorerRows):
             return ()
-        title = f"{self.model.view.value} {glyphs.current().unfolded}"
-        if self.model.sort is not Sort.FILE and self.model.view is not View.NAME:
-            by = "most first" if self.model.view is View.TYPE else f"by {self.model.sort.value}"
-            title += f" {by}"
+        title = view_title(self.model.view, self.model.sort)
         return rows.header(title, width)
 
     def _say_counts(self) -> None:
@@ -152,7 +149,7 @@ class Explorer(Frame, Vertical):
     def marked(self) -> list[Node]:
         """The marked nodes, in the order of the file within each scope."""
         marks = self.list.marks
-        return [node for node in _all_nodes(self.model) if node in marks] if marks else []
+        return [node for node in all_nodes(self.model) if node in marks] if marks else []
 
     # --- moving and folding ---------------------------------------------------------------------
 
@@ -176,6 +173,8 @@ class Explorer(Frame, Vertical):
         item = self.item
         if isinstance(item, Entry):
             self.post_message(self.Opened(item.node))
+        elif item is not None and item.key == NOTHING:
+            self.clear_filters()
         elif item is not None and item.kind == "note":
             self.toggle_constants()
         else:
@@ -304,14 +303,21 @@ class Explorer(Frame, Vertical):
                 return
 
     def clear(self) -> None:
-        """Clear the filter text, or else the marks."""
+        """Clear the filter text, or else the marks, or else the advanced filter."""
         if self.model.text:
             self._set_text("")
             bar = self.query_one(FilterBar)
             bar.query_one(Input).value = ""
             bar.display = False
-        else:
+        elif self.list.marks:
             self.list.set_marks(set())
+        else:
+            self.set_filter(None)
+
+    @property
+    def can_clear(self) -> bool:
+        """Whether Esc has something to clear."""
+        return bool(self.model.text or self.list.marks or self.node_filter)
 
     def clear_filters(self) -> None:
         """Clear the filter text and the advanced filter."""
@@ -336,7 +342,7 @@ class Explorer(Frame, Vertical):
         verdicts: dict[Node, bool] = {}
         if node_filter is not None:
             deadline = monotonic() + _SLICE_S
-            for node in _all_nodes(self.model):
+            for node in all_nodes(self.model):
                 verdicts[node] = node_filter(node)
                 if monotonic() > deadline:
                     await asyncio.sleep(0)
@@ -391,9 +397,4 @@ class Explorer(Frame, Vertical):
         else:
             self.list.invalidate()
         if moved and self.list.marks:
-            self.list.set_marks(self.list.marks & set(_all_nodes(self.model)))
-
-
-def _all_nodes(model: ExplorerModel) -> Iterator[Node]:
-    for scope in model.document.scopes():
-        yield from scope.nodes
+            self.list.set_marks(self.list.marks & set(all_nodes(self.model)))

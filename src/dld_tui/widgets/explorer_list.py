@@ -78,8 +78,14 @@ class ExplorerList(LineView):
         """Go to the previous node that the last filter text fits."""
         self.explorer.find(-1)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave Esc to others while there is nothing to clear."""
+        if action == "clear":
+            return self.explorer.can_clear
+        return super().check_action(action, parameters)
+
     def action_clear(self) -> None:
-        """Clear the filter text, or else the marks."""
+        """Clear the filter text, or else the marks, or else the advanced filter."""
         self.explorer.clear()
 
     def action_mark(self) -> None:

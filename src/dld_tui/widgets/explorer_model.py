@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
 
+NOTHING: Hashable = ("note", "nothing")
+"""The key of the row that says that no node passes the filter."""
 _SMALL = 60
 """A scope with no more nodes than this starts out unfolded."""
 _FEW_MATCHES = 400
@@ -194,6 +196,8 @@ class ExplorerModel:
         for scope in self.tops():
             if scope is self.root or not self.filtering or self._counts[scope]:
                 self._emit(Branch.of_scope(scope, self._counts[scope]), 0, 0, out)
+        if self.filtering and not self.shown:
+            out.add(Branch("note", NOTHING, "No node passes the filter. Esc clears it.", 0), 0, 0)
         if self.hidden_constants:
             out.add(Branch("note", ("note",), "Constant", self.hidden_constants), 0, 0)
         return out

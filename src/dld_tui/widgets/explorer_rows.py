@@ -8,7 +8,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.values import ValueType
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.explorer_items import Branch, Entry, Item, Rows
+from dld_tui.widgets.explorer_items import Branch, Entry, Item, Rows, Sort, View
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.operator_style import operator_style
 
@@ -127,6 +127,14 @@ class ExplorerRows:
         return pieces
 
 
+def view_title(view: View, sort: Sort) -> str:
+    """Return how the nodes are listed, e.g. ``By type ▾ most first``."""
+    title = f"{view.value} {glyphs.current().unfolded}"
+    if sort is Sort.FILE or view is View.NAME:
+        return title
+    return f"{title} most first" if view is View.TYPE else f"{title} by {sort.value}"
+
+
 def _output_type(entry: Entry) -> ValueType | None:
     node = entry.node
     output = next(filter(None, node.outputs), None)
@@ -182,7 +190,7 @@ _PRECISIONS = (
 def _branch_pieces(branch: Branch, room: int) -> list[Piece]:
     count = f"{branch.count:,}"
     if branch.kind == "note":
-        text = f"{branch.label}  {count} hidden, C shows them"
+        text = f"{branch.label}  {count} hidden, C shows them" if branch.count else branch.label
         return [(clip(text, room), "dim")]
     return [*_label_pieces(branch, max(0, room - len(count) - 1)), (" " + count, "dim")]
 

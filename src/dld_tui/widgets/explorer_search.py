@@ -95,3 +95,9 @@ def unfold_to_fill(model: ExplorerModel, room: int) -> None:
             model.set_unfolded(item, True)
             used += len(items)
             pending.extend(items)
+
+
+def all_nodes(model: ExplorerModel) -> Iterator[Node]:
+    """Yield every node of the document, in all scopes."""
+    for scope in model.document.scopes():
+        yield from scope.nodes

@@ -165,3 +165,15 @@ def test_unknown_scope_is_refused(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN))
     with pytest.raises(EditError, match="no such scope"):
         document.scope_at(["choose:then_branch"])
+
+
+def test_a_long_string_attribute_is_read_from_the_file(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].attribute.append(onnx.helper.make_attribute("engine", b"\xff" * 9000))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    attribute = document.main.nodes[0].attribute("engine")
+    assert attribute is not None
+    assert attribute.value == b"\xff" * 9000
+    assert bytes_of(document) == path.read_bytes()

@@ -84,6 +84,9 @@ class Attribute:
         if field is None:
             return None
         value = getattr(self.proto, field)
+        if field == "s":
+            blob = self.node.scope.document.blobs.get(value)
+            return value if blob is None else blob.read()
         if field in ("floats", "ints", "strings"):
             return list(value)
         if field == "t":
