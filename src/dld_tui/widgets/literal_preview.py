@@ -15,7 +15,6 @@ from dld_tui.core.document.node import Attribute
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.values import dtype_name, value_type_of
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.blobs import Blob
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -30,7 +29,7 @@ def attribute_text(attribute: Attribute) -> str:
     """Return what is shown of an attribute's value, cut where it is long."""
     if attribute.reference is not None:
         return f"@{visible(attribute.reference)} of the function"
-    blob = _blob(attribute)
+    blob = attribute.blob
     if blob is None:
         return value_text(attribute.value, attribute.kind)
     try:
@@ -38,12 +37,6 @@ def attribute_text(attribute: Attribute) -> str:
     except DldError as error:
         return visible(error.message)
     return f"{head[:-1]}… {blob.length:,} bytes'"
-
-
-def _blob(attribute: Attribute) -> Blob | None:
-    """Return the payload of a string so long that it was left in the file."""
-    value = attribute.value if attribute.kind == "string" else None
-    return attribute.node.scope.document.blobs.get(value) if isinstance(value, bytes) else None
 
 
 def value_text(value: Any, kind: str) -> str:
@@ -91,7 +84,7 @@ def editable_text(attribute: Attribute) -> str | None:
     value = attribute.value
     if isinstance(value, Tensor):
         return _tensor_literal(value)
-    blob = _blob(attribute)
+    blob = attribute.blob
     if blob is not None:
         if blob.length > MAX_EDITABLE // 2:
             return None

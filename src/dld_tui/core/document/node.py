@@ -11,6 +11,7 @@ from dld_tui.core.document.wiretext import text_of, texts_of
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.tensor import Tensor
+    from dld_tui.core.files.blobs import Blob
 
 _AttributeType = onnx.AttributeProto
 
@@ -75,6 +76,11 @@ class Attribute:
         return text_of(self.proto.ref_attr_name) or None
 
     @property
+    def blob(self) -> Blob | None:
+        """The payload of a long string, which stays in its file; None for all other values."""
+        return self.node.scope.document.blobs.get(self.proto.s)
+
+    @property
     def value(self) -> Any:
         """The value: int, float, bytes, list of those, :class:`Tensor`, or the protobuf message.
 
@@ -84,9 +90,8 @@ class Attribute:
         if field is None:
             return None
         value = getattr(self.proto, field)
-        if field == "s":
-            blob = self.node.scope.document.blobs.get(value)
-            return value if blob is None else blob.read()
+        if field == "s" and (blob := self.blob) is not None:
+            return blob.read()
         if field in ("floats", "ints", "strings"):
             return list(value)
         if field == "t":
