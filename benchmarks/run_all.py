@@ -7,11 +7,12 @@ import sys
 
 from benchmarks import harness
 
-SCRIPTS = ("startup", "many_nodes", "large_model", "tui", "profiler")
+SCRIPTS = ("startup", "many_nodes", "large_model", "diff", "tui", "profiler")
 _SMALL = {
     "startup": ["--rounds", "5"],
     "many_nodes": ["--nodes", "5000", "--weights", "1500", "--rounds", "3"],
     "large_model": ["--weights", "40", "--rounds", "2"],
+    "diff": ["--nodes", "5000", "--weights", "1500", "--rounds", "2"],
     "tui": ["--nodes", "5000", "--weights", "1500", "--keys", "30"],
     "profiler": ["--rounds", "5"],
 }

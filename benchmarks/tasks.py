@@ -117,12 +117,51 @@ def bare_session(
     return {"ms": statistics.median(times)}
 
 
+def document_diff(old: str, new: str) -> dict[str, float]:
+    """Open two models as documents and compare them."""
+    from dld_tui.core.diff import diff_documents
+    from dld_tui.core.document import Document
+
+    start = time.perf_counter()
+    first, second = Document.open(old), Document.open(new)
+    opened = time.perf_counter()
+    found = diff_documents(first, second)
+    done = time.perf_counter()
+    return {
+        "ms": (done - start) * 1000,
+        "open_ms": (opened - start) * 1000,
+        "changes": len(list(found.all_changes())),
+    }
+
+
+def onnx_diff(old: str, new: str) -> dict[str, float]:
+    """Load two models with onnx and compare their nodes and weights by name."""
+    import onnx
+
+    start = time.perf_counter()
+    graphs = onnx.load(old).graph, onnx.load(new).graph
+    opened = time.perf_counter()
+    before, after = (
+        {
+            **{node.name: node.SerializeToString() for node in graph.node},
+            **{tensor.name: tensor.SerializeToString() for tensor in graph.initializer},
+        }
+        for graph in graphs
+    )
+    changes = sum(before.get(name) != data for name, data in after.items())
+    changes += sum(name not in after for name in before)
+    done = time.perf_counter()
+    return {"ms": (done - start) * 1000, "open_ms": (opened - start) * 1000, "changes": changes}
+
+
 TASKS: dict[str, Callable[..., dict[str, float]]] = {
     task.__name__: task
     for task in (
         bare_session,
+        document_diff,
         document_open,
         document_save,
+        onnx_diff,
         onnx_ir_open,
         onnx_open,
         onnx_save,

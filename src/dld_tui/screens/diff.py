@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ from dld_tui.core.diff import ModelDiff, diff_documents
 from dld_tui.core.diff.model import STATUSES
 from dld_tui.core.diff.text import summary
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.widgets.commands import bindings_for
@@ -79,6 +81,7 @@ class DiffScreen(Page):
 
     def on_unmount(self) -> None:
         """Close the models."""
+        gc.unfreeze()
         self._close(self._documents)
 
     # Comparing
@@ -92,16 +95,19 @@ class DiffScreen(Page):
         worker = get_current_worker()
         documents: list[Document] = []
         try:
-            for path in (self.old, self.new):
-                self._tell(f"reading {visible(path.name)}")
-                documents.append(Document.open(path, cancelled=lambda: worker.is_cancelled))
-            found = diff_documents(
-                documents[0],
-                documents[1],
-                weights=self.weights,
-                progress=self._throttled(),
-                cancelled=lambda: worker.is_cancelled,
-            )
+            with collector_paused():
+                for path in (self.old, self.new):
+                    self._tell(f"reading {visible(path.name)}")
+                    documents.append(Document.open(path, cancelled=lambda: worker.is_cancelled))
+                found = diff_documents(
+                    documents[0],
+                    documents[1],
+                    weights=self.weights,
+                    progress=self._throttled(),
+                    cancelled=lambda: worker.is_cancelled,
+                )
+                # A walk over two models would hold the screen for 100 ms, and find nothing.
+                gc.freeze()
         except CancelledError:
             return self._close(documents)
         except DldError as error:
@@ -178,8 +184,10 @@ class DiffScreen(Page):
 
         def work() -> None:
             worker = get_current_worker()
-            lines = DiffLines(diff_rows(found, status=status, with_same=with_same))
-            lines.index_of(None)  # makes the index
+            with collector_paused():
+                lines = DiffLines(diff_rows(found, status=status, with_same=with_same))
+                lines.index_of(None)  # makes the index
+                gc.freeze()
             if not worker.is_cancelled:
                 self.app.call_later(self._set_rows, lines, summary(found))
 

@@ -24,6 +24,8 @@ MARK_CELLS = 3
 """Cells before the columns, with the mark of a change."""
 _WHOLE = ("model", "graph")
 """Kinds whose differences are shown without a row of their own."""
+_AFTER_NODES = ("order", "initializer", "value")
+"""Kinds whose changes come after those of the nodes."""
 _TYPED = {"type", "dtype", "shape"}
 _MOST = 1000
 """Characters of a text that can be seen at most."""
@@ -84,28 +86,56 @@ def _scope_rows(scope: ScopeDiff, place: int, status: str, with_same: bool) -> I
         for number, change in enumerate(changes):
             yield from _change_rows(change, (place, number), scope)
         return
-    # Changes of nodes are in the order of the file: the nodes between them are the same.
-    changed = {id(change.new_node) for change in changes if change.new_node is not None}
-    old_of = {partner: index for index, partner in enumerate(scope.partners) if partner >= 0}
-    waiting = enumerate(scope.new.nodes)
+    same = _SameNodes(scope, place, changes)
     for number, change in enumerate(changes):
-        if change.kind == "node" and change.new_node is not None and change.new_place is None:
-            for index, node in waiting:
-                if node is change.new_node:
-                    break
-                if id(node) not in changed:
-                    yield _same(scope, place, old_of.get(index, -1), node)
-        elif change.kind not in ("graph", "function", "input", "output", "node"):
-            for index, node in waiting:
-                yield _same(scope, place, old_of.get(index, -1), node)
+        yield from same.before(change)
         yield from _change_rows(change, (place, number), scope)
-    for index, node in waiting:
-        yield _same(scope, place, old_of.get(index, -1), node)
+    yield from same.rest()
 
 
-def _same(scope: ScopeDiff, place: int, old: int, node: Node) -> DiffRow:
-    before = scope.old.nodes[old] if old >= 0 else node
-    return DiffRow("same", (place, id(node)), scope, old_node=before, new_node=node)
+class _SameNodes:
+    """Hands out the nodes that are the same, in the order of the new file."""
+
+    def __init__(self, scope: ScopeDiff, place: int, changes: Sequence[Change]) -> None:
+        self._scope = scope
+        self._place = place
+        self._at = 0
+        self._changed = {id(change.new_node) for change in changes}
+        self._old_of = {other: index for index, other in enumerate(scope.partners) if other >= 0}
+        self._old_index = {id(node): index for index, node in enumerate(scope.old.nodes)}
+        self._new_index = {id(node): index for index, node in enumerate(scope.new.nodes)}
+
+    def before(self, change: Change) -> Iterator[DiffRow]:
+        """Yield the nodes that stand before a change; changes of nodes are in order."""
+        if change.kind in _AFTER_NODES:
+            yield from self.rest()
+        elif id(change.new_node) in self._new_index:
+            yield from self._until(self._new_index[id(change.new_node)])
+        elif id(change.old_node) in self._old_index:
+            limit = self._old_index[id(change.old_node)]
+            end = self._at
+            while end < len(self._scope.new.nodes) and self._old_of.get(end, limit) < limit:
+                end += 1
+            yield from self._until(end)
+
+    def rest(self) -> Iterator[DiffRow]:
+        """Yield the nodes that are left."""
+        yield from self._until(len(self._scope.new.nodes))
+
+    def _until(self, end: int) -> Iterator[DiffRow]:
+        scope = self._scope
+        for index in range(self._at, end):
+            node = scope.new.nodes[index]
+            old = self._old_of.get(index)
+            if id(node) not in self._changed and old is not None:
+                yield DiffRow(
+                    "same",
+                    (self._place, id(node)),
+                    scope,
+                    old_node=scope.old.nodes[old],
+                    new_node=node,
+                )
+        self._at = max(self._at, end)
 
 
 def _change_rows(

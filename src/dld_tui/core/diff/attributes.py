@@ -129,11 +129,25 @@ def _value_fields(label: str, old: Attribute, new: Attribute, meter: Meter) -> I
             return
         for index, (one, other) in enumerate(zip(first, second, strict=True)):
             yield from tensor_fields(f"{label}[{index}]", one, other, meter)
+    elif old.kind == "sparse_tensor":
+        yield from _sparse_fields(label, old, new, meter)
     elif old.kind == "string":
         if string_value(old) != string_value(new):
             yield Field(label, attribute_text(old), attribute_text(new))
     elif not _same_message(old, new):
         yield _text_field(label, old, new)
+
+
+def _sparse_fields(label: str, old: Attribute, new: Attribute, meter: Meter) -> Iterator[Field]:
+    first, second = old.value, new.value
+    if first.dims != second.dims:
+        yield Field(f"{label} shape", fmt.shape(tuple(first.dims)), fmt.shape(tuple(second.dims)))
+    for part in ("values", "indices"):
+        tensors = [
+            Tensor(getattr(attribute.value, part), attribute.node.scope.document)
+            for attribute in (old, new)
+        ]
+        yield from tensor_fields(f"{label} {part}", tensors[0], tensors[1], meter)
 
 
 def _text_field(label: str, old: Attribute, new: Attribute) -> Field:
@@ -223,6 +237,11 @@ def string_value(attribute: Attribute) -> bytes:
     return blob.read() if isinstance(blob, Blob) else bytes(attribute.value)
 
 
+def nodes_text(count: int) -> str:
+    """Return ``1 node`` or for example ``1,200 nodes``."""
+    return f"{fmt.count(count)} node{'' if count == 1 else 's'}"
+
+
 def attribute_text(attribute: Attribute, limit: int = _LONG) -> str:
     """Return the value of an attribute on one line, cut after `limit` cells. Foreign text."""
     if attribute.reference is not None:
@@ -231,7 +250,7 @@ def attribute_text(attribute: Attribute, limit: int = _LONG) -> str:
     children = attribute.node.children.get(attribute.name)
     if children is not None:
         nodes = sum(len(nested.nodes) for scope in children for nested in scope.walk())
-        return f"{kind} of {fmt.count(nodes)} nodes"
+        return f"{kind} of {nodes_text(nodes)}"
     if isinstance(value, Tensor):
         return tensor_text(value)
     if kind == "string":

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
 from dld_tui.core.diff.matches import Matches, open_nodes
-from dld_tui.core.diff.structure import Ids, Interner, nearby_ids, structure_ids
+from dld_tui.core.diff.structure import Interner, Structure, nearby_ids
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -22,10 +22,13 @@ def match_structure(matches: Matches, intern: Interner, *, unique: bool) -> None
     """
     if not matches.unfinished:
         return
-    old, new = _ids(matches, intern)
+    old, new = _structures(matches, intern)
     if unique:
         _pair_unique(matches, old.upstream, new.upstream)
         _pair_unique(matches, old.downstream, new.downstream)
+    elif _is_bijection(old.upstream, new.upstream):
+        # All names differ and nothing else: what is downstream need not be looked at.
+        _pair_unique(matches, old.upstream, new.upstream)
     else:
         _pair_groups(matches, _both(old), _both(new))
 
@@ -41,21 +44,26 @@ def match_nearby(matches: Matches, intern: Interner) -> None:
 def match_alike(matches: Matches, intern: Interner) -> None:
     """Pair nodes that are alike in all, in the order of the file, as far as there are enough."""
     if matches.unfinished:
-        old, new = _ids(matches, intern)
+        old, new = _structures(matches, intern)
         _pair_groups(matches, _both(old), _both(new), equal=False)
 
 
-def _ids(matches: Matches, intern: Interner) -> tuple[Ids, Ids]:
+def _is_bijection(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
+    mine, theirs = set(first.values()), set(second.values())
+    return len(mine) == len(first) == len(second) and mine == theirs
+
+
+def _structures(matches: Matches, intern: Interner) -> tuple[Structure, Structure]:
     old_outputs = {one: number for number, (one, _) in enumerate(matches.outputs)}
     new_outputs = {other: number for number, (_, other) in enumerate(matches.outputs)}
     old, new = matches.old, matches.new
     return (
-        structure_ids(old, intern, open_nodes(old), is_old=True, outputs=old_outputs),
-        structure_ids(new, intern, open_nodes(new), is_old=False, outputs=new_outputs),
+        Structure(old, intern, open_nodes(old), is_old=True, outputs=old_outputs),
+        Structure(new, intern, open_nodes(new), is_old=False, outputs=new_outputs),
     )
 
 
-def _both(ids: Ids) -> dict[int, tuple[int, int]]:
+def _both(ids: Structure) -> dict[int, tuple[int, int]]:
     return {index: (ids.upstream[index], ids.downstream[index]) for index in sorted(ids.upstream)}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dld_tui.core import fmt
+from dld_tui.core.diff.attributes import nodes_text
 from dld_tui.core.diff.header import model_changes, scope_changes
 from dld_tui.core.diff.items import ItemComparison
 from dld_tui.core.diff.match import match_scopes
@@ -125,7 +127,9 @@ class _Comparison:
             self._remove(old, index, result)
         moved = out_of_order([partner for partner in old.partners if partner >= 0])
         if moved:
-            about = f"{moved} of {len(old.nodes)} nodes stand elsewhere in the file"
+            about = (
+                f"{fmt.count(moved)} of {nodes_text(len(old.nodes))} stand elsewhere in the file"
+            )
             changes.append(Change("order", "changed", "nodes", "nodes", about))
 
     def _remove(self, old: Side, index: int, result: ScopeDiff) -> None:
@@ -218,7 +222,7 @@ def _function(scope: Scope, status: str) -> Change:
     name = scope.step.removeprefix("function ")
     nodes = sum(len(inner.nodes) for inner in scope.walk())
     old, new = (name, None) if status == "removed" else (None, name)
-    return Change("function", status, old, new, f"{nodes} nodes")
+    return Change("function", status, old, new, nodes_text(nodes))
 
 
 def _place(document: Document) -> str:

@@ -76,7 +76,7 @@ def scope_changes(old: Side, new: Side) -> list[Change]:
     if is_function:
         fields += _opset_fields(_opsets(first), _opsets(second))
         fields += _list_fields("parameters", first.attribute, second.attribute)
-        fields += _defaults(first, second)
+        fields += _defaults(old, new)
     fields += other_fields(first, second, _SCOPE_KNOWN)
     if not fields:
         return []
@@ -99,15 +99,27 @@ def _list_fields(name: str, old: Iterable[str], new: Iterable[str]) -> Iterator[
         yield Field(name, ", ".join(before) or None, ", ".join(after) or None)
 
 
-def _defaults(old: onnx.FunctionProto, new: onnx.FunctionProto) -> Iterator[Field]:
+def _defaults(old: Side, new: Side) -> Iterator[Field]:
     before, after = (
-        {text_of(proto.name): proto for proto in function.attribute_proto}
-        for function in (old, new)
+        {text_of(proto.name): proto for proto in _function(side).attribute_proto}
+        for side in (old, new)
     )
     for name in sorted({*before, *after}):
-        texts = [_default_text(protos.get(name)) for protos in (before, after)]
-        if texts[0] != texts[1]:
+        first, second = before.get(name), after.get(name)
+        texts = [_default_text(proto) for proto in (first, second)]
+        if texts[0] != texts[1] or _plain_bytes(first, old) != _plain_bytes(second, new):
             yield Field(f"parameter {name}", texts[0], texts[1])
+
+
+def _function(side: Side) -> onnx.FunctionProto:
+    assert isinstance(side.scope.proto, onnx.FunctionProto)
+    return side.scope.proto
+
+
+def _plain_bytes(proto: onnx.AttributeProto | None, side: Side) -> bytes:
+    """Return a default as bytes; nothing for one with a payload that was cut out."""
+    data = b"" if proto is None else proto.SerializeToString()
+    return b"" if side.scope.document.blobs.nonce in data else data
 
 
 def _default_text(proto: onnx.AttributeProto | None) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import onnx
+
 from dld_tui.core import fmt
 from dld_tui.core.diff.attributes import same_bytes, values_difference
 from dld_tui.core.diff.model import Change, Field
@@ -16,7 +18,10 @@ from dld_tui.core.diff.terminals import Pairs
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
+from dld_tui.core.files.blobs import SENTINEL_LENGTH
 from dld_tui.core.text import visible
+
+_PLAIN = frozenset(("dims", "data_type", "name", "raw_data"))
 
 
 class ItemComparison:
@@ -150,10 +155,13 @@ class ItemComparison:
         first, second = self.old.initializers[name], self.new.initializers[other]
         if name == other and same_bytes(first, second):
             return None
-        old, new = self.old.tensor(name), self.new.tensor(other)
         fields: list[Field] = []
         if name != other:
             fields.append(Field("name", name, other, is_name=True))
+            if _same_but_for_names(first, second):
+                about = _about(self.new, other)
+                return Change("initializer", "renamed", name, other, about, tuple(fields))
+        old, new = self.old.tensor(name), self.new.tensor(other)
         difference = None
         if old is None or new is None:
             fields += self._sparse_fields(name, other)
@@ -207,6 +215,18 @@ class ItemComparison:
             for field in inner:
                 label = part if field.name == "values" else f"{part} {field.name}"
                 yield Field(label, field.old, field.new)
+
+
+def _same_but_for_names(first: Any, second: Any) -> bool:
+    """Return True for two small tensors that are alike but for their names; False says nothing."""
+    if type(first) is not onnx.TensorProto or type(second) is not onnx.TensorProto:
+        return False
+    data = first.raw_data
+    if data != second.raw_data or len(data) == SENTINEL_LENGTH or first.dims != second.dims:
+        return False
+    return first.data_type == second.data_type and all(
+        field.name in _PLAIN for proto in (first, second) for field, _ in proto.ListFields()
+    )
 
 
 def _form(proto: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from dld_tui.core.diff.attributes import attribute_fields
+from dld_tui.core.diff.attributes import attribute_fields, same_bytes
 from dld_tui.core.diff.model import Change, Field
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter
@@ -21,13 +21,17 @@ _KNOWN = frozenset(
      "metadata_props")
 )  # fmt: skip
 
+_PLAIN = frozenset(("input", "output", "name", "op_type", "domain", "overload"))
+
 
 def signature(side: Side, index: int) -> str:
     """Return a node as text: ``Conv(x, w) -> y``. Foreign text."""
-    ins, outs = (
-        ", ".join(name or "–" for name in names) for names in (side.ins[index], side.outs[index])
-    )
+    ins, outs = _listed(side.ins[index]), _listed(side.outs[index])
     return f"{side.operators[index]}({ins}) -> {outs or '–'}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names if "" not in names else [name or "–" for name in names])
 
 
 class NodeComparison:
@@ -71,8 +75,7 @@ class NodeComparison:
             return False
         if not self._odd.isdisjoint(self.old.ins[index]):
             return False
-        # A payload that was cut out leaves a mark of its document, so equal bytes are all there is.
-        return bool(first.proto.SerializeToString() == second.proto.SerializeToString())
+        return same_bytes(first.proto, second.proto)
 
     def _fields(self, index: int, other: int, first: Node, second: Node) -> Iterator[Field]:
         old, new = self.old, self.new
@@ -80,16 +83,18 @@ class NodeComparison:
             yield Field("name", old.names[index], new.names[other], is_name=True)
         if old.operators[index] != new.operators[other]:
             yield Field("op_type", old.operators[index], new.operators[other])
+        values = old.values
         for number, (one, two) in enumerate(zip_longest(old.ins[index], new.ins[other])):
-            if not self.same_value(one, two):
+            if (not one or values.get(one) != two) and not self.same_value(one, two):
                 yield Field(f"input {number}", *self._described(one, two))
         for number, (one, two) in enumerate(zip_longest(old.outs[index], new.outs[other])):
             if one != two:
                 yield Field(f"output {number}", _shown(one), _shown(two), is_name=bool(one and two))
-        yield from attribute_fields(first, second, self._meter, self._notes)
-        yield from text_fields(first.proto, second.proto, ("doc_string",))
-        yield from metadata_fields(first.proto, second.proto)
-        yield from other_fields(first.proto, second.proto, _KNOWN)
+        if _has_more(first.proto) or _has_more(second.proto):
+            yield from attribute_fields(first, second, self._meter, self._notes)
+            yield from text_fields(first.proto, second.proto, ("doc_string",))
+            yield from metadata_fields(first.proto, second.proto)
+            yield from other_fields(first.proto, second.proto, _KNOWN)
 
     def _described(self, one: str | None, two: str | None) -> tuple[str | None, str | None]:
         """Return two inputs as text, with their makers where the names are the same."""
@@ -101,13 +106,16 @@ class NodeComparison:
         """Return whether two inputs mean the same value; None is one that is not there."""
         if one is None or two is None or not one or not two:
             return one == two
-        if self.old.values.get(one) == two:
-            return True
         partner = self.old.counterpart(one)
         if partner is None:
             # Made by something that is gone, or by nothing: then the name is what it says.
             return one == two and self.new.counterpart(two) is None
         return partner == self.new.home(two)
+
+
+def _has_more(proto: Any) -> bool:
+    """Return whether a node has more than a name, an operator and links."""
+    return any(field.name not in _PLAIN for field, _ in proto.ListFields())
 
 
 def source(side: Side, name: str) -> str:

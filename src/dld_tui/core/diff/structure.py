@@ -7,7 +7,7 @@ the same. Ids come from one table for both models, so they are exact: no hash ca
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from functools import cached_property
 
 from dld_tui.core import fmt
 from dld_tui.core.diff.side import Side
@@ -31,18 +31,8 @@ class Interner:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-@dataclass(slots=True)
-class Ids:
-    """The ids of the nodes of one side that are not matched yet, by node index."""
-
-    upstream: dict[int, int]
-    downstream: dict[int, int]
-
-
-def structure_ids(
-    side: Side, intern: Interner, open_nodes: list[int], *, is_old: bool, outputs: dict[str, int]
-) -> Ids:
-    """Number the unmatched nodes of one side.
+class Structure:
+    """The ids of the nodes of one side that are not matched yet, by node index.
 
     Args:
         side: The side.
@@ -51,12 +41,68 @@ def structure_ids(
         is_old: True for the old model.
         outputs: For each matched output of the scope the number of its pair.
     """
-    order = _topological(side, open_nodes)
-    leaves = _Leaves(side, intern, is_old)
-    kinds = _kinds(side, intern, open_nodes)
-    upstream = _upstream(side, intern, order, leaves, kinds)
-    downstream = _downstream(side, intern, order, leaves, kinds, is_old, outputs)
-    return Ids(upstream, downstream)
+
+    def __init__(
+        self,
+        side: Side,
+        intern: Interner,
+        open_nodes: list[int],
+        *,
+        is_old: bool,
+        outputs: dict[str, int],
+    ) -> None:
+        self.side = side
+        self.intern = intern
+        self.is_old = is_old
+        self.outputs = outputs
+        self.order = _topological(side, open_nodes)
+        self.leaves = _Leaves(side, intern, is_old)
+        self.kinds = _kinds(side, intern, open_nodes)
+
+    @cached_property
+    def upstream(self) -> dict[int, int]:
+        """Ids by what feeds the nodes."""
+        # Keys are flat tuples of numbers: an open source is an id and a place, a leaf is negative.
+        ids: dict[int, int] = dict.fromkeys(self.order, _PENDING)
+        side, intern, leaves, kinds = self.side, self.intern, self.leaves, self.kinds
+        producers = side.producers
+        for index in self.order:
+            key = [kinds[index]]
+            for name in _links(side, index):
+                place = producers.get(name)
+                if place is not None and place[0] in ids:
+                    key += (ids[place[0]], place[1])
+                else:
+                    key.append(-3 - leaves(name))
+            ids[index] = intern(tuple(key))
+        return ids
+
+    @cached_property
+    def downstream(self) -> dict[int, int]:
+        """Ids by what the nodes feed, and by the matched values that feed them."""
+        ids: dict[int, int] = dict.fromkeys(self.order, _PENDING)
+        side, intern, leaves, kinds = self.side, self.intern, self.leaves, self.kinds
+        producers, consumers, partners = side.producers, side.consumers, side.partners
+        is_old, outputs = self.is_old, self.outputs
+        for index in reversed(self.order):
+            key: list[Hashable] = ["down", kinds[index]]
+            for name in side.ins[index]:
+                place = producers.get(name)
+                key.append(-1 if place is not None and place[0] in ids else leaves(name))
+            for name in side.outs[index]:
+                found = [
+                    (0, ids[user], number)
+                    if user in ids
+                    else (1, user if is_old else partners[user], number)
+                    for user, number in consumers.get(name, ())
+                ]
+                if name in outputs:
+                    found.append((2, outputs[name], 0))
+                if len(found) > 1:
+                    found.sort()
+                key.append(tuple(found))
+            ids[index] = intern(tuple(key))
+        return ids
 
 
 def _kinds(side: Side, intern: Interner, open_nodes: list[int]) -> dict[int, int]:
@@ -124,24 +170,6 @@ def _topological(side: Side, open_nodes: list[int]) -> list[int]:
     return ready + [index for index in open_nodes if index not in done]
 
 
-def _upstream(
-    side: Side, intern: Interner, order: list[int], leaves: _Leaves, kinds: dict[int, int]
-) -> dict[int, int]:
-    # Keys are flat tuples of numbers: an open source is its id, a place, and a leaf is negative.
-    ids: dict[int, int] = dict.fromkeys(order, _PENDING)
-    producers = side.producers
-    for index in order:
-        key = [kinds[index]]
-        for name in _links(side, index):
-            place = producers.get(name)
-            if place is not None and place[0] in ids:
-                key += (ids[place[0]], place[1])
-            else:
-                key.append(-3 - leaves(name))
-        ids[index] = intern(tuple(key))
-    return ids
-
-
 def _links(side: Side, index: int) -> tuple[str, ...]:
     """Return the inputs of a node, and what its subgraphs capture."""
     node = side.nodes[index]
@@ -149,38 +177,6 @@ def _links(side: Side, index: int) -> tuple[str, ...]:
         return side.ins[index]
     captured = dict.fromkeys(name for child in node.subgraphs() for name in child.captured())
     return (*side.ins[index], *captured)
-
-
-def _downstream(
-    side: Side,
-    intern: Interner,
-    order: list[int],
-    leaves: _Leaves,
-    kinds: dict[int, int],
-    is_old: bool,
-    outputs: dict[str, int],
-) -> dict[int, int]:
-    ids: dict[int, int] = dict.fromkeys(order, _PENDING)
-    producers, consumers, partners = side.producers, side.consumers, side.partners
-    for index in reversed(order):
-        key: list[Hashable] = ["down", kinds[index]]
-        for name in side.ins[index]:
-            place = producers.get(name)
-            key.append(-1 if place is not None and place[0] in ids else leaves(name))
-        for name in side.outs[index]:
-            found = [
-                (0, ids[user], number)
-                if user in ids
-                else (1, user if is_old else partners[user], number)
-                for user, number in consumers.get(name, ())
-            ]
-            if name in outputs:
-                found.append((2, outputs[name], 0))
-            if len(found) > 1:
-                found.sort()
-            key.append(tuple(found))
-        ids[index] = intern(tuple(key))
-    return ids
 
 
 def nearby_ids(

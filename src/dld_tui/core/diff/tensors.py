@@ -86,7 +86,8 @@ class Meter:
         self.check()
         self.done += count
         if self._progress is not None:
-            self._progress(min(self.done, self.total), self.total)
+            done = min(self.done, self.total) if self.total else self.done
+            self._progress(done, self.total)
 
 
 def same_range(old: Blob, new: Blob) -> bool:
