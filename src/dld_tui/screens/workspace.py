@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from textual import on
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.worker import Worker
 
 from dld_tui.core import fmt
-from dld_tui.core.checks import Finding, check
-from dld_tui.core.checks.findings import by_severity
+from dld_tui.core.checks import Finding
 from dld_tui.core.document import Change
 from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.document.scripts import ReplayResult, replay
-from dld_tui.core.document.values import ValueType
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.workspace_background import infer_types
+from dld_tui.screens.workspace_findings import Checking
+from dld_tui.screens.workspace_functions import Functions
+from dld_tui.screens.workspace_links import Linking
+from dld_tui.screens.workspace_metadata import Metadata
 from dld_tui.screens.workspace_opening import OpenedModel, open_model
+from dld_tui.screens.workspace_operators import Operating
 from dld_tui.screens.workspace_panes import Area
 from dld_tui.screens.workspace_save import Saving
+from dld_tui.screens.workspace_selection import Selecting
+from dld_tui.screens.workspace_tensors import Tensors
+from dld_tui.screens.workspace_types import Typing
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.explorer_items import Sort, View
@@ -35,13 +38,20 @@ from dld_tui.widgets.host import host
 from dld_tui.widgets.node_filter import NodeFilter
 from dld_tui.widgets.parameters import Parameters
 
-_CHECK_AGAIN_S = 0.5
-_MOST_CHECKED = 20_000
-"""Nodes of the largest model that is checked again after every edit."""
 _EXPLORER_STATE = ("layouts", "explorer")
 
 
-class WorkspaceScreen(Saving):
+class WorkspaceScreen(
+    Saving,
+    Operating,
+    Linking,
+    Selecting,
+    Functions,
+    Tensors,
+    Metadata,
+    Typing,
+    Checking,
+):
     """The screen; a new model when there is no path."""
 
     CSS_PATH = "../styles/workspace.tcss"
@@ -49,19 +59,10 @@ class WorkspaceScreen(Saving):
         "The model as a list of nodes, what is known of the node under the cursor, and what was "
         "found to be wrong. 1 3 4 go to a pane, m gives one all the room, < and > change its size."
     )
-    INFER = True
-    """Ask onnx for types and shapes, in a child process, when a model has been opened."""
 
     def __init__(self, path: Path | str | None = None) -> None:
         super().__init__(path)
         self.tab_title = self.path.name if self.path is not None else "new model"
-        self._edits = 0
-        self._check_timer: Timer | None = None
-        self._notices: list[Finding] = []
-        """What is not found by a check: refused journal lines and the like."""
-        self._closed = False
-        self.is_checked = False
-        """Whether the findings are of the model as it is now."""
 
     def body(self) -> Iterable[Widget]:
         """Return the area of the panes, empty until the model is open."""
@@ -113,11 +114,10 @@ class WorkspaceScreen(Saving):
         if opened.left:
             self._ask_restore(opened.left[0])
         self.check()
-        self._infer()
+        self.infer()
 
     def on_unmount(self) -> None:
         """Stop what runs for this model, and close it."""
-        self._closed = True
         self.cancel_work()
         if self.is_open:
             gc.unfreeze()
@@ -166,94 +166,11 @@ class WorkspaceScreen(Saving):
 
     def _say_restored(self, result: ReplayResult) -> None:
         self.notify(f"{result.applied} of the journal's lines were made again", timeout=4)
-        self._notices += [
+        self.notices += [
             Finding("warning", "journal", f"line {number} no longer applies: {why}")
             for number, why in result.refused
         ]
         self.check()
-
-    # --- findings -------------------------------------------------------------------------------
-
-    def check_later(self) -> None:
-        """Look for findings again, some time after the last edit."""
-        self._edits += 1
-        self.is_checked = False
-        if self._check_timer is not None:
-            self._check_timer.stop()
-        summary = self.parameters.summary
-        if summary is not None and summary.nodes_total > _MOST_CHECKED:
-            self._show_findings(self.findings.findings, "before the last edit")
-            return
-        self._check_timer = self.set_timer(_CHECK_AGAIN_S, self.check)
-
-    def check(self) -> None:
-        """Look for what is wrong, on a thread."""
-        edits, document = self._edits, self.document
-
-        def outdated() -> bool:
-            return self._closed or self._edits != edits
-
-        def task() -> None:
-            try:
-                found = check(document, cancelled=outdated)
-            except CancelledError:
-                return
-            except (RuntimeError, ValueError, KeyError):
-                if outdated():  # an edit changed the model while it was read
-                    return
-                raise
-            self.call_later(self._checked, edits, found)
-
-        self.run_worker(task, thread=True, group="check", name="check")
-
-    def _checked(self, edits: int, found: list[Finding]) -> None:
-        if edits == self._edits and self.is_attached:
-            self.is_checked = True
-            self._show_findings([*self._notices, *found], "")
-
-    def _show_findings(self, findings: list[Finding], state: str) -> None:
-        before = len(self.findings.findings)
-        if self.document.journal_error:
-            message = visible(self.document.journal_error)
-            findings = [Finding("warning", "journal", message), *findings]
-        self.findings.show(by_severity(findings), state=state)
-        if before != len(findings) or not self.findings.display:
-            self.lay_out()
-
-    # --- types and shapes -----------------------------------------------------------------------
-
-    def _infer(self) -> None:
-        path = self.document.path
-        if not self.INFER or path is None or not self.document.main.nodes:
-            return
-
-        def task() -> None:
-            try:
-                found = infer_types(path, lambda: self._closed)
-            except CancelledError:
-                return
-            except DldError as error:
-                self.call_later(self._not_inferred, error)
-            else:
-                self.call_later(self._inferred, found)
-
-        self.run_worker(task, thread=True, group="infer", name="infer shapes")
-
-    def _inferred(self, found: Mapping[tuple[str, ...], dict[str, ValueType]]) -> None:
-        if not self.is_attached:
-            return
-        for scope in self.document.scopes():
-            types = found.get(scope.path)
-            if types is not None:
-                scope.inferred = types
-        self.explorer.list.invalidate()
-        self.parameters.rebuild()
-
-    def _not_inferred(self, error: DldError) -> None:
-        if self.is_attached:
-            message = visible(error.message)
-            self._notices.append(Finding("info", "shapes", f"shapes are not known: {message}"))
-            self._show_findings([*self._notices, *self.findings.findings], "")
 
     # --- the explorer's commands ----------------------------------------------------------------
 

@@ -1,0 +1,42 @@
+"""Commands that work everywhere, and on the start page."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command, table
+
+# fmt: off
+_APP = table(
+    "app",
+    ("app.help", "help", "question_mark,f1", "", "help",
+     "Show the keys and what the focused pane does."),
+    ("file.open", "open_file", "ctrl+o", "", "open", "Open a model or a report by path."),
+    ("model.new", "new_model", "ctrl+n", "", "new model", "Start an empty model."),
+    ("app.start", "start_page", "ctrl+t", "", "start page", "Show recent files and activities."),
+    ("app.activities", "activities", "f4", "", "activities", "Start a job, such as a profile."),
+    ("tab.next", "next_tab", "ctrl+pagedown,right_curly_bracket", "tabs", "next tab",
+     "Show the next open file."),
+    ("tab.previous", "previous_tab", "ctrl+pageup,left_curly_bracket", "tabs", "previous tab",
+     "Show the previous open file."),
+    ("tab.close", "close_tab", "ctrl+w", "tab", "close tab",
+     "Close this file; asks when it has unsaved edits."),
+    ("app.compare", "compare", "", "", "compare models", "Show what differs between two models."),
+    ("app.settings", "settings", "f2", "", "settings", "Change theme, glyphs, mouse and more."),
+    ("app.theme", "next_theme", "", "", "next theme", "Try the next theme; settings keep it."),
+    ("app.redraw", "redraw", "ctrl+l", "", "redraw", "Draw the whole screen again."),
+    ("app.quit", "quit", "ctrl+q", "", "quit", "Leave; asks when there are unsaved edits."),
+    footer="app.help",
+)
+_PALETTE = table(
+    "app",
+    ("app.palette", "command_palette", "ctrl+p", "", "commands", "Search and run any command."),
+    palette=False, priority=True, footer="app.palette",
+)
+_START = table(
+    "start",
+    ("recent.forget", "forget", "delete,d", "", "forget", "Take the file from this list."),
+    ("start.path", "path", "i", "", "type a path", "Go to the field for a path."),
+    footer="start.path",
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_APP, *_PALETTE, *_START)

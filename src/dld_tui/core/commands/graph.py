@@ -1,0 +1,7 @@
+"""The graph pane."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command
+
+ROWS: tuple[Command, ...] = ()

@@ -1,0 +1,34 @@
+"""Forms and running jobs, settings."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command, table
+
+# fmt: off
+_JOB = table(
+    "job",
+    ("job.cancel", "cancel", "escape", "", "cancel or close",
+     "Stop the job, after asking when it has run for a while; close the page when it has ended."),
+    ("job.result", "result", "enter", "result", "open result", "Open what the job made."),
+    ("job.again", "again", "f5", "finished", "run again", "Run the same job again."),
+    ("job.copy", "copy_log", "y", "", "copy log", "Copy the log and the error, if there is one."),
+    footer="job.cancel job.result job.again job.copy",
+)
+_ACTIVITY = table(
+    "activity",
+    ("activity.run", "run", "f5", "valid", "run", "Run it with these settings."),
+    ("activity.next_page", "next_page", "ctrl+pagedown", "", "next page", "Show the next page."),
+    ("activity.previous_page", "previous_page", "ctrl+pageup", "", "previous page",
+     "Show the previous page."),
+    ("activity.defaults", "defaults", "f8", "", "defaults", "Set every field to its default."),
+    ("activity.copy", "copy_command", "f9", "", "copy command", "Copy the equal command line."),
+    footer="activity.run activity.next_page activity.defaults activity.copy", priority=True,
+)
+_SETTINGS = table(
+    "settings",
+    ("settings.save", "save", "f5,ctrl+s", "valid", "save", "Write the settings and use them."),
+    footer="settings.save", priority=True,
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_JOB, *_ACTIVITY, *_SETTINGS)

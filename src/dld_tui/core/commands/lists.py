@@ -1,0 +1,41 @@
+"""Moving in lists, tables and pages."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command, table
+
+# fmt: off
+_PAGE = table(
+    "page",
+    ("page.close", "close", "escape", "", "close", "Close this page."),
+    footer="page.close", palette=False,
+)
+_LIST = table(
+    "list",
+    ("list.up", "cursor_up", "up,k", "", "up", "Move up."),
+    ("list.down", "cursor_down", "down,j", "", "down", "Move down."),
+    ("list.left", "cursor_left", "left,h", "", "left", "Scroll left, or fold."),
+    ("list.right", "cursor_right", "right,l", "", "right", "Scroll right, or unfold."),
+    ("list.page_up", "page_up", "pageup,ctrl+b", "", "page up", "Move one page up."),
+    ("list.page_down", "page_down", "pagedown,ctrl+f", "", "page down", "Move one page down."),
+    ("list.first", "first", "home,g", "", "first", "Move to the first line."),
+    ("list.last", "last", "end,G", "", "last", "Move to the last line."),
+    ("list.activate", "activate", "enter", "", "open", "Open or jump to the cursor's line."),
+    ("list.mark", "mark", "space", "", "mark", "Mark or unmark the line and move down."),
+    ("list.mark_range", "mark_range", "M", "", "mark range", "Mark from the last mark to here."),
+    ("list.search", "search", "slash", "", "search", "Search in this list."),
+    ("list.search_next", "search_next", "n", "", "next match", "Go to the next match."),
+    ("list.search_previous", "search_previous", "N", "", "previous match",
+     "Go to the previous match."),
+    ("list.copy", "copy_line", "Y", "", "copy line", "Copy the line's text to the clipboard."),
+    palette=False,
+)
+_SORT = table(
+    "table",
+    ("table.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
+    ("table.reverse", "sort_reverse", "O", "", "reverse", "Reverse the order."),
+    palette=False,
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_PAGE, *_LIST, *_SORT)

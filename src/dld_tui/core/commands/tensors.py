@@ -1,0 +1,7 @@
+"""Initializers and the tensor editor."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command
+
+ROWS: tuple[Command, ...] = ()

@@ -1,0 +1,75 @@
+"""The workspace: files, history, moving about, panes."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command, table
+
+# fmt: off
+_WORKSPACE = table(
+    "workspace",
+    ("model.profile", "profile", "f5", "", "profile", "Measure this model with ONNX Runtime."),
+    ("model.save", "save", "ctrl+s", "", "save", "Save the model."),
+    ("model.save_as", "save_as", "ctrl+shift+s,S,f12", "", "save as", "Save under another name."),
+    ("edit.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("edit.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo", "Do again what was taken back."),
+    ("edit.rename", "rename", "r", "node", "rename", "Rename the node or value at the cursor."),
+    ("edit.change", "edit", "e", "attribute", "edit", "Edit the value at the cursor."),
+    ("edit.delete", "delete", "delete,d", "nodes", "delete",
+     "Delete the marked nodes, or the one at the cursor."),
+    ("edit.revert", "revert", "backslash", "attribute", "revert",
+     "Set the attribute back to its default."),
+    ("go.back", "go_back", "backspace", "history", "back", "Go back to before the last jump."),
+    ("go.forward", "go_forward", "shift+backspace,B", "forward", "forward", "Go forward again."),
+    ("go.source", "go_source", "left_square_bracket", "node", "to source",
+     "Go to the node that makes the first input."),
+    ("go.destination", "go_destination", "right_square_bracket", "node", "to destination",
+     "Go to a node that uses the output."),
+    ("go.body", "open_body", "s", "body", "open body", "Open the node's subgraph or function."),
+    ("view.filter", "filter", "f", "", "filter", "Filter by operator type and attributes."),
+    ("view.constants", "toggle_constants", "C", "", "constants", "Show or hide constant nodes."),
+    ("view.by", "cycle_by", "b", "", "list by", "List by type, by name or by name scope."),
+    ("view.maximise", "maximise_pane", "m", "", "maximise", "Give the pane all the room."),
+    ("view.reset", "reset_layout", "", "", "reset layout", "Give the panes their first sizes."),
+    ("view.documentation", "documentation", "D", "node", "documentation",
+     "Show the operator's documentation."),
+    ("view.clear_filters", "clear_filters", "", "", "clear filters", "Show all nodes again."),
+    ("view.grow", "grow_pane", "greater_than_sign", "", "larger pane", "Make the pane larger."),
+    ("view.shrink", "shrink_pane", "less_than_sign", "", "smaller pane",
+     "Make the pane smaller."),
+    ("view.save_layout", "save_layout", "", "", "save layout", "Keep the pane sizes by a name."),
+    ("view.choose_layout", "choose_layout", "", "", "choose layout",
+     "Take pane sizes that were kept."),
+    ("edit.copy_name", "copy_name", "y", "", "copy name", "Copy the name at the cursor."),
+    ("model.allow_links", "allow_links", "", "", "allow links",
+     "Read external data through links that leave the model's folder."),
+    common="document", footer="model.profile model.save edit.undo edit.change",
+)
+_PANES = table(
+    "workspace",
+    ("pane.1", "pane 1", "1", "", "pane 1", "Go to pane 1."),
+    ("pane.2", "pane 2", "2", "", "pane 2", "Go to pane 2."),
+    ("pane.3", "pane 3", "3", "", "pane 3", "Go to pane 3."),
+    ("pane.4", "pane 4", "4", "", "pane 4", "Go to pane 4."),
+    palette=False,
+)
+_WORK = table(
+    "workspace",
+    ("work.stop", "stop", "escape", "", "stop", "Stop opening or saving."),
+    palette=False,
+)
+_EXPLORER = table(
+    "explorer",
+    ("explorer.fold", "toggle_fold", "z", "", "fold", "Fold or unfold the branch."),
+    ("explorer.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
+    palette=False,
+)
+_PARAMETERS = table(
+    "parameters",
+    ("parameters.fold", "toggle_fold", "z", "", "fold", "Fold or unfold the row."),
+    ("parameters.leave", "leave", "escape", "", "to layers",
+     "Stop reading a tensor, or else go back to the layers."),
+    palette=False,
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_PANES, *_WORK, *_EXPLORER, *_PARAMETERS)
