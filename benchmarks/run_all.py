@@ -7,12 +7,25 @@ import sys
 
 from benchmarks import harness
 
-SCRIPTS = ("startup", "many_nodes", "large_model", "diff", "tui", "profiler")
+SCRIPTS = (
+    "startup",
+    "many_nodes",
+    "edits",
+    "large_model",
+    "tensor_edit",
+    "diff",
+    "lint",
+    "tui",
+    "profiler",
+)
 _SMALL = {
     "startup": ["--rounds", "5"],
     "many_nodes": ["--nodes", "5000", "--weights", "1500", "--rounds", "3"],
+    "edits": ["--nodes", "5000", "--weights", "1500", "--rounds", "1"],
     "large_model": ["--weights", "40", "--rounds", "2"],
+    "tensor_edit": ["--width", "2000", "--cells", "100", "--rounds", "1"],
     "diff": ["--nodes", "5000", "--weights", "1500", "--rounds", "2"],
+    "lint": ["--nodes", "5000", "--weights", "1500", "--rounds", "2"],
     "tui": ["--nodes", "5000", "--weights", "1500", "--keys", "30"],
     "profiler": ["--rounds", "5"],
 }

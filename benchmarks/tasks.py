@@ -12,6 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.edit_tasks import document_edits, protobuf_edits
+from benchmarks.lint_tasks import document_lint, document_updates, onnx_lint, polygraphy_lint
+from benchmarks.tensor_tasks import document_cells, document_look, numpy_look, onnx_cells
+
 
 def document_open(path: str) -> dict[str, float]:
     """Open a model as a document and look one value up, which builds the index."""
@@ -158,13 +162,23 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
     task.__name__: task
     for task in (
         bare_session,
+        document_cells,
         document_diff,
+        document_edits,
+        document_look,
+        document_lint,
         document_open,
         document_save,
+        document_updates,
+        numpy_look,
+        onnx_cells,
         onnx_diff,
         onnx_ir_open,
+        onnx_lint,
         onnx_open,
         onnx_save,
+        polygraphy_lint,
+        protobuf_edits,
     )
 }
 

@@ -34,6 +34,7 @@ from dld_tui.widgets.themes import THEMES
 if TYPE_CHECKING:
     from textual.driver import Driver
 
+    from dld_tui.core.document.fragment import Fragment
     from dld_tui.widgets.page import Page
 
 _CLIPBOARD_LIMIT = 74_000
@@ -74,6 +75,7 @@ class DldApp(Tabs, Commands, App[int]):
             self.config = settings.changed(self.config, theme="no-colour")
         self.state = State() if state is None else state
         self.pages: list[Page] = []
+        self.copied_nodes: Fragment | None = None
         self._first_paths = list(paths)
         self.first_comparison: tuple[Path, Path, bool] | None = None
         """The models to compare at the start, and whether with their weights."""
@@ -183,10 +185,10 @@ class DldApp(Tabs, Commands, App[int]):
         self.push_screen(OpenPathDialog(), chosen)
 
     def action_new_model(self) -> None:
-        """Open an empty model, which has no file until it is saved."""
-        from dld_tui.screens.openers import make_page
+        """Ask what a new model begins with, and open it."""
+        from dld_tui.screens.new_model import ask_new_model
 
-        self.add_page(make_page("ONNX", None))
+        ask_new_model(self)
 
     # Pages over the tabs
 
@@ -209,6 +211,12 @@ class DldApp(Tabs, Commands, App[int]):
         if redraw is not None:
             redraw()
         self.refresh()
+
+    def action_operators(self) -> None:
+        """Read what operators do, beginning with that of the node under the cursor."""
+        from dld_tui.screens.operators import show_operators
+
+        show_operators(self)
 
     def action_settings(self) -> None:
         """Show the settings."""

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import onnx
 import pytest
 
 from dld_tui.activities.infer_shapes import Request, run
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.places import scope_at
+from dld_tui.core.document.snapshot import snapshot
 from dld_tui.core.errors import ActivityError, InputError
-from dld_tui.core.events import Finished, Progress
+from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.targets.local import LocalTarget
+from tests.core.document import test_labels
 from tests.support import models
 
 NESTED = """
@@ -34,12 +39,33 @@ nested (float[N, 4] x, bool c) => (float[N, K] y)
 
 
 def infer(path: Path) -> dict[str, Any]:
-    *steps, last = run(Request(path))
-    assert all(isinstance(step, Progress) for step in steps)
-    assert isinstance(last, Finished)
-    scopes = last.result["scopes"]
-    assert isinstance(scopes, dict)
+    """Return the types by the path of the scope, as JSON."""
+    scopes, errors = inferred(Request(path))
+    assert errors == []
     return scopes
+
+
+def inferred(request: Request) -> tuple[dict[str, Any], list[Any]]:
+    *steps, last = run(request)
+    assert isinstance(last, Finished)
+    document = Document.open(request.home or request.model)
+    scopes: dict[str, Any] = {}
+    for step in steps:
+        assert isinstance(step, (Progress, Part))
+        if isinstance(step, Part):
+            place, types = step.data["place"], step.data["types"]
+            assert isinstance(place, list)
+            kinds: Any = step.data["kinds"]
+            assert isinstance(types, dict)
+            scope = scope_at(document, place)
+            assert scope is not None
+            scopes.setdefault(json.dumps(list(scope.path)), {}).update(
+                {name: kinds[number] for name, number in types.items()}
+            )
+    document.close()
+    errors = last.result["errors"]
+    assert isinstance(errors, list)
+    return scopes, errors
 
 
 def test_the_main_graph(tmp_path: Path) -> None:
@@ -73,7 +99,7 @@ def test_subgraphs_to_any_depth_by_the_paths_of_their_scopes(tmp_path: Path) -> 
 def test_sizes_that_are_computed_are_followed(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 18]>
         g (float[2, 3] x) => (float[a, b] y) <int64[1] one = {1}>
-        { s = Shape(x) r = Add(s, one) y = Expand(x, r) n = ConstantOfShape(r) }"""
+        { s = Shape(x) r = Add(s, one) y = Identity(x) n = ConstantOfShape(r) }"""
 
     assert infer(models.write(tmp_path, text))["[]"]["n"] == ["float32", [3, 4]]
 
@@ -117,9 +143,64 @@ def test_what_is_not_a_model_is_refused(tmp_path: Path) -> None:
 
 def test_as_a_job(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.BRANCHES)
+    events: list[Event] = []
     with LocalTarget().start("infer_shapes", {"model": str(path)}) as job:
-        result = job.result()
+        result = job.result(events.append)
 
-    scopes = result["scopes"]
-    assert isinstance(scopes, dict)
-    assert len(scopes) == 3
+    assert result == {"errors": []}
+    parts = [event.data for event in events if isinstance(event, Part)]
+    assert [part["place"] for part in parts] == [[], [1, "else_branch", 0], [1, "then_branch", 0]]
+
+
+def test_a_large_result_comes_in_parts(tmp_path: Path) -> None:
+    nodes = [onnx.helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"]) for i in range(2_500)]
+    x = onnx.helper.make_tensor_value_info("v0", onnx.TensorProto.FLOAT, [1])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "long", [x], [])), path)
+
+    parts = [event for event in run(Request(path)) if isinstance(event, Part)]
+    assert [len(cast("dict[str, Any]", part.data["types"])) for part in parts] == [1000, 1000, 500]
+
+
+def test_what_does_not_fit_together_is_told_of_its_node_and_the_rest_is_inferred(
+    tmp_path: Path,
+) -> None:
+    path = models.write(tmp_path, test_labels.WRONG)
+    scopes, errors = inferred(Request(path))
+
+    assert scopes["[]"]["a"] == ["float32", [1, 4, 6, 6]]
+    (error,) = (error for error in errors if error["place"] == [])
+    assert error["index"] == 1
+    assert error["message"].startswith("Relu: Inferred shape and existing shape differ")
+
+
+def test_a_snapshot_of_an_edited_document_with_small_external_data(tmp_path: Path) -> None:
+    model = models.parse(
+        """<ir_version: 10, opset_import: ["" : 18]>
+        g (float[2, 6] x) => (float[a, b] y)
+        <int64[2] s = {3, 4}>
+        { y = Reshape(x, s) }"""
+    )
+    sizes = model.graph.initializer[0]
+    sizes.external_data.add(key="location", value="sizes.bin")
+    (tmp_path / "sizes.bin").write_bytes(np.array([3, 4], "<i8").tobytes())
+    for field in ("raw_data", "int64_data"):
+        sizes.ClearField(field)
+    sizes.data_location = onnx.TensorProto.EXTERNAL
+    home = tmp_path / "m.onnx"
+    home.write_bytes(model.SerializeToString())
+    document = Document.open(home)
+    document.apply("rename_value", scope=[], value="y", name="z")
+    path = tmp_path / "elsewhere" / "snapshot.onnx"
+    path.parent.mkdir()
+    path.write_bytes(b"".join(snapshot(document)))
+    document.close()
+
+    scopes, errors = inferred(Request(path, snapshot=True, home=home))
+    assert scopes["[]"] == {"z": ["float32", [3, 4]]}
+    assert errors == []
+
+
+def test_a_snapshot_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        list(run(Request(tmp_path / "absent", snapshot=True)))

@@ -11,7 +11,7 @@ from tests.support.cli import Dld, process
 
 
 def test_text(dld: Dld, tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.BRANCHES)
+    path = models.write(tmp_path, models.PLAIN_BRANCHES)
     outcome = dld("inspect", path)
     assert (outcome.status, outcome.err) == (0, "")
     assert (

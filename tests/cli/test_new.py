@@ -20,10 +20,23 @@ def test_empty_model(dld: Dld, tmp_path: Path) -> None:
     assert dld("inspect", path, "--json").json["nodes"] == 0
 
 
-def test_default_is_the_newest_opset(dld: Dld, tmp_path: Path) -> None:
+def test_default_is_an_opset_that_most_runtimes_take(dld: Dld, tmp_path: Path) -> None:
     path = tmp_path / "new.onnx"
     document = dld("new", path, "--json").json
-    assert document == {"path": str(path), "opsets": {"": onnx.defs.onnx_opset_version()}}
+    assert document == {"path": str(path), "opsets": {"": 20}, "inputs": [], "outputs": []}
+
+
+def test_inputs_outputs_and_more_operator_sets(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "new.onnx"
+    dld("new", path, "--ml", "--input", "x:float32[N,3]", "--input", "n:int64", "--output", "y")
+    report = dld("inspect", path, "--json").json
+    assert report["opsets"] == {"": 20, "ai.onnx.ml": 4}
+    assert [(entry["name"], entry["shape"]) for entry in report["inputs"]] == [
+        ("x", ["N", 3]), ("n", [])
+    ]  # fmt: skip
+    assert [entry["name"] for entry in report["outputs"]] == ["y"]
+    assert "no element type" in dld.fails(2, "new", tmp_path / "b.onnx", "--input", "x:float7")
+    assert not (tmp_path / "b.onnx").exists()
 
 
 def test_existing_file_is_kept_without_force(dld: Dld, tmp_path: Path) -> None:

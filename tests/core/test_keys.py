@@ -25,7 +25,7 @@ def test_keys_as_people_write_them(key: str, name: str) -> None:
 
 def test_a_good_table_has_no_problem() -> None:
     assert unknown_and_clashing({}) == []
-    assert unknown_and_clashing({"edit.undo": "U"}) == []
+    assert unknown_and_clashing({"edit.undo": "f11"}) == []
 
 
 def test_unknown_commands_and_clashes_are_told() -> None:
@@ -35,4 +35,4 @@ def test_unknown_commands_and_clashes_are_told() -> None:
 
 
 def test_a_key_that_another_row_gave_up_is_free() -> None:
-    assert unknown_and_clashing({"edit.rename": "u", "edit.undo": "U"}) == []
+    assert unknown_and_clashing({"edit.rename": "u", "edit.undo": "f11"}) == []

@@ -238,14 +238,15 @@ async def test_edit_in_a_subgraph(tmp_path: Path) -> None:
         assert inner.name == "inner"
 
 
-async def test_y_copies_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copy_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(chain) as session:
         copied: list[str] = []
         monkeypatch.setattr(session.app, "copy_to_clipboard", copied.append)
         await session.go("second")
-        await session.press("y", "enter")
+        session.screen.action_copy_name()
+        await session.press("enter")
         await session.row("B w")
-        await session.press("y")
+        session.screen.action_copy_name()
         assert copied == ["second", "w"]
 
 

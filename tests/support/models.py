@@ -37,6 +37,29 @@ branches (bool choice, float[N, 4] x) => (float[N, 4] y)
 }
 """
 
+PLAIN_BRANCHES = BRANCHES.replace("[shadow] x", "[shadow] s").replace("Mul(x, x)", "Mul(s, s)")
+"""Without a value that has the name of an outer one."""
+
+SHADY = """
+<ir_version: 10, opset_import: ["" : 18]>
+shady (bool choice, float[N, 4] x) => (float[N, 4] y)
+<float[1] w = {1}, float[1] w = {1}, float[2] ghost>
+{
+    [pre] a = Relu(x)
+    [call] b = Abs(a, "")
+    [choose] y = If (choice) <
+        then_branch = yes () => (float[N, 4] a) {
+            [left] unused = Neg(b)
+        },
+        else_branch = no () => (float[N, 4] e) {
+            [shadow] x = Abs(a)
+            e = Mul(x, x)
+        }
+    >
+}
+"""
+"""Faults that have repairs."""
+
 FUNCTIONS = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
 functions (float[N] x) => (float[N] y)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document import Document
 from dld_tui.widgets.findings import FindingLines, NoticeLine, summary_text
@@ -37,6 +38,16 @@ def test_rows_name_node_and_place_and_fit(tmp_path: Path, width: int) -> None:
         assert sum(len(text) for text, _ in lines.line(at, width)) <= max(2, width)
     text = lines.text(0)
     assert all(part in text for part in ("✖", "Neg", "inner", "broken [/x]", "then_branch"))
+    document.close()
+
+
+def test_rows_say_what_can_be_repaired_where_there_is_room(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    (found,) = (f for f in check(document) if f.rule == "unused-initializer")
+    lines = FindingLines([found])
+    assert lines.line(0, 100)[-1] == (" f repairs", "dim")
+    assert "f repairs" not in "".join(text for text, _ in lines.line(0, 30))
+    assert lines.key(0) == FindingLines([found, found]).key(1)
     document.close()
 
 

@@ -1,35 +1,38 @@
 """Types and shapes of all values of a model, as the onnx package infers them.
 
-The model file may be one that the caller wrote for this: the unsaved state of a document as a view
-that leaves the payloads where they are (:mod:`dld_tui.core.files.external`). Payloads are not read.
+The model file may be one that the caller wrote for this: the unsaved state of a document without
+its payloads (:mod:`dld_tui.core.document.snapshot`). Payloads are not read, but for small ones in
+files of external data: sizes are computed from them.
 
-Result: ``{"scopes": {PATH: {VALUE: TYPE}}}``. PATH is ``Scope.path`` as a JSON list, TYPE is
-``[dtype or null, dims or null]``, with the container (``sequence``, ``optional``, …) as a third
-element where there is one.
+The types come as parts, ``{"place": PLACE, "kinds": [TYPE, …], "types": {VALUE: NUMBER}}``, where
+NUMBER is that of a kind. PLACE is as in :mod:`dld_tui.core.document.places`, TYPE is ``[dtype or
+null, dims or null]`` with the container (``sequence``, ``optional``, …) as a third element where
+there is one. Result: ``{"errors":
+[{"message", "place", "index"}]}``, what does not fit together in the model.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.errors import ActivityError, InputError
+from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     import onnx
 
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.labels import Remark
+    from dld_tui.core.document.places import Place
+    from dld_tui.core.document.values import ValueType
 
-_LONGEST_MESSAGE = 500
-"""The texts of onnx may hold a whole model."""
+_PART = 1000
+"""Values of one event: they are read in a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,13 @@ class Request:
     """Which model."""
 
     model: Path = param(
-        label="Model", help="The ONNX model, or a view of it.", kind="file", positional=True
+        label="Model", help="The ONNX model, or a snapshot of one.", kind="file", positional=True
+    )
+    snapshot: bool = param(
+        False, label="Snapshot", help="The file is a snapshot of a document, without payloads."
+    )
+    home: Path | None = param(
+        None, label="Home", help="The model file whose folder holds the external data."
     )
 
 
@@ -46,58 +55,111 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         InputError: The model cannot be opened.
-        ActivityError: Inference refuses the model; it says where.
+        ActivityError: Inference refuses the model as a whole; it says why.
     """
-    from dld_tui.core.document.document import Document
-
     yield Progress(0, None, stage="Opening the model")
-    with contextlib.closing(Document.open(request.model)) as document:
-        yield Progress(0, None, stage="Inferring shapes")
-        inferred = _infer(document, request.model)
-        scopes: dict[str, JSON] = {}
-        _collect(document.main, inferred.graph, scopes)
-    yield Finished({"scopes": scopes})
+    model = _read(request)
+    home = request.home or (None if request.snapshot else request.model)
+    if home is not None:
+        _take_in_small_data(model, home)
+    yield Progress(0, None, stage="Inferring shapes")
+    inferred, remarks = _infer(model, home or request.model)
+    from dld_tui.core.document.places import bodies
+
+    for place, body in bodies(inferred):
+        if not isinstance(body, type(inferred.graph)):
+            break  # functions have no types of their own
+        yield from _parts(place, body)
+    yield Finished({"errors": [remark.to_json() for remark in remarks]})
 
 
-def _infer(document: Document, path: Path) -> onnx.ModelProto:
+def _read(request: Request) -> onnx.ModelProto:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    if not request.snapshot:
+        from dld_tui.core.document.document import Document
+        from dld_tui.core.document.serialise import skeleton_bytes
+
+        with contextlib.closing(Document.open(request.model)) as document:
+            return onnx.ModelProto.FromString(skeleton_bytes(document))
+    try:
+        return onnx.ModelProto.FromString(request.model.read_bytes())
+    except (OSError, DecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(request.model)) from None
+
+
+def _take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
+    """Put small external data into the model: onnx computes sizes from what is inline only."""
+    from dld_tui.core.files.external import ExternalFiles
+    from dld_tui.core.files.tensors import (
+        dense_tensors,
+        entries_of,
+        is_external,
+        payload_length,
+        set_inline,
+    )
+    from dld_tui.core.files.wire import THRESHOLD
+
+    with contextlib.closing(ExternalFiles(home)) as files:
+        for tensor in dense_tensors(model):
+            if not is_external(tensor):
+                continue
+            length = payload_length(tensor)
+            if length is not None and length < THRESHOLD:
+                with contextlib.suppress(InputError):  # missing or refused: a check tells
+                    set_inline(tensor, files.blob(entries_of(tensor), expected=length).read())
+
+
+def _infer(model: onnx.ModelProto, path: Path) -> tuple[onnx.ModelProto, list[Remark]]:
     import onnx
 
-    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.document.labels import Labels
+    from dld_tui.core.document.places import bodies
 
-    model = onnx.ModelProto.FromString(skeleton_bytes(document))
-    used = {node.domain for scope in document.scopes() for node in scope.nodes}
-    try:
-        # One node of a domain that is not imported would end it for all the others.
-        for domain in sorted(used - {"", "ai.onnx"} - document.opset_imports.keys()):
-            model.opset_import.add(domain=domain, version=1)
-        return onnx.shape_inference.infer_shapes(
-            model, check_type=False, strict_mode=False, data_prop=True
-        )
-    # The seam: C++ errors of several classes without a common base.
-    except Exception as error:  # noqa: BLE001
-        message = " ".join(str(error).split())[:_LONGEST_MESSAGE]
-        raise ActivityError(f"shape inference stopped: {message}", where=str(path)) from None
+    used = {node.domain for _, body in bodies(model) for node in body.node}
+    imported = {entry.domain for entry in model.opset_import}
+    # One node of a domain that is not imported would end it for all the others.
+    for domain in sorted(used - {"", "ai.onnx"} - imported):
+        model.opset_import.add(domain=domain, version=1)
+    labels = Labels(model)
+    remarks: list[Remark] = []
+    for strict in (True, False):  # only the strict way tells its errors, and then nothing else
+        try:
+            return onnx.shape_inference.infer_shapes(
+                model, check_type=False, strict_mode=strict, data_prop=True
+            ), remarks
+        # The seam: C++ errors of several classes without a common base.
+        except Exception as error:  # noqa: BLE001
+            remarks = labels.remarks(str(error))
+    why = remarks[0].message if remarks else "the model is inconsistent"
+    raise ActivityError(f"shape inference stopped: {why}", where=str(path))
 
 
-def _collect(scope: Scope, graph: onnx.GraphProto, scopes: dict[str, JSON]) -> None:
-    """Note the types of one graph and of its subgraphs, whose own value_info onnx fills, too."""
+def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
     from dld_tui.core.document.values import value_type_of
     from dld_tui.core.document.wiretext import text_of
 
     types: dict[str, JSON] = {}
+    kinds: dict[ValueType, int] = {}
     for infos in (graph.value_info, graph.output):
         for info in infos:
             kind = value_type_of(info.type)
-            if kind is not None:
-                dims = None if kind.dims is None else list(kind.dims)
-                container = [kind.container] if kind.container else []
-                types[text_of(info.name)] = cast("JSON", [kind.dtype, dims, *container])
+            if kind is None:
+                continue
+            types[text_of(info.name)] = kinds.setdefault(kind, len(kinds))
+            if len(types) == _PART:
+                yield _part(place, kinds, types)
+                types, kinds = {}, {}
     if types:
-        scopes[json.dumps(list(scope.path))] = types
-    children = scope.children()
-    places = {id(node): place for place, node in enumerate(scope.nodes)} if children else {}
-    for child in children:
-        node = graph.node[places[id(child.owner)]]
-        (attribute,) = (found for found in node.attribute if found.name == child.attribute)
-        body = attribute.g if child.position is None else attribute.graphs[child.position]
-        _collect(child, body, scopes)
+        yield _part(place, kinds, types)
+
+
+def _part(place: Place, kinds: dict[ValueType, int], types: dict[str, JSON]) -> Part:
+    """Return a part; equal types are told once: whoever reads it makes few objects."""
+    told: list[JSON] = []
+    for kind in kinds:
+        dims = None if kind.dims is None else list(kind.dims)
+        container = [kind.container] if kind.container else []
+        told.append(cast("JSON", [kind.dtype, dims, *container]))
+    return Part({"place": place, "kinds": told, "types": types})

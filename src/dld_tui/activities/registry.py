@@ -54,6 +54,20 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         offered=False,
     ),
     ActivityInfo(
+        "check_full",
+        "Full check",
+        "Check a model with onnx's full checker and Polygraphy's lint.",
+        "dld_tui.activities.check_full",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_opset",
+        "Convert the opset",
+        "Convert a model to another version of the ai.onnx operators.",
+        "dld_tui.activities.convert_opset",
+        offered=False,
+    ),
+    ActivityInfo(
         "doctor",
         "Doctor",
         "Say which libraries, GPUs and folders work.",

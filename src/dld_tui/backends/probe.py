@@ -40,6 +40,7 @@ LIBRARIES = (
     Library("tensorrt", "tensorrt", "import tensorrt as m; show(m.__version__)"),
     Library("tensorrt_rtx", "rtx", "import tensorrt_rtx as m; show(m.__version__)"),
     Library("cupti", "gpu", "import cupti as m; show(getattr(m, '__version__', ''))"),
+    Library("polygraphy", "polygraphy", "import polygraphy as m; show(m.__version__)"),
     Library("pynvml", "gpu", "import pynvml as m; show(m.__version__)"),
 )
 _PREAMBLE = "import json\ndef show(*found): print('\\n' + json.dumps(found))\n"

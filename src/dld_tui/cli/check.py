@@ -1,44 +1,151 @@
-"""``dld check``: what is wrong with a model."""
+"""``dld check``: what is wrong with a model, and repairs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import click
 
-from dld_tui.cli.output import write, write_json
-from dld_tui.core.checks import Finding, check
+from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core.checks import RULES, Finding, Level, check
+from dld_tui.core.checks.findings import ORDER, by_severity
+from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import ExitStatus
+from dld_tui.core.errors import EditError, ExitStatus
 from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+_MOST_ROUNDS = 8
+"""A repair can make another one possible: what only an unused node used is unused next."""
 
 
 @click.command("check")
 @click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="ID",
+    type=click.Choice(sorted(RULES)),
+    help="Only findings of this rule; may be given more than once.",
+)
+@click.option(
+    "--level",
+    type=click.Choice(list(ORDER)),
+    default="info",
+    help="Only findings of this level and worse ones.",
+)
+@click.option("--full", is_flag=True, help="Run onnx's full checker, too.")
+@click.option("--polygraphy", is_flag=True, help="Run Polygraphy's lint, too: it runs every node.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+    help="Stop each of these two after S seconds.  [default: 120]",
+)
+@click.option("--fix", is_flag=True, help="Make all safe repairs and write the model to OUT.")
+@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(model: Path, as_json: bool) -> int:
-    """Check a model without running it, one finding a line. Reads no weights.
+def command(
+    model: Path,
+    rules: Sequence[str],
+    level: str,
+    full: bool,
+    polygraphy: bool,
+    time_limit: float | None,
+    fix: bool,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Check a model, one finding a line. Reads no weights, but with --polygraphy.
 
-    Exit status 1 when there are errors or warnings.
+    Exit status 1 when there are errors or warnings; with --fix, when some are left.
     """
+    if fix != (output is not None):
+        raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
+    if output is not None:
+        require_free(output, force)
     document = Document.open(model)
     try:
-        findings = check(document)
-        errors = sum(finding.level == "error" for finding in findings)
-        warnings = sum(finding.level == "warning" for finding in findings)
-        if as_json:
-            write_json(
-                {
-                    "findings": [finding.to_json() for finding in findings],
-                    "errors": errors,
-                    "warnings": warnings,
-                }
-            )
-        for finding in () if as_json else findings:
-            write(finding_line(finding))
-        return int(ExitStatus.FOUND if errors or warnings else ExitStatus.DONE)
+        findings = _chosen(check(document), rules, level)
+        repaired = 0
+        if output is not None:
+            repaired, findings = _repaired(document, findings, rules, level)
+            _save(document, output)
+            narrate(f"{output}: {repaired} repair{'' if repaired == 1 else 's'} made")
+        if full or polygraphy:
+            others = _others(document, output or model, full, polygraphy, time_limit)
+            findings = by_severity([*findings, *_chosen(others, (), level)])
+        _print(findings, as_json, repaired if fix else None)
+        bad = any(finding.level != "info" for finding in findings)
+        return int(ExitStatus.FOUND if bad else ExitStatus.DONE)
     finally:
         document.close()
+
+
+def _others(
+    document: Document, model: Path, full: bool, polygraphy: bool, time_limit: float | None
+) -> list[Finding]:
+    from dld_tui.activities.check_full import LIMIT_S
+    from dld_tui.cli.check_full import full_findings
+
+    limit = LIMIT_S if time_limit is None else time_limit
+    return full_findings(document, model, onnx=full, polygraphy=polygraphy, time_limit=limit)
+
+
+def _chosen(findings: list[Finding], rules: Sequence[str], level: str) -> list[Finding]:
+    worst = ORDER[cast("Level", level)]
+    return [
+        finding
+        for finding in findings
+        if ORDER[finding.level] <= worst and (not rules or finding.rule in rules)
+    ]
+
+
+def _repaired(
+    document: Document, findings: list[Finding], rules: Sequence[str], level: str
+) -> tuple[int, list[Finding]]:
+    """Repair what can be, and return how many repairs that were and what is left."""
+    made = 0
+    for _ in range(_MOST_ROUNDS):
+        steps = repair_steps(findings)
+        if not steps:
+            break
+        try:
+            transaction = document.apply("repair", steps=steps)
+        except EditError as error:
+            narrate(f"not repaired: {visible(error.message)}")
+            break
+        if not transaction.primitives:
+            break
+        made += len(steps)
+        findings = _chosen(check(document), rules, level)
+    return made, findings
+
+
+def _save(document: Document, output: Path) -> None:
+    from dld_tui.core.document.saving import save
+
+    save(document, output)
+
+
+def _print(findings: list[Finding], as_json: bool, repaired: int | None) -> None:
+    if not as_json:
+        for finding in findings:
+            write(finding_line(finding))
+        return
+    data: dict[str, JSON] = {
+        "findings": [finding.to_json() for finding in findings],
+        "errors": sum(finding.level == "error" for finding in findings),
+        "warnings": sum(finding.level == "warning" for finding in findings),
+    }
+    if repaired is not None:
+        data["repaired"] = repaired
+    write_json(data)
 
 
 def finding_line(finding: Finding) -> str:

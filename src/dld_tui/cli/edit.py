@@ -25,10 +25,11 @@ def command(model: Path, script: Path, output: Path, force: bool, as_json: bool)
     """
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.saving import save
+    from dld_tui.core.document.script_files import located
     from dld_tui.core.document.scripts import parse_script, replay
 
     require_free(output, force)
-    entries = parse_script(_text(script), where=str(script))
+    entries = located(parse_script(_text(script), where=str(script)), script.absolute().parent)
     document = Document.open(model)
     try:
         result = replay(document, entries)

@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write_json
+from dld_tui.core.new_model import NewModel
+from dld_tui.core.params import validate
 
 
-@click.command("new")
-@click.argument("output", metavar="OUT.onnx", type=click.Path(path_type=Path))
-@click.option("--opset", type=click.IntRange(min=1), help="Operator set version; default: newest.")
-@click.option("--contrib", is_flag=True, help="Import com.microsoft operators too.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(output: Path, opset: int | None, contrib: bool, force: bool, as_json: bool) -> None:
-    """Write a model without nodes, inputs or outputs."""
-    import onnx
-
-    from dld_tui.core.document.document import Document
+def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
     from dld_tui.core.document.saving import save
-    from dld_tui.core.errors import UsageError
+    from dld_tui.core.new_model import new_document
 
+    request: NewModel = request_from(NewModel, values)
+    validate(request)
     require_free(output, force)
-    newest = onnx.defs.onnx_opset_version()
-    if opset is not None and opset > newest:
-        raise UsageError(f"--opset is {opset}; the newest that is known is {newest}")
-    opsets = {"": opset or newest}
-    if contrib:
-        opsets["com.microsoft"] = 1
-    document = Document.new(opsets)
+    document = new_document(request)
     try:
         save(document, output)
     finally:
         document.close()
     if as_json:
-        write_json({"path": str(output), "opsets": dict(opsets)})
+        write_json({
+            "path": str(output),
+            "opsets": dict(document.opset_imports),
+            "inputs": list(document.main.inputs),
+            "outputs": list(document.main.outputs),
+        })  # fmt: skip
+
+
+command = click.Command(
+    "new",
+    callback=_new,
+    params=[
+        click.Argument(["output"], metavar="OUT.onnx", type=click.Path(path_type=Path)),
+        *parameters_of(NewModel),
+        click.Option(["--force"], is_flag=True, help="Overwrite an existing file."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+    ],
+    help="Write a model without nodes.",
+)

@@ -1,7 +1,8 @@
 """What a job says while it runs: one JSON object a line, and exactly one terminal event.
 
-``started``, then any number of ``progress``, ``log`` and ``metric``, then one of ``finished``,
-``failed`` and ``cancelled``. The same lines come from a local child process and from a remote one.
+``started``, then any number of ``progress``, ``log``, ``metric`` and ``part``, then one of
+``finished``, ``failed`` and ``cancelled``. The same lines come from a local child process and from
+a remote one.
 """
 
 from __future__ import annotations
@@ -60,6 +61,13 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A piece of a large result, so that no line takes long to read; the activity documents it."""
+
+    data: dict[str, JSON]
+
+
+@dataclass(frozen=True)
 class Finished:
     """The work is done; `result` is what the activity documents."""
 
@@ -94,7 +102,7 @@ class Cancelled:
     """The work was stopped on request; nothing half-written is left."""
 
 
-Event: TypeAlias = "Started | Progress | Log | Metric | Finished | Failed | Cancelled"
+Event: TypeAlias = "Started | Progress | Log | Metric | Part | Finished | Failed | Cancelled"
 TERMINAL = (Finished, Failed, Cancelled)
 
 JOB_FOLDER_PREFIX = "dld-job-"
@@ -102,7 +110,7 @@ JOB_FOLDER_PREFIX = "dld-job-"
 
 _KINDS: dict[str, type[Event]] = {
     kind.__name__.lower(): kind
-    for kind in (Started, Progress, Log, Metric, Finished, Failed, Cancelled)
+    for kind in (Started, Progress, Log, Metric, Part, Finished, Failed, Cancelled)
 }
 
 _FIELD_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import (
+    TERMINAL,
     Cancelled,
     Event,
     Failed,
@@ -20,7 +21,6 @@ from dld_tui.core.events import (
     Log,
     Metric,
     Progress,
-    Started,
 )
 from dld_tui.core.types import JSON
 from dld_tui.screens.job_runner import JobRunner
@@ -148,7 +148,7 @@ class JobScreen(SubPage):
                 self._say(event.text, _LEVELS.get(event.level, ""))
             elif isinstance(event, Metric):
                 self._metrics[event.name] = event
-            elif not isinstance(event, Started):
+            elif isinstance(event, TERMINAL):
                 self.end = event
         if progress is not None:
             self.query_one(ProgressRows).show_progress(progress)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from dld_tui.core.new_model import NewModel
     from dld_tui.widgets.page import Page
 
 _WORKSPACE = "dld_tui.screens.workspace:WorkspaceScreen"
@@ -40,6 +41,13 @@ def make_page(kind: str, path: Path | None) -> Page:
     module, _, name = opener.partition(":")
     page: Page = getattr(importlib.import_module(module), name)(path)
     return page
+
+
+def make_new(request: NewModel) -> Page:
+    """Return a page with a new model, which has no file until it is saved."""
+    from dld_tui.screens.workspace import WorkspaceScreen
+
+    return WorkspaceScreen(None, new=request)
 
 
 def prepare(kind: str) -> None:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
-from textual.fuzzy import FuzzySearch
 from textual.screen import Screen
-from textual.widget import Widget
-from textual.widgets import Input
 
 from dld_tui.core import commands
 from dld_tui.core.commands import Command
+from dld_tui.core.fuzzy import score
 from dld_tui.core.keys import key_name
 from dld_tui.core.text import fit
 from dld_tui.widgets.commands import Commands
-from dld_tui.widgets.dialogs import Dialog, text_field
 from dld_tui.widgets.line_source import ListSource, Piece
-from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.search_dialog import SearchDialog
 
 if TYPE_CHECKING:
     from textual.app import App
+
+_TITLE = 500
+"""What a match in the title is worth more than one in the help."""
 
 
 @dataclass(frozen=True)
@@ -56,65 +55,26 @@ def _commands_of(node: Commands) -> list[Command]:
     return [command for scope in scopes if scope for command in commands.in_scope(scope)]
 
 
-class Palette(Dialog[Entry]):
+class Palette(SearchDialog[Entry]):
     """Gives the entry to run, or None."""
 
     TITLE_TEXT = "Commands"
     KEYS = "Enter run  Esc close"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("pagedown", "move(8)", show=False),
-        Binding("pageup", "move(-8)", show=False),
-    ]
+    EMPTY = "no such command"
 
     def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
         self.entries = entries_for(screen)
         self._shown = self.entries
 
-    def body(self) -> Iterable[Widget]:
-        """Return the field and the list."""
-        yield text_field("", "type to search")
-        view = LineView(empty="no such command")
-        view.can_focus = False
-        view.styles.height = min(len(self.entries), max(4, self.app.size.height - 10))
-        view.styles.margin = (1, 0, 0, 0)
-        yield view
-
-    def on_mount(self) -> None:
-        """List everything."""
-        self.query_one(LineView).add_class("-chosen")
-        self._show("")
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """List what matches, the best first."""
-        event.stop()
-        self._show(event.value)
-
-    def _show(self, text: str) -> None:
+    def found(self, text: str) -> ListSource:
+        """Return the commands that match, the best first."""
         self._shown = ranked(self.entries, text)
         width = self.text_width - 2
-        rows = [_row(entry, width, self.app) for entry in self._shown]
-        self.query_one(LineView).set_lines(ListSource(rows), keep=False)
+        return ListSource([_row(entry, width, self.app) for entry in self._shown])
 
-    def action_move(self, rows: int) -> None:
-        """Choose another command."""
-        self.query_one(LineView).cursor += rows
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Run the chosen command."""
-        event.stop()
-        self._choose(self.query_one(LineView).cursor)
-
-    def on_line_view_activated(self, event: LineView.Activated) -> None:
-        """Run the command that was clicked twice."""
-        event.stop()
-        self._choose(event.index)
-
-    def _choose(self, index: int) -> None:
-        if index >= len(self._shown):
-            return
+    def choose(self, index: int) -> None:
+        """Run the command, or say why it cannot run."""
         entry = self._shown[index]
         if entry.why_not:
             self.notify(f"{entry.command.title}: {entry.why_not}", timeout=3, markup=False)
@@ -134,15 +94,14 @@ class Palette(Dialog[Entry]):
 
 def ranked(entries: list[Entry], text: str) -> list[Entry]:
     """Return the entries that match text, the best first; those that can run before the others."""
-    if not text:
+    if not text.strip():
         return sorted(entries, key=lambda entry: entry.why_not is not None)
-    search = FuzzySearch()
     scored: list[tuple[bool, float, int, Entry]] = []
     for entry in entries:
-        title, _ = search.match(text, entry.command.title)
-        help, _ = search.match(text, entry.command.help)
-        if score := max(title * 2, help):
-            scored.append((entry.why_not is not None, -score, len(scored), entry))
+        title, help = score(text, entry.command.title), score(text, entry.command.help)
+        if title is not None or help is not None:
+            points = max(-1 if title is None else title + _TITLE, help or 0)
+            scored.append((entry.why_not is not None, -points, len(scored), entry))
     return [entry for *_, entry in sorted(scored, key=lambda row: row[:3])]
 
 

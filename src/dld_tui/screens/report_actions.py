@@ -12,10 +12,12 @@ from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.records import NodeLink
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.context_menu import open_menu
 from dld_tui.screens.report_columns import ColumnsDialog
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.host import host
 from dld_tui.widgets.layer_table import LayerPane
+from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.report_views import ChartPane
 from dld_tui.widgets.timeline import TimelineView
 
@@ -46,6 +48,19 @@ class ReportActions(_Base):
         """Return where the report says its model is."""
         path = self.report.model.get("path") if self.report is not None else None
         return Path(path) if isinstance(path, str) and path else None
+
+    # The context menu
+
+    def action_context_menu(self) -> None:
+        """Show the commands for the layer under the cursor."""
+        layer = self.layer_at_cursor()
+        if layer is not None:
+            open_menu(self.app, self, "layer", layer.name)
+
+    def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
+        """Show the menu on a right click."""
+        event.stop()
+        self.call_after_refresh(self.action_context_menu)
 
     # To the model
 

@@ -75,6 +75,7 @@ class StartSource:
             ("demo", "Demo models", "", "Open a small classifier and a small transformer."),
             *((f"run:{info.id}", info.title, "", info.help) for info in offered),
             ("new_model", "New model", "^N", "Start an empty model."),
+            ("operators", "Operators", "F3", "Read what each operator does, by opset."),
             ("settings", "Settings", "F2", "Theme, glyphs, mouse, keys."),
             ("help", "Help", "?", "All keys, and the first steps."),
         ]

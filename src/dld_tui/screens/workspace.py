@@ -17,9 +17,11 @@ from dld_tui.core.document import Change
 from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace_findings import Checking
 from dld_tui.screens.workspace_functions import Functions
+from dld_tui.screens.workspace_graph import Graphs
 from dld_tui.screens.workspace_links import Linking
 from dld_tui.screens.workspace_metadata import Metadata
 from dld_tui.screens.workspace_opening import OpenedModel, open_model
@@ -34,6 +36,7 @@ from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.explorer_items import Sort, View
 from dld_tui.widgets.filter_dialog import FilterDialog
 from dld_tui.widgets.findings import Findings, NoticeLine
+from dld_tui.widgets.graph_pane import GraphPane
 from dld_tui.widgets.host import host
 from dld_tui.widgets.node_filter import NodeFilter
 from dld_tui.widgets.parameters import Parameters
@@ -51,6 +54,7 @@ class WorkspaceScreen(
     Metadata,
     Typing,
     Checking,
+    Graphs,
 ):
     """The screen; a new model when there is no path."""
 
@@ -60,8 +64,9 @@ class WorkspaceScreen(
         "found to be wrong. 1 3 4 go to a pane, m gives one all the room, < and > change its size."
     )
 
-    def __init__(self, path: Path | str | None = None) -> None:
+    def __init__(self, path: Path | str | None = None, *, new: NewModel | None = None) -> None:
         super().__init__(path)
+        self._new = new
         self.tab_title = self.path.name if self.path is not None else "new model"
 
     def body(self) -> Iterable[Widget]:
@@ -78,7 +83,7 @@ class WorkspaceScreen(
         opened: list[OpenedModel] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            opened.append(open_model(self.path, progress, cancelled))
+            opened.append(open_model(self.path, progress, cancelled, self._new))
 
         async def show() -> None:
             await self._opened(opened[0])
@@ -97,11 +102,12 @@ class WorkspaceScreen(
         """Show the model."""
         self.document = opened.document
         self.explorer = Explorer(opened.explorer, id="explorer")
+        self.graph = GraphPane(id="graph")
         self.parameters = Parameters(preview_bytes=host(self).config.preview_bytes, id="parameters")
         self.parameters.summary = opened.summary
         self.findings = Findings(id="findings")
         self._recall_explorer()
-        await self.area.mount(self.explorer, self.parameters, self.findings)
+        await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
         self.is_open = True
         self.tab_title = self.document.title
         self.tab_dirty = self.document.dirty

@@ -18,6 +18,7 @@ from dld_tui.screens.workspace_layout import Layout
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.findings import Findings
+from dld_tui.widgets.graph_pane import GraphPane
 from dld_tui.widgets.page import Page
 from dld_tui.widgets.parameters import Parameters
 from dld_tui.widgets.work_panel import WorkPanel
@@ -35,6 +36,7 @@ class WorkspaceBase(Page):
     document: Document
     """Only there once ``is_open``."""
     explorer: Explorer
+    graph: GraphPane
     parameters: Parameters
     findings: Findings
     plan: Layout

@@ -102,12 +102,11 @@ class Editing(Changing):
         present = node.attribute(name)
         schema = node_schema(node)
         known = schema.attribute(name) if schema is not None else None
-        if present is not None and present.reference is not None:
-            self.notify("It takes its value from the function's parameter", timeout=4)
-            return
         kind = present.kind if present is not None else known.kind if known is not None else ""
         value, hint, dtype = "", "", None
-        if present is not None:
+        if present is not None and present.reference is not None:
+            hint = f"a value instead of {visible(present.reference)}"
+        elif present is not None:
             text = editable_text(present)
             value, hint = text or "", "" if text is not None else "too long: type a new value"
             dtype = present.value.dtype if kind == "tensor" else None
@@ -149,12 +148,12 @@ class Editing(Changing):
         node = self.node
         if not nodes and node is not None:
             nodes = [node]
-        nodes = _outer_ones(nodes)
+        nodes = outer_nodes(nodes)
         if not nodes:
             return
         uses = outside_uses(nodes)
         if not uses:
-            self._delete(nodes, reconnect=False)
+            self.delete_nodes(nodes, reconnect=False)
             return
         self._ask_delete(nodes, uses)
 
@@ -172,26 +171,17 @@ class Editing(Changing):
 
         def answered(answer: str | None) -> None:
             if answer:
-                self._delete(nodes, reconnect=answer == "reconnect")
+                self.delete_nodes(nodes, reconnect=answer == "reconnect")
 
         message = f"{what} used in {places}."
         self.app.push_screen(ChoiceDialog("Delete", message, choices), answered)
 
-    def _delete(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
-        by_scope: dict[Scope, list[Node]] = {}
-        for node in nodes:
-            by_scope.setdefault(node.scope, []).append(node)
-        edits = [
-            partial(
-                self.document.apply,
-                "delete_nodes",
-                scope=list(scope.path),
-                nodes=[node.ref for node in members],
-                reconnect=reconnect,
-            )
-            for scope, members in by_scope.items()
-        ]
-        self.change(f"Deleting {fmt.plural(len(nodes), 'node')}", edits, large=len(nodes) > MANY)
+    def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
+        """Delete nodes of any scopes in one step, without asking."""
+        pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
+        edit = partial(self.document.apply, "delete_many", nodes=pairs, reconnect=reconnect)
+        title = f"Deleting {fmt.plural(len(nodes), 'node')}"
+        self.change(title, [edit], large=len(nodes) > MANY)
 
     # --- copy -----------------------------------------------------------------------------------
 
@@ -262,7 +252,7 @@ def _is_inside(node: Node | None, chosen: set[Node]) -> bool:
     return False
 
 
-def _outer_ones(nodes: Sequence[Node]) -> list[Node]:
+def outer_nodes(nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes that are not nested in others of them."""
     chosen = set(nodes)
     return [node for node in nodes if not _is_inside(node.scope.owner, chosen)]

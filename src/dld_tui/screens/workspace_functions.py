@@ -1,13 +1,203 @@
-"""Bodies of nodes, and local functions."""
+"""Local functions in the workspace: making, inlining, attribute references; the list of them."""
 
 from __future__ import annotations
 
-from dld_tui.screens.workspace_edit import Editing
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from dld_tui.core.document import Node, Scope, Transaction
+from dld_tui.core.document.calls import enclosing_function, function_of
+from dld_tui.core.document.edits.functions import NEW_DOMAIN
+from dld_tui.core.document.edits.outlining import unused_key
+from dld_tui.core.document.function_table import function_attributes
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.function_dialogs import custom_dialog, make_dialog, parse_declaration
+from dld_tui.screens.workspace_bodies import Bodies
+from dld_tui.screens.workspace_change import MANY
+from dld_tui.screens.workspace_edit import outer_nodes
+from dld_tui.screens.workspace_menu import by_scope, chosen_nodes
+from dld_tui.widgets.fields_dialog import FieldsDialog, FieldSpec
+from dld_tui.widgets.parameters_model import node_schema
+from dld_tui.widgets.pick_dialog import PickDialog, PickItem
+
+_LOOKED_AT = 64
+"""Marked nodes that are looked at for calls to tell which commands fit."""
+_NEW = ""
+"""The key of the row that declares an attribute; no attribute has this name."""
 
 
-class Functions(Editing):
+class Functions(Bodies):
     """The part of the workspace for bodies of nodes, and local functions."""
 
     def facts(self) -> set[str]:
         """Return what holds for its commands, too."""
-        return super().facts()
+        facts = super().facts()
+        if not self.is_open:
+            return facts
+        if any(function_of(node) is not None for node in chosen_nodes(self)[:_LOOKED_AT]):
+            facts.add("call")
+        if self._attribute_inside() is not None:
+            facts.add("inside_function")
+        return facts
+
+    # --- the list -------------------------------------------------------------------------------
+
+    def action_functions(self) -> None:
+        """Show the list of local functions."""
+        from dld_tui.screens.functions import FunctionsScreen  # lazy: few models have functions
+
+        subject = self.subject
+        scope = subject.scope if isinstance(subject, Node) else subject
+        start = function_of(subject) if isinstance(subject, Node) else None
+        if start is None and scope is not None:
+            start = enclosing_function(scope)
+        page = FunctionsScreen(self, start)
+
+        def left(_: None) -> None:
+            if isinstance(page.chosen, Scope):
+                self.open_scope(page.chosen)
+            elif page.chosen is not None:
+                self.go_to(page.chosen)
+
+        self.app.push_screen(page, left)
+
+    # --- making and inlining --------------------------------------------------------------------
+
+    def _one_scope(self) -> tuple[Scope, list[str]] | None:
+        """Return the scope and refs of the chosen nodes; says so when they are of several."""
+        found = by_scope(outer_nodes(chosen_nodes(self)))
+        if len(found) > 1:
+            self.notify("The marked nodes are in several graphs: choose those of one", timeout=4)
+            return None
+        for scope, refs in found.items():
+            return scope, [str(ref) for ref in refs]
+        return None
+
+    def action_make_function(self) -> None:
+        """Make a function of the chosen nodes, and call it in their place."""
+        if (chosen := self._one_scope()) is None:
+            return
+        scope, refs = chosen
+        inside = enclosing_function(scope)
+        domain = inside.step.removeprefix("function ").partition(":")[0] if inside else NEW_DOMAIN
+        _, name, _ = unused_key(self.document, (domain, "Block", ""))
+        dialog = make_dialog(self._edit_and_show, scope, refs, name, domain)
+        self.app.push_screen(dialog)
+
+    def action_replace_by_custom(self) -> None:
+        """Put one custom node in the place of the chosen nodes."""
+        if (chosen := self._one_scope()) is not None:
+            self.app.push_screen(custom_dialog(self._edit_and_show, *chosen))
+
+    def action_inline(self) -> None:
+        """Replace the chosen calls by the nodes of their functions."""
+        found = [(node, function_of(node)) for node in chosen_nodes(self)]
+        calls = [node for node, function in found if function is not None]
+        size = sum(len(function.nodes) for _, function in found if function is not None)
+        if not calls:
+            return
+        pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in calls]
+        try:
+            self._run_edit("inline_function", size, nodes=pairs)
+        except DldError as error:
+            self.complain(error)
+
+    def _edit_and_show(self, name: str, /, *, nodes: Sequence[JSON], **arguments: JSON) -> None:
+        self._run_edit(name, len(nodes), nodes=list(nodes), **arguments)
+
+    def _run_edit(self, name: str, size: int, /, **arguments: JSON) -> None:
+        """Make an edit of so many nodes and show what it did: a large one on a thread."""
+        if size <= MANY:
+            self._show(self.edit(name, **arguments))
+            return
+        made: list[Transaction] = []
+
+        def step() -> Transaction:
+            made.append(self.document.apply(name, **arguments))
+            return made[0]
+
+        self.change("Working", [step], large=True, done=lambda: self._show(made[0]))
+
+    def _show(self, transaction: Transaction) -> None:
+        """Say what an edit did, and go to the first node that it added."""
+        text = visible(transaction.title)
+        self.notify(text[:1].upper() + text[1:], timeout=4, markup=False)
+        added = [
+            node
+            for primitive in transaction.primitives
+            if isinstance(primitive, Splice) and primitive.list_name == "node"
+            for node in primitive.inserted
+            if node not in primitive.removed
+        ]
+        if added:
+            self.explorer.list.set_marks(set())
+            self.go_to(added[0])
+
+    # --- attribute references -------------------------------------------------------------------
+
+    def _attribute_inside(self) -> tuple[Node, str, Scope] | None:
+        """Return the attribute under the cursor, and the function that it is inside."""
+        row, node = self.parameters.row if self.in_parameters else None, self.subject
+        if row is None or not row.attribute or not isinstance(node, Node):
+            return None
+        function = enclosing_function(node.scope)
+        return (node, row.attribute, function) if function is not None else None
+
+    def action_refer(self) -> None:
+        """Choose the attribute of the function that the one at the cursor takes its value from."""
+        found = self._attribute_inside()
+        if found is None:
+            return
+        node, name, function = found
+
+        def chosen(reference: object) -> None:
+            if reference == _NEW:
+                self._declare(node, name, function)
+            elif isinstance(reference, str):
+                self._refer(node, name, reference)
+
+        items = partial(_reference_items, function)
+        title = f"{visible(name)} is which attribute of {visible(function.title)}?"
+        present = node.attribute(name)
+        value = present.reference if present is not None else None
+        self.app.push_screen(PickDialog(title, items, value=value, placeholder="name"), chosen)
+
+    def _refer(self, node: Node, name: str, reference: str) -> None:
+        kind = None
+        if node.attribute(name) is None:
+            schema = node_schema(node)
+            known = schema.attribute(name) if schema is not None else None
+            kind = known.kind if known is not None else None
+        self.try_edit(
+            "set_attribute_reference", scope=list(node.scope.path), node=node.ref, attribute=name,
+            reference=reference, kind=kind,
+        )  # fmt: skip
+
+    def _declare(self, node: Node, name: str, function: Scope) -> None:
+        """Declare an attribute of the function, and refer to it."""
+
+        def accept(texts: list[str]) -> None:
+            declared, kind, value = parse_declaration(texts[0])
+            if declared in {row.name for row in function_attributes(function)}:
+                raise EditError("the function has an attribute of this name already")
+            self.edit(
+                "set_function_attribute", scope=list(function.path), attribute=declared, kind=kind,
+                value=value,
+            )  # fmt: skip
+            self._refer(node, name, declared)
+
+        fields = [FieldSpec("attribute", visible(name), "slope, or slope: float = 0.25")]
+        message = "A name; with a default as in ONNX text, its kind and value."
+        self.app.push_screen(FieldsDialog("New attribute", message, fields, accept))
+
+
+def _reference_items(function: Scope) -> Iterable[PickItem]:
+    rows: Sequence[PickItem] = [
+        PickItem(row.name, [(visible(row.text), "name")], visible(row.text))
+        for row in function_attributes(function)
+    ]
+    yield from rows
+    yield PickItem(_NEW, [("declare a new attribute", "dim")], "declare a new attribute")

@@ -54,12 +54,20 @@ class Going(Panes):
         """Show what the cursor is on, once it rests."""
         event.stop()
         subject = event.node if event.node is not None else event.scope
+        self.when_rested(lambda: self._rested(subject))
+
+    def when_rested(self, action: Callable[[], None]) -> None:
+        """Do something when no cursor has moved for a moment; only the last one asked for."""
+
+        def rested() -> None:
+            self._rest_timer = None
+            action()
+
         if self._rest_timer is not None:
             self._rest_timer.stop()
-        self._rest_timer = self.set_timer(_REST_S, lambda: self._rested(subject))
+        self._rest_timer = self.set_timer(_REST_S, rested)
 
     def _rested(self, subject: Node | Scope) -> None:
-        self._rest_timer = None
         if is_alive(subject):
             self.show_subject(subject)
 
@@ -96,7 +104,7 @@ class Going(Panes):
             "node": node is not None or self._renamable,
             "nodes": node is not None or bool(self.explorer.list.marks),
             "attribute": node is not None or self._renamable,
-            "body": node is not None and self._body(node) is not None,
+            "body": node is not None and self.body_of(node) is not None,
             "history": bool(self._back),
             "forward": bool(self._forward),
             "filtered": self.explorer.model.filtering,
@@ -237,7 +245,8 @@ class Going(Panes):
     # --- bodies ---------------------------------------------------------------------------------
 
     @staticmethod
-    def _body(node: Node) -> Scope | None:
+    def body_of(node: Node) -> Scope | None:
+        """Return the first subgraph of a node, or the function that it calls; None without one."""
         bodies = node.subgraphs()
         return bodies[0] if bodies else function_body(node)
 
@@ -256,7 +265,7 @@ class Going(Panes):
                 for body in node.subgraphs()
             ]
             self._ask("Open which body?", options)
-        elif node is not None and (body := self._body(node)) is not None:
+        elif node is not None and (body := self.body_of(node)) is not None:
             self.open_scope(body)
 
     # --- messages of the panes ------------------------------------------------------------------

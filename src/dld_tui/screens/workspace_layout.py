@@ -12,16 +12,20 @@ from dataclasses import dataclass, field
 from dld_tui.core.types import JSON
 
 WIDE = 100
-"""Columns from which panes are side by side."""
-EXPLORER, PARAMETERS, FINDINGS = "explorer", "parameters", "findings"
-NUMBERS: Mapping[int, str] = {1: EXPLORER, 3: PARAMETERS, 4: FINDINGS}
-"""Pane by the key that goes to it; 2 is kept for the graph."""
-TITLES = {EXPLORER: "layers", PARAMETERS: "params", FINDINGS: "found"}
-_BESIDE = {EXPLORER: PARAMETERS, PARAMETERS: EXPLORER, FINDINGS: EXPLORER}
+"""Columns from which two panes are side by side: the layers or the graph, and the parameters."""
+WIDEST = 140
+"""Columns from which three are: layers, graph and parameters."""
+EXPLORER, GRAPH, PARAMETERS, FINDINGS = "explorer", "graph", "parameters", "findings"
+NUMBERS: Mapping[int, str] = {1: EXPLORER, 2: GRAPH, 3: PARAMETERS, 4: FINDINGS}
+"""Pane by the key that goes to it."""
+TITLES = {EXPLORER: "layers", GRAPH: "graph", PARAMETERS: "params", FINDINGS: "found"}
+_BESIDE = {EXPLORER: PARAMETERS, GRAPH: PARAMETERS, PARAMETERS: EXPLORER, FINDINGS: EXPLORER}
 """Narrow: the pane that is seen with a main one."""
 _LEAST_COLUMNS, _LEAST_ROWS = 24, 4
 DEFAULT_SHARES: Mapping[str, float] = {
     "explorer columns": 0.52,
+    "explorer columns of three": 0.28,
+    "parameters columns of three": 0.27,
     "findings rows": 0.22,
     "main rows": 0.6,
 }
@@ -33,6 +37,8 @@ class Layout:
     """What the user chose: the main pane, the maximised one, the sizes."""
 
     main: str = EXPLORER
+    left: str = EXPLORER
+    """The one of layers and graph that is seen where there is no room for both."""
     maximised: str | None = None
     shares: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_SHARES))
 
@@ -93,13 +99,29 @@ def arrange(
 def _side_by_side(
     layout: Layout, width: int, height: int, panes: Collection[str], findings: int
 ) -> Arrangement:
-    left = _part(width, layout.shares["explorer columns"], _LEAST_COLUMNS)
-    columns = {EXPLORER: left, PARAMETERS: width - left}
+    columns = _columns(layout, width, panes)
     rows = {}
     if FINDINGS in panes:
         most = _part(height, layout.shares["findings rows"], _LEAST_ROWS)
         rows[FINDINGS] = min(most, findings or most)
     return Arrangement(True, columns, rows)
+
+
+def _columns(layout: Layout, width: int, panes: Collection[str]) -> dict[str, int]:
+    if width >= WIDEST and GRAPH in panes:
+        explorer = _part(width, layout.shares["explorer columns of three"], _LEAST_COLUMNS)
+        parameters = _part(
+            width - explorer - _LEAST_COLUMNS,
+            layout.shares["parameters columns of three"]
+            * width
+            / max(1, width - explorer - _LEAST_COLUMNS),
+            _LEAST_COLUMNS,
+        )
+        graph = width - explorer - parameters
+        return {EXPLORER: explorer, GRAPH: graph, PARAMETERS: parameters}
+    left = _part(width, layout.shares["explorer columns"], _LEAST_COLUMNS)
+    shown = layout.left if layout.left in panes else EXPLORER
+    return {shown: left, PARAMETERS: width - left}
 
 
 def _stacked(layout: Layout, height: int, panes: Collection[str]) -> Arrangement:
@@ -117,7 +139,12 @@ def _part(total: int, share: float, least: int) -> int:
 
 def grow(layout: Layout, pane: str, cells: int, width: int, height: int) -> None:
     """Make a pane larger by some cells, or smaller when negative, as far as there is room."""
-    if width >= WIDE:
+    if width >= WIDEST and pane != FINDINGS:
+        name, total = "explorer columns of three", width
+        sign = -1 if pane == GRAPH else 1
+        if pane == PARAMETERS:
+            name = "parameters columns of three"
+    elif width >= WIDE:
         name, total = ("findings rows", height) if pane == FINDINGS else ("explorer columns", width)
         sign = -1 if pane == PARAMETERS else 1
     else:

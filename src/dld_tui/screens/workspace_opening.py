@@ -13,7 +13,8 @@ from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.journal import LeftJournal, left_journals
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.operators.registry import newest_opset
+from dld_tui.core.new_model import NewModel, new_document
+from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer_model import ExplorerModel
 
@@ -33,9 +34,12 @@ class OpenedModel:
 
 
 def open_model(
-    path: Path | None, progress: ProgressCallback, cancelled: CancelCheck
+    path: Path | None,
+    progress: ProgressCallback,
+    cancelled: CancelCheck,
+    new: NewModel | None = None,
 ) -> OpenedModel:
-    """Open a model, or make an empty one, and index it.
+    """Open a model, or make a new one where there is no path, and index it.
 
     Raises:
         InputError: It cannot be opened.
@@ -43,7 +47,7 @@ def open_model(
     """
     with _no_collections():
         if path is None:
-            document = Document.new({"": newest_opset() or 1})
+            document = new_document(new or NewModel())
         else:
             document = Document.open(path, progress=progress, cancelled=cancelled)
         try:
@@ -57,6 +61,7 @@ def _indexed(document: Document, path: Path | None, cancelled: CancelCheck) -> O
     """Work out what would stall the screen if it were asked for on the event loop."""
     explorer = ExplorerModel(document)
     explorer.index(cancelled)
+    known_domains()  # the check asks for it
     for scope in document.scopes():
         _build_indexes(scope)
         if cancelled():

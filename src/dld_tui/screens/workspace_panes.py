@@ -49,6 +49,7 @@ class Panes(WorkspaceBase):
         """Return a pane by its name."""
         panes: dict[str, Widget] = {
             layout.EXPLORER: self.explorer,
+            layout.GRAPH: self.graph,
             layout.PARAMETERS: self.parameters,
             layout.FINDINGS: self.findings,
         }
@@ -57,7 +58,7 @@ class Panes(WorkspaceBase):
     @property
     def present(self) -> set[str]:
         """The panes that have something to show."""
-        panes = {layout.EXPLORER, layout.PARAMETERS}
+        panes = {layout.EXPLORER, layout.GRAPH, layout.PARAMETERS}
         return panes | {layout.FINDINGS} if self.findings.findings else panes
 
     def lay_out(self) -> None:
@@ -122,16 +123,17 @@ class Panes(WorkspaceBase):
         if self.plan.maximised is not None:
             self.plan.maximised = name
         self.plan.main = name
+        if name in (layout.EXPLORER, layout.GRAPH):
+            self.plan.left = name
         self.lay_out()
-        self.pane(name).query_one(LineView).focus()
+        if name == layout.GRAPH:
+            self.graph.focus_view()
+        else:
+            self.pane(name).query_one(LineView).focus()
 
     def action_pane(self, number: str) -> None:
         """Go to a pane by its number."""
-        name = layout.NUMBERS.get(int(number))
-        if name is None:
-            self.notify("There is no pane 2 yet", timeout=3)
-            return
-        self.focus_pane(name)
+        self.focus_pane(layout.NUMBERS[int(number)])
 
     def action_maximise_pane(self) -> None:
         """Give the focused pane all the room, or take it back."""
@@ -164,10 +166,14 @@ class Panes(WorkspaceBase):
             return
         x, y = event.screen_x, event.screen_y
         explorer, findings = self.explorer.region, self.findings.region
+        left = explorer if self.explorer.display else self.graph.region
+        parameters = self.parameters.region
         if self.findings.display and y == findings.y and self.area.size.width >= layout.WIDE:
             self._dragging = layout.FINDINGS
-        elif self.area.size.width >= layout.WIDE and x in (explorer.right - 1, explorer.right):
+        elif self.area.size.width >= layout.WIDE and x in (left.right - 1, left.right):
             self._dragging = "columns"
+        elif self.area.size.width >= layout.WIDEST and x in (parameters.x - 1, parameters.x):
+            self._dragging = "parameters"
         elif self.area.size.width < layout.WIDE and y in (explorer.bottom - 1, explorer.bottom):
             self._dragging = "rows"
         if self._dragging:
@@ -181,7 +187,11 @@ class Panes(WorkspaceBase):
         width, height = region.size
         if self._dragging == "columns":
             share = (event.screen_x - region.x) / width
-            name = "explorer columns"
+            three = width >= layout.WIDEST
+            name = "explorer columns of three" if three else "explorer columns"
+        elif self._dragging == "parameters":
+            share = (region.right - event.screen_x) / width
+            name = "parameters columns of three"
         elif self._dragging == "rows":
             share = (event.screen_y - region.y) / height
             share = share if self.plan.main == layout.EXPLORER else 1 - share

@@ -19,13 +19,12 @@ from textual.message import Message
 from textual.widgets import Input
 from textual.worker import Worker
 
-from dld_tui.core import fmt
 from dld_tui.core.document.primitives import Splice
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.explorer_items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer_list import ExplorerList
 from dld_tui.widgets.explorer_model import NOTHING, ExplorerModel
-from dld_tui.widgets.explorer_rows import ExplorerRows, view_title
+from dld_tui.widgets.explorer_rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer_search import all_nodes, below, next_match, reveal, unfold_to_fill
 from dld_tui.widgets.filter_bar import FilterBar
 from dld_tui.widgets.frame import Frame
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
 
-_FILTER_GLYPH = {"unicode": "▽", "ascii": "v"}
 _SLICE_S = 0.015
 """How long an advanced filter may keep the event loop before it lets others run."""
 _LEAST_FILLED = 24
@@ -101,7 +99,7 @@ class Explorer(Frame, Vertical):
     def rebuild(self) -> None:
         """Ask the model for its rows again; the cursor stays on its node."""
         self._rows = self.model.rows()
-        rows = ExplorerRows(self._rows, self._fold_state, self.model.longest_type, self._is_context)
+        rows = ExplorerRows(self._rows, self._fold_state, self.model, self._is_context)
         self.list.set_lines(rows)
         self._say_counts()
 
@@ -122,18 +120,12 @@ class Explorer(Frame, Vertical):
         return rows.header(title, width)
 
     def _say_counts(self) -> None:
-        model = self.model
-        shown = _FILTER_GLYPH[glyphs.current().name]
-        active = self.node_filter.active if self.node_filter is not None else 0
-        active += bool(model.text.strip())
-        count = fmt.count(model.shown)
-        if active:
-            filters = "filter" if active == 1 else "filters"
-            total = fmt.count(model.total - model.hidden_constants)
-            count = f"{shown} {active} {filters}  {count} of {total}"
-        root = model.root
-        place = "" if root is model.document.main else f" {glyphs.current().crumb} {root.title}"
-        self.frame(f"Layers{place}", count)
+        root = self.model.root
+        place = (
+            "" if root is self.model.document.main else f" {glyphs.current().crumb} {root.title}"
+        )
+        filters = self.node_filter.active if self.node_filter is not None else 0
+        self.frame(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
 
     @property
     def item(self) -> Item | None:
@@ -364,6 +356,11 @@ class Explorer(Frame, Vertical):
             self.reveal(node)
 
     # --- marks ----------------------------------------------------------------------------------
+
+    @on(LineView.MarksChanged)
+    def marks_changed(self) -> None:
+        """Say how many are marked."""
+        self._say_counts()
 
     def mark(self) -> None:
         """Mark or unmark the node, or all nodes below the branch, and move down."""

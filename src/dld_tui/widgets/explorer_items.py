@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.document.precision import precision_of
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Entry:
     """One node, with the texts that showing, searching and sorting need."""
 
     __slots__ = (
-        "bodies", "constant", "haystack", "kind", "label", "named", "node", "op_type", "sort_name",
+        "bodies", "constant", "haystack", "kind", "label", "named", "node", "op_type", "precision",
+        "sort_name",
     )  # fmt: skip
 
     def __init__(self, node: Node) -> None:
@@ -61,6 +63,8 @@ class Entry:
         self.constant = op_type == "Constant" and not domain
         self.bodies = len(node.children)
         """How many attributes hold subgraphs."""
+        self.precision = precision_of(node)
+        """The TensorRT precision that it is set to. Foreign text."""
         lowered = self.label.lower()
         self.haystack = f"{visible(domain).lower()}.{self.op_type.lower()} {lowered}"
         self.sort_name = _DIGITS.sub(_padded, lowered[:_MAX_SORTED])

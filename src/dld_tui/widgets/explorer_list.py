@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from dld_tui.core.document.node import Node
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.line_view import LineView
@@ -91,3 +92,7 @@ class ExplorerList(LineView):
     def action_mark(self) -> None:
         """Mark the node, or every node below the branch, and move down."""
         self.explorer.mark()
+
+    def set_marks(self, marks: set[Hashable]) -> None:
+        """Replace the marks; only nodes can be marked, and not the branches between them."""
+        super().set_marks({mark for mark in marks if isinstance(mark, Node)})

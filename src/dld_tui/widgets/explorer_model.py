@@ -7,7 +7,7 @@ and what a key press needs (filter, unfold, one edit) takes a few milliseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 NOTHING: Hashable = ("note", "nothing")
 """The key of the row that says that no node passes the filter."""
-_SMALL = 60
-"""A scope with no more nodes than this starts out unfolded."""
-_FEW_MATCHES = 400
-"""A filter that leaves no more nodes than this unfolds every branch that holds one."""
+_SMALL = 60  # a scope with no more nodes than this starts out unfolded
+_FEW_MATCHES = 400  # a filter that leaves no more nodes unfolds every branch that holds one
 
 _SORT_KEYS: dict[Sort, Callable[[Entry], str | tuple[str, str]]] = {
     Sort.NAME: attrgetter("sort_name"),
@@ -67,6 +65,7 @@ class ExplorerModel:
         self.hidden_constants = 0
         self.longest_type = 0
         """Cells of the longest operator type that has been seen."""
+        self.has_precisions = False  # whether a node with a TensorRT precision has been seen
         self._entries: dict[Scope, list[Entry]] = {}
         self._by_node: dict[Node, Entry] = {}
         self._verdicts: dict[Node, bool] = {}
@@ -112,9 +111,10 @@ class ExplorerModel:
             self.entries(node.scope)
         return self._by_node[node]
 
-    def _measure(self, entries: Iterable[Entry]) -> None:
-        kinds = {entry.op_type for entry in entries}
-        self.longest_type = max(self.longest_type, *map(cell_width, kinds), 0)
+    def _measure(self, entries: Collection[Entry]) -> None:
+        self.has_precisions |= any(entry.precision for entry in entries)
+        widths = map(cell_width, {entry.op_type for entry in entries})
+        self.longest_type = max(self.longest_type, *widths, 0)
 
     def refresh(self, nodes: Iterable[Node] = (), scopes: Iterable[Scope] = ()) -> bool:
         """Take in an edit: `nodes` were changed in place, `scopes` have other nodes than before.
@@ -129,6 +129,7 @@ class ExplorerModel:
             self._stale |= self.condition is not None and self._verdicts.pop(node, None) is not None
             before = (entry.label, entry.op_type, entry.bodies)
             entry.refresh()
+            self._measure((entry,))
             self._stale |= before != (entry.label, entry.op_type, entry.bodies)
         for scope in scopes:
             self._separators.pop(scope, None)

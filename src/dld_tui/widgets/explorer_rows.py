@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core import fmt
 from dld_tui.core.document.values import ValueType
@@ -11,11 +12,17 @@ from dld_tui.widgets import glyphs
 from dld_tui.widgets.explorer_items import Branch, Entry, Item, Rows, Sort, View
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.value_types import stale_mark
 
+if TYPE_CHECKING:
+    from dld_tui.widgets.explorer_model import ExplorerModel
+
+_FILTER_GLYPH = {"unicode": "▽", "ascii": "v"}
 _SHAPE_FROM = 62
 """Rows of so many cells have a column for the output's shape."""
 _DTYPE_FROM = 34
 _DTYPE_CELLS = 5
+_PRECISION_TITLE = "TRT-Pre"
 _MAX_DEPTH_SHARE = 3
 """Indentation takes at most the third part of a row."""
 
@@ -23,8 +30,10 @@ _MAX_DEPTH_SHARE = 3
 class Columns:
     """Cells of the columns at one width of the pane; 0 for a column that is not shown."""
 
-    def __init__(self, width: int, longest_type: int) -> None:
+    def __init__(self, width: int, longest_type: int, precision: bool = False) -> None:
         self.width = width
+        wide = width >= _SHAPE_FROM
+        self.precision = (len(_PRECISION_TITLE) if wide else _DTYPE_CELLS) if precision else 0
         self.type = min(longest_type, 11 if width < 50 else 18)
         self.dtype = _DTYPE_CELLS if width >= _DTYPE_FROM else 0
         self.shape = min(30, max(16, width // 4)) if width >= _SHAPE_FROM else 0
@@ -32,7 +41,16 @@ class Columns:
     @property
     def right(self) -> int:
         """Cells of all columns right of the name, with the blank before each."""
-        return sum(cells + 1 for cells in (self.shape, self.dtype) if cells)
+        return sum(cells + 1 for cells in (self.shape, self.dtype, self.precision) if cells)
+
+
+class Seen(Protocol):
+    """What is known of all nodes that are listed."""
+
+    longest_type: int
+    """Cells of the longest operator type."""
+    has_precisions: bool
+    """Whether there is a column for the TensorRT precision."""
 
 
 class ExplorerRows:
@@ -41,7 +59,7 @@ class ExplorerRows:
     Args:
         rows: What to show.
         is_unfolded: Whether an item is unfolded, None when there is nothing below it.
-        longest_type: Cells of the longest operator type.
+        seen: What all nodes need of the columns.
         is_context: Whether a node is only shown because of what is in it.
     """
 
@@ -49,13 +67,13 @@ class ExplorerRows:
         self,
         rows: Rows,
         is_unfolded: Callable[[Item], bool | None],
-        longest_type: int,
+        seen: Seen,
         is_context: Callable[[Entry], bool],
     ) -> None:
         self.rows = rows
         self._is_context = is_context
         self._is_unfolded = is_unfolded
-        self._longest_type = longest_type
+        self._seen = seen
         self._columns = Columns(0, 0)
 
     def __len__(self) -> int:
@@ -63,8 +81,9 @@ class ExplorerRows:
 
     def columns(self, width: int) -> Columns:
         """Return the columns at a width."""
-        if self._columns.width != width:
-            self._columns = Columns(width, self._longest_type)
+        precision = self._seen.has_precisions
+        if self._columns.width != width or bool(self._columns.precision) != precision:
+            self._columns = Columns(width, self._seen.longest_type, precision)
         return self._columns
 
     def key(self, index: int) -> Hashable:
@@ -103,6 +122,9 @@ class ExplorerRows:
             pieces.append((" " + fit("output", columns.shape), "header"))
         if columns.dtype:
             pieces.append((" " + fit("prec", columns.dtype), "header"))
+        if columns.precision:
+            title = _PRECISION_TITLE if columns.precision >= len(_PRECISION_TITLE) else "TRT"
+            pieces.append((" " + fit(title, columns.precision), "header"))
         return pieces
 
     def _fold_glyph(self, item: Item) -> str:
@@ -123,7 +145,10 @@ class ExplorerRows:
             style = name_style = "faint"
         pieces = [(kind, style), (" " + name, name_style)]
         if columns.right:
-            pieces += _type_pieces(_output_type(entry), columns)
+            pieces += _output_pieces(entry, columns)
+        if columns.precision:
+            text = fit(visible(entry.precision), columns.precision)
+            pieces.append((" " + text, PRECISION_STYLES.get(entry.precision, "prec-other")))
         return pieces
 
 
@@ -135,23 +160,28 @@ def view_title(view: View, sort: Sort) -> str:
     return f"{title} most first" if view is View.TYPE else f"{title} by {sort.value}"
 
 
-def _output_type(entry: Entry) -> ValueType | None:
-    node = entry.node
-    output = next(filter(None, node.outputs), None)
-    return None if output is None else node.scope.value_type(output)
+def _output_pieces(entry: Entry, columns: Columns) -> list[Piece]:
+    scope = entry.node.scope
+    output = next(filter(None, entry.node.outputs), None)
+    if output is None:
+        return _type_pieces(None, columns)
+    return _type_pieces(scope.value_type(output), columns, stale_mark(scope, output))
 
 
-def _type_pieces(value_type: ValueType | None, columns: Columns) -> list[Piece]:
+def _type_pieces(value_type: ValueType | None, columns: Columns, mark: str = "") -> list[Piece]:
     pieces: list[Piece] = []
     if columns.shape:
         known = value_type is not None and value_type.dims is not None
         text = (
             visible(fmt.shape(value_type.dims).replace(", ", ",")) if known and value_type else ""
         )
-        pieces.append((" " + fit(text or fmt.UNKNOWN, columns.shape), "" if known else "faint"))
+        style = "faint" if not known else "dim" if mark else ""
+        pieces.append((" " + fit(mark + (text or fmt.UNKNOWN), columns.shape), style))
     if columns.dtype:
         dtype = visible(short_dtype(value_type)) if value_type is not None else fmt.UNKNOWN
         style = precision_style(value_type.dtype if value_type is not None else None)
+        if mark and not columns.shape:
+            dtype, style = mark + dtype, "dim"
         pieces.append((" " + fit(dtype, columns.dtype), style))
     return pieces
 
@@ -187,6 +217,13 @@ _PRECISIONS = (
 )
 
 
+PRECISION_STYLES = {
+    "": "", "fp32": "prec-fp32", "fp16": "prec-fp16", "bf16": "prec-bf16", "fp8": "prec-fp8",
+    "int8": "prec-int8", "uint8": "prec-int8", "int4": "prec-int4",
+}  # fmt: skip
+"""Style class by the precision that TensorRT is told to use."""
+
+
 def _branch_pieces(branch: Branch, room: int) -> list[Piece]:
     count = f"{branch.count:,}"
     if branch.kind == "note":
@@ -204,3 +241,20 @@ def _label_pieces(branch: Branch, room: int) -> list[Piece]:
     note = {"type": branch.domain, "scope": "function" if is_function else ""}.get(branch.kind, "")
     rest = fit(f"  {visible(note)}" if note else "", max(0, room - cell_width(label)))
     return [(label, style), (rest, "faint")]
+
+
+def counts_text(model: ExplorerModel, conditions: int, marks: int) -> str:
+    """Return how many nodes are marked and shown.
+
+    Args:
+        model: What is shown.
+        conditions: How many conditions the advanced filter has.
+        marks: How many nodes are marked.
+    """
+    filters = conditions + bool(model.text.strip())
+    text = fmt.count(model.shown)
+    if filters:
+        glyph = _FILTER_GLYPH[glyphs.current().name]
+        total = fmt.count(model.total - model.hidden_constants)
+        text = f"{glyph} {fmt.plural(filters, 'filter')}  {text} of {total}"
+    return f"{fmt.count(marks)} marked  {text}" if marks else text

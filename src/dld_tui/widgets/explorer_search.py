@@ -101,3 +101,12 @@ def all_nodes(model: ExplorerModel) -> Iterator[Node]:
     """Yield every node of the document, in all scopes."""
     for scope in model.document.scopes():
         yield from scope.nodes
+
+
+def matching_nodes(model: ExplorerModel) -> Iterator[Node]:
+    """Yield the nodes at and below the root that the filters let through, folded ones too."""
+    whole = model.root is model.document.main
+    for scope in model.document.scopes() if whole else model.root.walk():
+        for entry in model.entries(scope):
+            if (model.show_constants or not entry.constant) and model.is_match(entry):
+                yield entry.node

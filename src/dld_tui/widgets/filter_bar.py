@@ -35,10 +35,14 @@ class FilterBar(Horizontal):
 
         clear: bool
 
+    def __init__(self, hint: str = "type or name", field: str = "explorer-filter") -> None:
+        super().__init__()
+        self._hint, self._field = hint, field
+
     def compose(self) -> ComposeResult:
         """Lay out the prompt and the field."""
         yield Label("/", markup=False)
-        yield text_field("", "type or name", id="explorer-filter")
+        yield text_field("", self._hint, id=self._field)
 
     @on(Input.Changed)
     def text_changed(self, event: Input.Changed) -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widgets import Input
 
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets import glyphs
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.filter_bar import FilterBar
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.line_view import LineView
@@ -59,9 +64,49 @@ class NoticeLine(Rows):
 
 
 class FindingsList(LineView):
-    """The rows."""
+    """The rows; its owner is the pane around it."""
 
-    HELP = "What is wrong or odd in the model. Enter goes to the node."
+    SCOPE = "findings"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
+    HELP = (
+        "What is wrong or odd in the model. Enter goes to the node, f repairs what the finding is "
+        "about, F all findings of its rule, o shows that rule alone, / filters by text."
+    )
+
+    def __init__(self, pane: Findings) -> None:
+        super().__init__(empty="Nothing was found.", id="findings-list")
+        self.pane = pane
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave Esc to others while there is nothing to clear."""
+        if action == "clear":
+            return self.pane.is_filtered
+        return super().check_action(action, parameters)
+
+    def action_fix(self) -> None:
+        """Repair what the finding is about."""
+        self._ask(every=False)
+
+    def action_fix_rule(self) -> None:
+        """Repair all findings of the same rule."""
+        self._ask(every=True)
+
+    def _ask(self, *, every: bool) -> None:
+        finding = self.pane.current
+        if finding is not None:
+            self.post_message(Findings.FixAsked(finding, every))
+
+    def action_only_rule(self) -> None:
+        """Show only findings of this rule, or all again."""
+        self.pane.toggle_rule()
+
+    def action_search(self) -> None:
+        """Type a filter."""
+        self.pane.type_filter()
+
+    def action_clear(self) -> None:
+        """Show all findings again."""
+        self.pane.clear_filter()
 
 
 class FindingLines:
@@ -74,8 +119,9 @@ class FindingLines:
         return len(self.findings)
 
     def key(self, index: int) -> Hashable:
-        """Return the finding's place in the list."""
-        return index
+        """Return what the finding is about: it keeps the cursor on it."""
+        finding = self.findings[index]
+        return (finding.rule, finding.scope, finding.node, finding.value, finding.message)
 
     def text(self, index: int) -> str:
         """Return all that the row says."""
@@ -97,10 +143,15 @@ class FindingLines:
         place = ""
         if finding.scope is not None and finding.scope.parent is not None:
             place = clip(place_text(finding.scope), room // 3, keep="end")
-        text = fit(visible(finding.message), room - cell_width(place) - bool(place))
+        hint = " f repairs" if finding.repair is not None and width > 40 else ""
+        text = fit(
+            visible(finding.message), room - cell_width(place) - bool(place) - cell_width(hint)
+        )
         pieces.append((text, "" if finding.level != "info" else "info"))
         if place:
             pieces.append((" " + place, "dim"))
+        if hint:
+            pieces.append((hint, "dim"))
         return pieces
 
 
@@ -113,21 +164,122 @@ class Findings(Frame, Vertical):
 
         finding: Finding
 
+    @dataclass
+    class FixAsked(Message):
+        """A finding, or every one of its rule, is to be repaired."""
+
+        finding: Finding
+        every: bool
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.findings: list[Finding] = []
-        self.list = FindingsList(empty="Nothing was found.", id="findings-list")
+        """All of them."""
+        self.shown: list[Finding] = []
+        """Those that the filter lets through."""
+        self.list = FindingsList(self)
+        self._state = ""
+        self._rule = ""
+        self._text = ""
 
     def compose(self) -> ComposeResult:
-        """Lay out the list."""
+        """Lay out the filter line and the list."""
+        yield FilterBar("rule, node or words", "findings-filter")
         yield self.list
+
+    def on_mount(self) -> None:
+        """Hide the filter line."""
+        self.query_one(FilterBar).display = False
+
+    @property
+    def current(self) -> Finding | None:
+        """The finding under the cursor."""
+        return next(iter(self.shown[self.list.cursor :]), None)
 
     def show(self, findings: Sequence[Finding], *, state: str) -> None:
         """Show findings; `state` says how current they are."""
-        self.findings = list(findings)
-        self.list.set_lines(FindingLines(self.findings))
-        summary = summary_text(self.findings)
-        self.frame("Findings", "   ".join(filter(None, (summary, state))))
+        findings = list(findings)
+        if findings != self.findings:
+            self.findings = findings
+            self._show()
+        self.say(state)
+
+    def say(self, state: str) -> None:
+        """Say how current the findings are."""
+        self._state = state
+        parts = [summary_text(self.findings)]
+        if self.is_filtered:
+            parts.append(f"{len(self.shown)} of {self._rule or 'these'} shown")
+        self.frame("Findings", "   ".join(filter(None, (*parts, state))))
+
+    def _show(self) -> None:
+        words = self._text.lower().split()
+        self.shown = [f for f in self.findings if self._passes(f, words)]
+        self.list.empty = (
+            "Nothing passes the filter. Esc clears it."
+            if self.is_filtered
+            else ("Nothing was found.")
+        )
+        self.list.set_lines(FindingLines(self.shown))
+        self.say(self._state)
+
+    def _passes(self, finding: Finding, words: list[str]) -> bool:
+        if self._rule and finding.rule != self._rule:
+            return False
+        if not words:
+            return True
+        node = finding.node
+        about = (node.op_type, node.name) if node is not None else ()
+        text = " ".join((finding.rule, finding.level, visible(finding.message), *about)).lower()
+        return all(word in text for word in words)
+
+    # --- filtering ------------------------------------------------------------------------------
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether findings may be hidden."""
+        return bool(self._rule or self._text.strip())
+
+    def toggle_rule(self) -> None:
+        """Show only findings of the rule under the cursor, or those of all rules again."""
+        finding = self.current
+        self._rule = "" if self._rule or finding is None else finding.rule
+        self._show()
+
+    def type_filter(self) -> None:
+        """Put the keys into the filter line."""
+        bar = self.query_one(FilterBar)
+        bar.display = True
+        field = bar.query_one(Input)
+        field.value = self._text
+        field.focus()
+
+    def clear_filter(self) -> None:
+        """Show all findings."""
+        self._rule = self._text = ""
+        bar = self.query_one(FilterBar)
+        bar.query_one(Input).value = ""
+        bar.display = False
+        self._show()
+
+    @on(FilterBar.Changed)
+    def filter_typed(self, event: FilterBar.Changed) -> None:
+        """Show what fits the text so far."""
+        event.stop()
+        if event.text != self._text:
+            self._text = event.text
+            self._show()
+
+    @on(FilterBar.Left)
+    def filter_left(self, event: FilterBar.Left) -> None:
+        """Give the keys back to the list."""
+        event.stop()
+        if event.clear:
+            self.clear_filter()
+        self.query_one(FilterBar).display = bool(self._text.strip())
+        self.list.focus()
+
+    # --- the list -------------------------------------------------------------------------------
 
     @on(LineView.CursorMoved)
     def cursor_moved(self, event: LineView.CursorMoved) -> None:
@@ -138,4 +290,4 @@ class Findings(Frame, Vertical):
     def row_activated(self, event: LineView.Activated) -> None:
         """Say which finding was chosen."""
         event.stop()
-        self.post_message(self.Chosen(self.findings[event.index]))
+        self.post_message(self.Chosen(self.shown[event.index]))

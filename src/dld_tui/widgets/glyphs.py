@@ -33,6 +33,8 @@ class Glyphs:
     chosen: str
     unchosen: str
     missing: str
+    stale: str
+    """Before what may be out of date."""
     bar: str
     """From one eighth to a full block, 8 characters."""
     rest: str
@@ -43,13 +45,13 @@ UNICODE = Glyphs(
     name="unicode", cursor="▌", mark="•", cursor_mark="▪", folded="▸", unfolded="▾",
     up="▲", down="▼", left="◂", right="▸", error="✖", warning="▲", info="·", good="✔",
     dirty="●", separator="│", ellipsis="…", dot="·", crumb="›", on="[✔]", off="[ ]",
-    chosen="(•)", unchosen="( )", missing="–", bar="▏▎▍▌▋▊▉█", rest="░",
+    chosen="(•)", unchosen="( )", missing="–", stale="~", bar="▏▎▍▌▋▊▉█", rest="░",
 )  # fmt: skip
 ASCII = Glyphs(
     name="ascii", cursor=">", mark="*", cursor_mark="#", folded="+", unfolded="-",
     up="^", down="v", left="<", right=">", error="x", warning="!", info=".", good="v",
     dirty="*", separator="|", ellipsis="~", dot="-", crumb=">", on="[x]", off="[ ]",
-    chosen="(*)", unchosen="( )", missing="-", bar="       #", rest=".",
+    chosen="(*)", unchosen="( )", missing="-", stale="~", bar="       #", rest=".",
 )  # fmt: skip
 
 _in_use = [UNICODE]

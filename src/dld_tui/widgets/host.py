@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.widget import Widget
 
+    from dld_tui.core.document.fragment import Fragment
     from dld_tui.widgets.page import Page
 
 
@@ -22,6 +23,8 @@ class Host(Protocol):
 
     config: Config
     state: State
+    copied_nodes: Fragment | None
+    """What was copied last in any tab, to be pasted in any."""
 
     def use_config(self, config: Config) -> None:
         """Show the program with other settings."""

@@ -41,6 +41,8 @@ from dld_tui.widgets.styled import Styled
 
 __all__ = ["LineSource", "LineView", "ListSource", "MarksChanged", "Piece"]
 
+_RIGHT = 3
+"""The right mouse button."""
 _MARGIN = 2
 """Rows kept visible above and below the cursor when the view is high enough."""
 
@@ -88,6 +90,12 @@ class LineView(
         def control(self) -> LineView:
             """Return the view, for ``@on`` selectors."""
             return self.view
+
+    @dataclass
+    class MenuAsked(Message):
+        """A right click on a row, which is the cursor's now."""
+
+        view: LineView
 
     def __init__(
         self,
@@ -272,7 +280,7 @@ class LineView(
     # Mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Move to the row; with ctrl mark it; twice opens it."""
+        """Move to the row; with ctrl mark it; twice opens it; the right button asks for a menu."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
@@ -281,7 +289,9 @@ class LineView(
             self.header_clicked(offset.x + self.scroll_offset.x - self._gutter_cells)
         elif row + self.scroll_offset.y < len(self.lines):
             self.cursor = row + self.scroll_offset.y
-            if event.ctrl:
+            if event.button == _RIGHT:
+                self.post_message(self.MenuAsked(self))
+            elif event.ctrl:
                 self.action_mark()
             elif event.chain == 2:
                 self.action_activate()

@@ -5,6 +5,7 @@
     kernel_shape = [3, 3]     group > 1          mode != 'linear'      strides contains 2
     name contains attn        domain = com.microsoft                   inputs >= 3
     has dilations             not has bias       dtype = float16       output contains logits
+    precision = fp16          (the TensorRT precision that a layer is set to)
 
 Conditions are joined by ``and``. An attribute that is not set counts with its operator's default,
 except for ``has``. ``@name`` is the attribute called ``name`` and not the node's name.
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.document.literal_scanner import round_to_float32
 from dld_tui.core.document.literals import LiteralError, infer_kind, parse_literal
+from dld_tui.core.document.precision import precision_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import clip, visible
 
@@ -191,6 +193,7 @@ _SPECIAL: dict[str, Callable[[Node], tuple[Any, ...]]] = {
     "inputs": lambda node: (len(node.inputs),),
     "outputs": lambda node: (len(node.outputs),),
     "dtype": _dtype,
+    "precision": lambda node: (precision_of(node),),
     "shape": _shape,
 }
 

@@ -44,8 +44,8 @@ class ParametersList(LineView):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("parameters")
     HELP = (
         "What is known of the node or scope under the explorer's cursor. Enter goes to the node "
-        "that a row names, opens a subgraph, or unfolds. e edits a value, r renames, D shows the "
-        "operator's documentation, a backslash sets an attribute back to its default."
+        "that a row names, opens a subgraph or a tensor, or unfolds. e edits a value, r renames, "
+        "D shows the operator's documentation, a backslash sets an attribute back to its default."
     )
 
     def __init__(self, owner: Parameters) -> None:
@@ -129,6 +129,12 @@ class Parameters(Frame, Vertical):
     @dataclass
     class EditAsked(Message):
         """Enter on a row that only has a value to edit."""
+
+        row: ParameterRow
+
+    @dataclass
+    class TensorAsked(Message):
+        """Enter on a row that shows a tensor."""
 
         row: ParameterRow
 
@@ -226,10 +232,10 @@ class Parameters(Frame, Vertical):
             self.post_message(self.Jumped(row.node))
         elif row.scope is not None:
             self.post_message(self.ScopeOpened(row.scope))
+        elif row.tensor is not None:
+            self._open_tensor(row)
         elif row.unfolded is not None:
             self.toggle_fold()
-        elif row.tensor is not None:
-            self._read_anyway(row)
         elif row.attribute or row.name_of:
             self.post_message(self.EditAsked(row))
 
@@ -304,12 +310,27 @@ class Parameters(Frame, Vertical):
 
         self.run_worker(work, thread=True, group="tensor", name="tensor", exit_on_error=False)
 
-    def _read_anyway(self, row: ParameterRow) -> None:
-        for preview in self._previews.values():
-            if preview.tensor is row.tensor and preview.state in ("ask", "failed"):
-                preview.state = "new"
+    def _open_tensor(self, row: ParameterRow) -> None:
+        """Read a tensor that waits to be asked for; open any other in the editor."""
+        waiting = [
+            preview
+            for preview in self._previews.values()
+            if preview.tensor is row.tensor and preview.state in ("ask", "failed")
+        ]
+        if row.unfolded is not None or not waiting:
+            self.post_message(self.TensorAsked(row))
+            return
+        for preview in waiting:
+            preview.state = "new"
         self._start_reading()
         self._build(keep=True)
+
+    def holder_of(self, row: ParameterRow) -> ParameterRow:
+        """Return the row of the value that a row below an unfolded tensor belongs to."""
+        at = next((n for n, other in enumerate(self._rows) if other is row), 0)
+        while at > 0 and self._rows[at].unfolded is None:
+            at -= 1
+        return self._rows[at]
 
     @on(_PreviewChanged)
     def preview_changed(self, event: _PreviewChanged) -> None:

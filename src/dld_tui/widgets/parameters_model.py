@@ -27,12 +27,13 @@ from dld_tui.widgets.parameter_links import (
     wrap_text,
 )
 from dld_tui.widgets.parameter_rows import ParameterRow, section, wrapped
+from dld_tui.widgets.value_types import shown_type
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Attribute, Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.tensor import Tensor
-    from dld_tui.core.operators.schema import AttributeSchema, OperatorSchema
+    from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
 
 MAX_LINKS = 40
 """Consumers of one value that are listed without unfolding."""
@@ -118,23 +119,29 @@ class NodeRows:
 
     def _inputs(self) -> Iterator[ParameterRow]:
         inputs = self.node.inputs
-        if not inputs:
+        # Those left out at the end have a row too, so that something can be connected there.
+        formals = self.schema.inputs[len(inputs) :] if self.schema is not None else ()
+        left_out = sum(formal.option != "variadic" for formal in formals)
+        if not inputs and not left_out:
             return
         yield section("Inputs", len(inputs) if len(inputs) > 3 else None)
-        for index, name in enumerate(inputs):
+        for index, name in enumerate((*inputs, *[""] * left_out)):
             formal = self.schema.input(index) if self.schema is not None else None
             label = formal_name(formal, index)
-            yield from self._input(index, label, name)
+            yield from self._input(index, label, name, formal)
 
-    def _input(self, index: int, label: str, name: str) -> Iterator[ParameterRow]:
+    def _input(
+        self, index: int, label: str, name: str, formal: Formal | None
+    ) -> Iterator[ParameterRow]:
         key = ("input", index)
         if not name:
-            yield ParameterRow(key, label, f"{fmt.UNKNOWN} left out", value_style="faint")
+            needed = formal is not None and formal.option == "single"
+            text, style = ("nothing connected", "warn") if needed else ("left out", "faint")
+            yield ParameterRow(key, label, f"{fmt.UNKNOWN} {text}", value_style=style)
             return
         found = self.scope.resolve(name)
         row = ParameterRow(key, label, copied=name, name_of="value")
-        value_type = self.scope.value_type(name)
-        row.right = visible(value_type.short) if value_type is not None else ""
+        row.right = shown_type(self.scope, name)
         describe_source(row, self.scope, name, found)
         yield row
         tensor = initializer_of(found, name)
@@ -160,13 +167,12 @@ class NodeRows:
 
     def _output(self, index: int, label: str, name: str) -> Iterator[ParameterRow]:
         key = ("output", index)
-        value_type = self.scope.value_type(name)
         is_result = name in self.scope.outputs
         row = ParameterRow(
             key,
             label,
             visible(name),
-            visible(value_type.short) if value_type is not None else "",
+            shown_type(self.scope, name),
             value_style="io" if is_result else "",
             copied=name,
             name_of="value",

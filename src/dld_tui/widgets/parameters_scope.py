@@ -6,12 +6,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.document.function_table import function_attributes
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.paths import short
 from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.parameter_links import metadata_rows, node_link, place_text, wrap_text
 from dld_tui.widgets.parameter_rows import ParameterRow, section, wrapped
+from dld_tui.widgets.value_types import shown_type
 
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
@@ -58,6 +60,7 @@ class ScopeRows:
             *self._terminals("Outputs", self.scope.outputs),
             *self._defaulted(),
             *self._captured(),
+            *(self._function() if self.scope.is_function else ()),
             *(self._model() if is_main else ()),
             *self._initializers(),
             *self._texts(),
@@ -110,13 +113,12 @@ class ScopeRows:
 
     def _terminal(self, key: Hashable, name: str, *, is_input: bool) -> ParameterRow:
         scope, shown = self.scope, glyphs.current()
-        value_type = scope.value_type(name)
         node = next(iter(scope.consumers(name)), None) if is_input else scope.producer(name)
         glyph = shown.right if is_input else shown.left
         return ParameterRow(
             key,
             value=visible(name),
-            right=visible(value_type.short) if value_type is not None else fmt.UNKNOWN,
+            right=shown_type(scope, name, fmt.UNKNOWN),
             glyph=glyph if node is not None else "",
             value_style="io",
             node=node,
@@ -133,8 +135,7 @@ class ScopeRows:
         unfolded = self._unfolded(CAPTURED, len(captured) <= _MANY)
         yield section("Captured values", len(captured), unfolded=unfolded)
         for name, found in captured.items() if unfolded else ():
-            value_type = self.scope.value_type(name)
-            right = visible(value_type.short) if value_type is not None else ""
+            right = shown_type(self.scope, name)
             row = ParameterRow(
                 ("captured", name), value=visible(name), right=right, glyph=glyphs.current().up,
                 copied=name, name_of="value", indent=0,
@@ -145,6 +146,19 @@ class ScopeRows:
                 row.node, row.extra = found.node, f"from {visible(found.scope.title)}"
                 row.value_style = "link" if found.node is not None else ""
             yield row
+
+    def _function(self) -> Iterator[ParameterRow]:
+        declared = function_attributes(self.scope)
+        if declared:
+            yield section("Attributes", len(declared))
+        for item in declared:
+            yield ParameterRow(
+                ("declared", item.name),
+                visible(item.name),
+                visible(item.text.removeprefix(item.name).removeprefix(": ")),
+                right=fmt.plural(item.uses, "use"),
+                copied=item.name,
+            )
 
     def _model(self) -> Iterator[ParameterRow]:
         document, summary = self.scope.document, self._summary

@@ -1,33 +1,20 @@
 """Static checks of a document: all scopes, no payload is read, nothing is run.
 
-A new rule is one function here or in a file of this folder, and one line in :func:`check`.
+A new rule is a line in :mod:`.rules`, a few lines in the file for what it is about (``nodes.py``,
+``values.py``, ``model.py`` …), and a paragraph in docs/checks.md.
 """
 
 from __future__ import annotations
 
-from dld_tui.core.checks.findings import Finding, by_severity
-from dld_tui.core.checks.header import check_functions, check_header
-from dld_tui.core.checks.links import (
-    check_initializers,
-    check_order,
-    check_sources,
-    check_unused_nodes,
-)
-from dld_tui.core.checks.tensors import check_shapes, check_tensors
+from dld_tui.core.checks.checker import Checker
+from dld_tui.core.checks.findings import Finding
+from dld_tui.core.checks.rules import RULES, Level
 from dld_tui.core.document import Document
+from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import CancelCheck
 
-__all__ = ["Finding", "check"]
-
-_SCOPE_RULES = (
-    check_sources,
-    check_order,
-    check_initializers,
-    check_unused_nodes,
-    check_tensors,
-    check_shapes,
-)
+__all__ = ["RULES", "Checker", "Finding", "Level", "check"]
 
 
 def check(
@@ -38,20 +25,14 @@ def check(
     Args:
         document: The model.
         operators: Look at operators too, which loads the tables of all operator sets.
-        cancelled: Asked for each rule and scope.
+        cancelled: Asked every few milliseconds.
 
     Raises:
         CancelledError: `cancelled` said so.
     """
-    findings = [*check_header(document), *check_functions(document)]
-    for scope in document.scopes():
-        for rule in _SCOPE_RULES:
+    checker = Checker(document, operators=operators)
+    with collector_paused():
+        for _ in checker.steps():
             if cancelled is not None and cancelled():
                 raise CancelledError
-            findings += rule(scope)
-    if operators:
-        from dld_tui.core.checks.operators import check_operators
-
-        for scope in document.scopes():
-            findings += check_operators(document, scope)
-    return by_severity(findings)
+    return checker.findings()

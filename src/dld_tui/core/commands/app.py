@@ -10,7 +10,7 @@ _APP = table(
     ("app.help", "help", "question_mark,f1", "", "help",
      "Show the keys and what the focused pane does."),
     ("file.open", "open_file", "ctrl+o", "", "open", "Open a model or a report by path."),
-    ("model.new", "new_model", "ctrl+n", "", "new model", "Start an empty model."),
+    ("model.new", "new_model", "ctrl+n", "", "new model", "Start a model: operator sets, inputs, outputs."),
     ("app.start", "start_page", "ctrl+t", "", "start page", "Show recent files and activities."),
     ("app.activities", "activities", "f4", "", "activities", "Start a job, such as a profile."),
     ("tab.next", "next_tab", "ctrl+pagedown,right_curly_bracket", "tabs", "next tab",

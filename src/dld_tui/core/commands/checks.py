@@ -2,6 +2,39 @@
 
 from __future__ import annotations
 
-from dld_tui.core.commands.model import Command
+from dld_tui.core.commands.model import Command, table
 
-ROWS: tuple[Command, ...] = ()
+# fmt: off
+_WORKSPACE = table(
+    "workspace",
+    ("finding.fix", "fix_finding", "", "fixable", "repair",
+     "Repair what the finding under the cursor is about."),
+    ("finding.fix_rule", "fix_rule", "", "fixable", "repair all",
+     "Repair all findings of the same rule."),
+    ("finding.fix_all", "fix_all", "", "repairs", "repair everything",
+     "Make every repair that is safe, as one step."),
+    ("finding.only_rule", "only_rule", "", "finding", "only this rule",
+     "Show only findings of this rule, or those of all rules again."),
+    ("check.again", "check_again", "", "", "check again",
+     "Check the whole model again, data files too."),
+    ("check.full", "check_full", "f7", "", "full check",
+     "Check the model as it is with onnx's full checker."),
+    ("check.polygraphy", "check_polygraphy", "shift+f7", "", "Polygraphy lint",
+     "Run every node on random data with Polygraphy's lint, where it is installed."),
+    ("model.convert_opset", "convert_opset", "", "", "convert opset",
+     "Write the model with another version of the ai.onnx operators."),
+    common="document", menus={"finding.fix_all": "finding"},
+)
+_FINDINGS = table(
+    "findings",
+    ("findings.fix", "fix", "f", "", "repair", "Repair what the finding is about."),
+    ("findings.fix_rule", "fix_rule", "F", "", "repair all",
+     "Repair all findings of the same rule."),
+    ("findings.only_rule", "only_rule", "o", "", "only this rule",
+     "Show only findings of this rule, or those of all rules again."),
+    ("findings.clear", "clear", "escape", "", "show all", "Clear the filter of the findings."),
+    palette=False,
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_FINDINGS)

@@ -2,6 +2,44 @@
 
 from __future__ import annotations
 
-from dld_tui.core.commands.model import Command
+from dld_tui.core.commands.model import Command, table
 
-ROWS: tuple[Command, ...] = ()
+# fmt: off
+_GRAPH = table(
+    "graph",
+    ("graph.view", "next_view", "v", "graph", "next view",
+     "Show the graph as an overview, as rails, as boxes, or around the cursor."),
+    ("graph.focus", "focus_around", "t", "graph", "focus",
+     "Show only what is near the node, as boxes."),
+    ("graph.path", "show_path", "w", "graph", "ways between",
+     "Show what lies between the node and the marked one, as boxes."),
+    ("graph.fold", "toggle_fold", "z", "graph", "fold",
+     "Fold or unfold a repeated block or name scope."),
+    ("graph.zoom_in", "zoom_in", "plus,equals_sign", "graph", "zoom in",
+     "Say more in each box."),
+    ("graph.zoom_out", "zoom_out", "minus", "graph", "zoom out", "Say less in each box."),
+    ("graph.zoom_reset", "zoom_reset", "0", "graph", "middle zoom",
+     "Draw the boxes in their middle size."),
+    ("graph.more_hops", "more_hops", "right_parenthesis", "graph", "more around",
+     "Show what is one link further away, in the focus view."),
+    ("graph.fewer_hops", "fewer_hops", "left_parenthesis", "graph", "less around",
+     "Show what is one link nearer, in the focus view."),
+    ("graph.leave", "leave", "escape", "", "leave", "Leave the focus view, clear marks."),
+    palette=False, footer="graph.view graph.fold",
+)
+_CANVAS = table(
+    "canvas",
+    ("canvas.up", "cursor_up", "up,k", "", "up", "Follow the link up."),
+    ("canvas.down", "cursor_down", "down,j", "", "down", "Follow the link down."),
+    ("canvas.left", "cursor_left", "left,h", "", "left", "Go to the box at the left."),
+    ("canvas.right", "cursor_right", "right,l", "", "right", "Go to the box at the right."),
+    ("canvas.page_up", "page_up", "pageup,ctrl+b", "", "page up", "Go one page up."),
+    ("canvas.page_down", "page_down", "pagedown,ctrl+f", "", "page down", "Go one page down."),
+    ("canvas.first", "first", "home,g", "", "first", "Go to the top."),
+    ("canvas.last", "last", "end,G", "", "last", "Go to the bottom."),
+    ("canvas.activate", "activate", "enter", "", "open", "Open the box under the cursor."),
+    palette=False,
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_GRAPH, *_CANVAS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dld_tui.core.commands.facts import FACTS
@@ -33,6 +33,8 @@ class Command:
     """Wins over the focused widget, text fields too."""
     parameter: str = ""
     """An argument of the action."""
+    menu: tuple[str, ...] = ()
+    """What the context menu offers it on, besides what its needs tell: see :mod:`.menus`."""
 
     @property
     def action_name(self) -> str:
@@ -56,6 +58,7 @@ def table(
     footer: str = "",
     palette: bool = True,
     priority: bool = False,
+    menus: Mapping[str, str] | None = None,
 ) -> tuple[Command, ...]:
     """Return the rows of a scope: (id, action, keys, facts it needs, title, help).
 
@@ -66,6 +69,7 @@ def table(
         footer: The ids that the footer shows.
         palette: False for movements, which make no sense in a menu.
         priority: True when they win over a text field.
+        menus: What the context menu offers a command on, by its id: see :mod:`.menus`.
     """
     made = []
     for id, action, keys, needs, title, help in rows:
@@ -73,6 +77,7 @@ def table(
         facts = tuple(f"{common} {needs}".split())
         shown = id in footer.split()
         made.append(Command(
-            id, title, help, keys, scope, name, facts, shown, palette, priority, parameter
+            id, title, help, keys, scope, name, facts, shown, palette, priority, parameter,
+            tuple((menus or {}).get(id, "").split()),
         ))  # fmt: skip
     return tuple(made)

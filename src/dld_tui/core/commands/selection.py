@@ -2,6 +2,40 @@
 
 from __future__ import annotations
 
-from dld_tui.core.commands.model import Command
+from dld_tui.core.commands.model import Command, table
 
-ROWS: tuple[Command, ...] = ()
+# fmt: off
+ROWS: tuple[Command, ...] = table(
+    "workspace",
+    ("mark.menu", "mark_more", "w", "", "mark more",
+     "Mark by filter, by name, along the links, or all others."),
+    ("mark.filter", "mark_filter", "", "", "mark by filter",
+     "Mark the nodes of some operator types or that meet conditions."),
+    ("mark.name", "mark_name", "", "", "mark by name",
+     "Mark the nodes whose names begin so, such as those of a name scope."),
+    ("mark.same", "mark_same", "", "node", "mark same type",
+     "Mark the nodes of the same operator type."),
+    ("mark.between", "mark_between", "", "marks", "mark between",
+     "Mark all nodes on paths between the marked ones."),
+    ("mark.upstream", "mark_upstream", "", "nodes", "mark upstream",
+     "Mark what the marked nodes are computed from."),
+    ("mark.downstream", "mark_downstream", "", "nodes", "mark downstream",
+     "Mark what is computed from the marked nodes."),
+    ("mark.invert", "mark_invert", "", "", "invert marks",
+     "Mark the nodes that are shown and not marked, and no others."),
+    ("mark.clear", "mark_clear", "", "marks", "clear marks", "Mark nothing."),
+    ("edit.copy", "copy_nodes", "y", "nodes", "copy nodes",
+     "Copy the marked nodes, or the one at the cursor, with their weights."),
+    ("edit.cut", "cut_nodes", "ctrl+x", "nodes", "cut nodes",
+     "Copy the marked nodes, or the one at the cursor, and delete them."),
+    ("edit.paste", "paste_nodes", "p", "copied", "paste nodes",
+     "Add the copied nodes to the graph at the cursor, of any tab."),
+    ("edit.extract", "extract", "x", "", "extract",
+     "Write the marked nodes, a body or a function as a model of its own."),
+    ("edit.many", "edit_many", "E", "nodes", "edit many",
+     "Set the attributes that the marked nodes share."),
+    ("edit.export_script", "export_script", "", "can_undo", "export edits",
+     "Write the edits of this session as a script that `dld edit` replays."),
+    common="document",
+    menus={"edit.paste": "scope", "edit.extract": "node scope", "mark.menu": "node scope"},
+)

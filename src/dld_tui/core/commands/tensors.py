@@ -2,6 +2,119 @@
 
 from __future__ import annotations
 
-from dld_tui.core.commands.model import Command
+from dld_tui.core.commands.model import Command, table
 
-ROWS: tuple[Command, ...] = ()
+# fmt: off
+_WORKSPACE = table(
+    "workspace",
+    ("tensor.initializers", "initializers", "i", "", "initializers",
+     "List the initializers: sizes, uses, conversion, external data."),
+    ("tensor.edit", "edit_tensor", "", "tensor", "edit tensor",
+     "Show and edit the elements of the tensor at the cursor."),
+    common="document",
+)
+_INITIALIZERS = table(
+    "initializers",
+    ("initializers.edit", "edit", "e", "initializer", "edit", "Show and edit the elements."),
+    ("initializers.filter", "filter", "slash", "", "filter", "Filter the list while you type."),
+    ("initializers.create", "create", "a,insert", "", "create", "Make an initializer."),
+    ("initializers.rename", "rename", "r", "initializer", "rename", "Rename the initializer."),
+    ("initializers.delete", "delete", "d,delete", "initializers", "delete",
+     "Delete the marked initializers; asks when they are used."),
+    ("initializers.delete_unused", "delete_unused", "D", "", "delete unused",
+     "Delete every initializer of the list that nothing uses."),
+    ("initializers.convert", "convert", "T", "initializers", "convert type",
+     "Convert the element type of the marked ones, after showing what is lost."),
+    ("initializers.external", "external", "x", "initializers", "to external",
+     "Move the marked ones to a data file beside the model."),
+    ("initializers.inline", "inline", "X", "initializers", "to inline",
+     "Move the marked ones into the model file."),
+    ("initializers.sparse", "sparse", "p", "initializers", "sparse or dense",
+     "Make the marked ones sparse, or dense when they are sparse."),
+    ("initializers.users", "users", "s", "initializer", "go to user",
+     "Go to a node that uses the initializer."),
+    ("initializers.connect", "connect", "c", "initializer", "connect",
+     "Choose a node input that takes the initializer."),
+    ("initializers.switch", "switch", "w", "used_initializer", "switch use",
+     "Give one of its users another initializer."),
+    ("initializers.disconnect", "disconnect", "backslash", "used_initializer", "disconnect",
+     "Take the initializer from one of its users."),
+    ("initializers.scopes", "toggle_scopes", "b", "", "all scopes",
+     "List this scope's initializers, or those of all scopes."),
+    ("initializers.constants", "toggle_constants", "C", "", "constants",
+     "List the tensors of Constant nodes, too."),
+    ("initializers.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("initializers.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+     "Do again what was taken back."),
+    footer="initializers.edit initializers.create initializers.convert initializers.users"
+    " initializers.connect initializers.delete",
+)
+_CREATE = table(
+    "create",
+    ("create.run", "create", "f5,ctrl+s", "valid", "create", "Make the initializer."),
+    footer="create.run", priority=True,
+)
+_TENSOR = table(
+    "tensor",
+    ("tensor.cell", "edit", "e", "cell", "edit", "Edit the cell at the cursor."),
+    ("tensor.fill", "fill", "f", "cell", "fill", "Give all marked cells one value."),
+    ("tensor.add", "add", "plus", "figure", "add", "Add a number to the marked cells."),
+    ("tensor.multiply", "multiply", "asterisk", "figure", "multiply",
+     "Multiply the marked cells by a number."),
+    ("tensor.index", "go_to_index", "i", "cell", "to index", "Go to an index."),
+    ("tensor.previous_slice", "previous_slice", "left_square_bracket", "slices", "previous slice",
+     "Go to the slice before."),
+    ("tensor.next_slice", "next_slice", "right_square_bracket", "slices", "next slice",
+     "Go to the next slice."),
+    ("tensor.axis", "next_axis", "a", "slices", "next axis",
+     "Step along the next axis from now on."),
+    ("tensor.row_axis", "row_axis", "r", "slices", "row axis", "Take the next axis as rows."),
+    ("tensor.column_axis", "column_axis", "c", "slices", "column axis",
+     "Take the next axis as columns."),
+    ("tensor.transpose", "transpose", "t", "matrix", "transpose", "Exchange rows and columns."),
+    ("tensor.statistics", "toggle_side", "s", "", "statistics",
+     "Show or hide the statistics and the histogram."),
+    ("tensor.more_digits", "more_digits", "full_stop", "", "more digits", "Show one digit more."),
+    ("tensor.fewer_digits", "fewer_digits", "comma", "", "fewer digits", "Show one digit less."),
+    ("tensor.hexadecimal", "toggle_hexadecimal", "x", "", "hexadecimal",
+     "Show integers by their bits, or as numbers."),
+    ("tensor.convert", "convert", "T", "", "convert type",
+     "Convert the element type, after showing what is lost."),
+    ("tensor.import", "import_npy", "I", "", "import npy",
+     "Replace the tensor by the array of a .npy file."),
+    ("tensor.export", "export_npy", "w", "cell", "export npy", "Write the tensor as a .npy file."),
+    ("tensor.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("tensor.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo", "Do again what was taken back."),
+    footer="tensor.cell tensor.fill tensor.index tensor.next_slice tensor.statistics"
+    " tensor.convert tensor.export",
+)
+_GRID = table(
+    "grid",
+    ("grid.up", "cursor_up", "up,k", "", "up", "Move up."),
+    ("grid.down", "cursor_down", "down,j", "", "down", "Move down."),
+    ("grid.left", "cursor_left", "left,h", "", "left", "Move to the left."),
+    ("grid.right", "cursor_right", "right,l", "", "right", "Move to the right."),
+    ("grid.page_up", "page_up", "pageup,ctrl+b", "", "page up", "Move one page up."),
+    ("grid.page_down", "page_down", "pagedown,ctrl+f", "", "page down", "Move one page down."),
+    ("grid.page_left", "page_left", "ctrl+left,H", "", "page left", "Move one page to the left."),
+    ("grid.page_right", "page_right", "ctrl+right,L", "", "page right",
+     "Move one page to the right."),
+    ("grid.row_start", "row_start", "home,0", "", "row start", "Move to the first column."),
+    ("grid.row_end", "row_end", "end,dollar_sign", "", "row end", "Move to the last column."),
+    ("grid.first", "first", "g,ctrl+home", "", "first", "Move to the first cell of the slice."),
+    ("grid.last", "last", "G,ctrl+end", "", "last", "Move to the last cell of the slice."),
+    ("grid.extend_up", "extend up", "shift+up,K", "", "mark up", "Mark one row further up."),
+    ("grid.extend_down", "extend down", "shift+down,J", "", "mark down",
+     "Mark one row further down."),
+    ("grid.extend_left", "extend left", "shift+left", "", "mark left",
+     "Mark one column further to the left."),
+    ("grid.extend_right", "extend right", "shift+right", "", "mark right",
+     "Mark one column further to the right."),
+    ("grid.mark", "mark", "space", "", "mark",
+     "Begin a marked range at the cursor, or forget the range."),
+    ("grid.activate", "activate", "enter", "", "edit cell", "Edit the cell."),
+    palette=False,
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_INITIALIZERS, *_CREATE, *_TENSOR, *_GRID)

@@ -39,10 +39,18 @@ _WORKSPACE = table(
     ("view.save_layout", "save_layout", "", "", "save layout", "Keep the pane sizes by a name."),
     ("view.choose_layout", "choose_layout", "", "", "choose layout",
      "Take pane sizes that were kept."),
-    ("edit.copy_name", "copy_name", "y", "", "copy name", "Copy the name at the cursor."),
+    ("edit.copy_name", "copy_name", "", "", "copy name", "Copy the name at the cursor."),
     ("model.allow_links", "allow_links", "", "", "allow links",
      "Read external data through links that leave the model's folder."),
     common="document", footer="model.profile model.save edit.undo edit.change",
+    menus={
+        "edit.rename": "input output boundary",
+        "edit.change": "output boundary metadata",
+        "edit.delete": "boundary metadata",
+        "edit.copy_name": "node input output boundary attribute initializer scope",
+        "go.body": "scope",
+        "view.filter": "scope",
+    },
 )
 _PANES = table(
     "workspace",

@@ -93,7 +93,9 @@ class Meter:
 def same_range(old: Blob, new: Blob) -> bool:
     """Return whether two payloads are the very same bytes of the same file."""
     return (
-        old.source.identity == new.source.identity
+        old.is_stored
+        and new.is_stored
+        and old.source.identity == new.source.identity
         and (old.offset, old.length) == (new.offset, new.length)
         and (old.field == new.field or {old.field, new.field} <= FIXED_WIDTH_FIELDS)
     )

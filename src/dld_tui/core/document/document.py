@@ -11,10 +11,11 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.journal import Journal, Recorder
+from dld_tui.core.document.payload_store import PayloadStore
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.wiretext import text_of
-from dld_tui.core.errors import CorruptFileError, EditError, InputError
+from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.recognise import FileKind, recognise
@@ -44,6 +45,12 @@ class Document:
         self.blobs = blobs or BlobTable()
         self.spill = SpillFile()
         """Where the payloads that edits make are kept."""
+        self.fixed_forms: dict[tuple[Blob, int], Blob] = {}
+        """Payloads of varints, decoded to numbers of so many bytes, where somebody read them."""
+        self.prepared: dict[str, Blob] = {}
+        """Payloads of edits that are still to come, made ahead; by what the edit would make."""
+        self.payloads = PayloadStore()
+        """The files of large payloads in the arguments of edits."""
         self.external = external or ExternalFiles(path or Path.cwd() / "new.onnx")
         self.history = History()
         self.on_change: list[Callable[[Change], None]] = []
@@ -119,6 +126,7 @@ class Document:
             self.source.close()
         self.external.close()
         self.spill.close()
+        self.payloads.close()
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -202,9 +210,14 @@ class Document:
             from dld_tui.core.document.edits.restore import inverse_arguments
 
             # Describing the inverse takes the edit back step by step, so make it again after.
-            arguments = inverse_arguments(self, last)
-            last.repeat()
-            self._recorder.inverted(last, arguments)
+            try:
+                arguments = inverse_arguments(self, last)
+            except SaveError as error:
+                last.repeat()
+                self._recorder.lost(error.message)
+            else:
+                last.repeat()
+                self._recorder.inverted(last, arguments)
         self.history.undo()
         self._tell("undo", last)
         return last

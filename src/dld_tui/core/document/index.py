@@ -12,6 +12,8 @@ from dld_tui.core.document.wiretext import text_of
 
 NAME_FIELD = {"quantization_annotation": "tensor_name"}
 """The field with the value's name, where it is not ``name``."""
+_DRIFT = 100
+"""By so many places edits may have moved a node without a search of the whole list."""
 
 
 def record_name(list_name: str, record: Any) -> str:
@@ -34,6 +36,22 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def place_of(nodes: list[Node], node: Node) -> int:
+    """Return the place of a node in a list, looking first near where it was the last time.
+
+    Raises:
+        ValueError: It is not in the list.
+    """
+    guess = node.place
+    if guess < len(nodes) and nodes[guess] is node:
+        return guess
+    try:
+        node.place = nodes.index(node, max(0, guess - _DRIFT), guess + _DRIFT)
+    except ValueError:
+        node.place = nodes.index(node)
+    return node.place
 
 
 class NameIndex:

@@ -19,6 +19,7 @@ from typing import IO
 
 from dld_tui import __version__
 from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.payload_store import sweep
 from dld_tui.core.document.scripts import entry_of
 from dld_tui.core.paths import ensure, state_dir
 from dld_tui.core.types import JSON
@@ -62,6 +63,8 @@ class Journal:
         self._unsynced = threading.Event()
         self._closed = threading.Event()
         self._error: str | None = None
+        self._broken = False
+        """True once a line is missing: those after it would be replayed on another state."""
         self._thread: threading.Thread | None = None
 
     @property
@@ -71,6 +74,8 @@ class Journal:
 
     def append(self, line: dict[str, JSON]) -> None:
         """Write one line. A full disk is remembered in :attr:`error`, the edit itself goes on."""
+        if self._broken:
+            return
         try:
             if self._file is None:
                 self._begin()
@@ -79,12 +84,18 @@ class Journal:
             self._file.flush()
             self._unsynced.set()
         except OSError as error:
-            self._error = f"edits are not journaled: {error.strerror}"
+            self.fail(str(error.strerror))
+
+    def fail(self, why: str) -> None:
+        """Take note that a line cannot be written; there are none until all is saved."""
+        self._error = f"edits are not journaled: {why}"
+        self._broken = True
 
     def restart(self, model: Path) -> None:
         """Forget all lines: the document has just been saved to `model`."""
         self.close()
         self._model = model
+        self._error, self._broken = None, False
 
     def close(self) -> None:
         """Remove the journal: everything is saved, or the user threw the edits away."""
@@ -143,6 +154,7 @@ def left_journals(model: Path) -> list[LeftJournal]:
 def discard(left: LeftJournal) -> None:
     """Remove a journal that has been replayed or is not wanted."""
     left.journal.unlink(missing_ok=True)
+    sweep()
 
 
 def _read(path: Path, model: Path) -> LeftJournal | None:
@@ -211,6 +223,10 @@ class Recorder:
         self.journal.append(entry_of("restore", arguments))
         self._done.append((transaction, True))
         self._undone.clear()
+
+    def lost(self, why: str) -> None:
+        """Take note that an edit cannot be written; see :meth:`Journal.fail`."""
+        self.journal.fail(why)
 
     def saved(self, model: Path) -> None:
         """Begin again: the file now holds everything."""

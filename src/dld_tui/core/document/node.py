@@ -109,13 +109,15 @@ class Attribute:
 class Node:
     """An operator call. Identity is stable for the life of the document."""
 
-    __slots__ = ("__weakref__", "children", "proto", "scope")
+    __slots__ = ("__weakref__", "children", "place", "proto", "scope")
 
     def __init__(self, proto: onnx.NodeProto, scope: Scope) -> None:
         self.proto = proto
         self.scope = scope
         self.children: dict[str, list[Scope]] = {}
         """Subgraphs by attribute name."""
+        self.place = 0
+        """Where it was in its list when it was looked for last: for :meth:`Scope.index_of`."""
 
     def __repr__(self) -> str:
         return f"<Node {self.op_type} {self.name!r}>"

@@ -61,12 +61,15 @@ class SetText(Primitive):
 
     def __post_init__(self) -> None:
         self.node = self.record if isinstance(self.record, Node) else None
+        self._of_scope = self.message is self.scope.proto
 
     def _change(self, *, forwards: bool) -> None:
         indexed = self.list_name in self.scope.records
         if indexed:
             self.scope.leave(self.list_name, self.record)
-        set_text(self.message, self.field_name, self.new if forwards else self.old)
+        # A subgraph that was taken out and put back has another message.
+        message = self.scope.proto if self._of_scope else self.message
+        set_text(message, self.field_name, self.new if forwards else self.old)
         if indexed:
             self.scope.enter(self.list_name, self.record)
 
@@ -109,42 +112,48 @@ class SetAttribute(Primitive):
     """What is at `position` now; None inserts."""
     new: onnx.AttributeProto | None
     """None removes."""
-    _removed: dict[str, list[Scope]] = field(default_factory=dict)
+    bodies: list[Scope] | None = None
+    """The scopes of the graphs in `new` where there are some, which then are only headers."""
+    _scopes: dict[bool, list[Scope]] = field(default_factory=dict)
+    """The scopes of `old` (False) and `new` (True), while they are not in the node."""
 
     def __post_init__(self) -> None:
         self.scope = self.node.scope
+        if self.bodies is not None:
+            self._scopes[True] = self.bodies
 
     def _change(self, *, forwards: bool) -> None:
         present, wanted = (self.old, self.new) if forwards else (self.new, self.old)
         attributes = self.node.proto.attribute
         if present is not None:
-            self._take_scopes(text_of(present.name))
+            self._take_scopes(text_of(present.name), of_new=not forwards)
             del attributes[self.position]
         if wanted is not None:
             attributes.insert(self.position, wanted)
-            self._give_scopes(attributes[self.position])
+            self._give_scopes(attributes[self.position], of_new=forwards)
 
-    def _take_scopes(self, name: str) -> None:
+    def _take_scopes(self, name: str, *, of_new: bool) -> None:
         scopes = self.node.children.pop(name, None)
         if scopes is not None:
-            self._removed[name] = scopes
+            self._scopes[of_new] = scopes
             if not self.node.children:
                 self.scope.holders.pop(self.node, None)
 
-    def _give_scopes(self, attr: onnx.AttributeProto) -> None:
+    def _give_scopes(self, attr: onnx.AttributeProto, *, of_new: bool) -> None:
         if not (attr.HasField("g") or len(attr.graphs)):
             return
-        name = text_of(attr.name)
-        scopes = self._removed.pop(name, None)
+        scopes = self._scopes.pop(of_new, None)
         if scopes is None:
             self.scope.adopt(self.node, attr)
             self.scope.holders[self.node] = None
             return
         # Inserting copied the message: the scopes keep their records and take the new header.
+        listed = len(attr.graphs) > 0
         graphs = list(attr.graphs) or [attr.g]
-        for scope, graph in zip(scopes, graphs, strict=True):
+        for position, (scope, graph) in enumerate(zip(scopes, graphs, strict=True)):
             scope.proto = graph
-        self.node.children[name] = scopes
+            scope.position = position if listed else None
+        self.node.children[text_of(attr.name)] = scopes
         self.scope.holders[self.node] = None
 
 
@@ -190,21 +199,27 @@ class SetList(Primitive):
     def __post_init__(self) -> None:
         self.node = self.record if isinstance(self.record, Node) else None
         self.old = copies(getattr(self.message, self.field_name))
+        self._of_scope = self.message is self.scope.proto
 
     def _change(self, *, forwards: bool) -> None:
-        container = getattr(self.message, self.field_name)
+        message = self.scope.proto if self._of_scope else self.message
+        items = self.new if forwards else self.old
+        if items and isinstance(items[0], str):
+            set_texts(message, self.field_name, items)
+            return
+        container = getattr(message, self.field_name)
         del container[:]
-        container.extend(self.new if forwards else self.old)
+        container.extend(items)
 
 
 def copies(items: Any) -> list[Any]:
     """Return items of a repeated field as values that stay as they are."""
-    kept = []
+    kept: list[Any] = []
     for item in items:
         if isinstance(item, Message):
             copied = type(item)()
             copied.CopyFrom(item)
             kept.append(copied)
         else:
-            kept.append(item)
+            kept.append(text_of(item))
     return kept

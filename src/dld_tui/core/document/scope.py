@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.index import LinkIndex, NameIndex, record_name
+from dld_tui.core.document.index import LinkIndex, NameIndex, place_of, record_name
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.values import ValueType, value_type_of
@@ -27,6 +27,7 @@ GRAPH_LISTS = (
     "sparse_initializer",
 )
 FUNCTION_LISTS = ("node", "value_info")
+_FEW_HOLDERS = 16
 _TYPED_LISTS = ("value_info", "output", "input")
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 
@@ -74,6 +75,10 @@ class Scope:
         """Its place in an attribute of type ``graphs``, else None."""
         self.inferred: dict[str, ValueType] = {}
         """What shape inference found, by value name; may be older than the last edit."""
+        self.stale: set[str] = set()
+        """Values whose types an edit may have made wrong; see :mod:`.staleness`."""
+        self.touched: set[str] = set()
+        """Values that were stale once: what the file's ``value_info`` says of them is not sure."""
         self.is_function = isinstance(proto, onnx.FunctionProto)
         self.records: dict[str, list[Any]] = {}
         for field in FUNCTION_LISTS if self.is_function else GRAPH_LISTS:
@@ -84,10 +89,16 @@ class Scope:
         """Nodes that have subgraphs (a dict for its order)."""
         self.nodes: list[Node] = [self.new_node(node) for node in self.records["node"]]
         self.records["node"] = self.nodes
+        for place, node in enumerate(self.nodes):
+            node.place = place
         self.holders.update((node, None) for node in self.nodes if node.children)
         self._links: LinkIndex | None = None
         self._named: dict[str, NameIndex] = {}
         self._node_names: dict[str, list[Node]] | None = None
+        self.ordered = False
+        """Whether each node came after those it uses, when :mod:`.order` looked last."""
+        self.entered: dict[Node, None] | None = None
+        """Nodes added or linked anew since then; None when it has not looked yet."""
 
     def __repr__(self) -> str:
         return f"<Scope {self.path!r} of {len(self.nodes)} nodes>"
@@ -163,6 +174,8 @@ class Scope:
         """Return the subgraphs of its nodes, in the order of the nodes."""
         if len(self.holders) < 2:
             ordered = list(self.holders)
+        elif len(self.holders) <= _FEW_HOLDERS:
+            ordered = sorted(self.holders, key=self.index_of)
         else:
             ordered = [node for node in self.nodes if node.children]
         return [scope for node in ordered for scope in node.subgraphs()]
@@ -203,6 +216,8 @@ class Scope:
             if list_name in self._named:
                 self._named[list_name].add(record)
             return
+        if self.entered is not None:
+            self.entered[record] = None
         if self._links is not None:
             self._links.add(record)
         if self._node_names is not None:
@@ -275,7 +290,7 @@ class Scope:
         Raises:
             ValueError: The node is not in this scope (any more).
         """
-        return self.nodes.index(node)
+        return place_of(self.nodes, node)
 
     def nodes_named(self, name: str) -> list[Node]:
         """Return the nodes with exactly this name."""
@@ -355,7 +370,20 @@ class Scope:
             scope = scope.parent if scope.definition(name) is None else None
         return None
 
+    def is_stale(self, name: str) -> bool:
+        """Return whether the type of a value may be wrong since an edit, until inference says."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.stale:
+                return True
+            if name in scope.touched and name not in scope.inferred:
+                return name in scope.named("value_info")
+            scope = scope.parent if scope.definition(name) is None else None
+        return False
+
     def _own_value_type(self, name: str) -> ValueType | None:
+        if name in self.touched and name in self.inferred and name not in self.named("output"):
+            return self.inferred[name]
         for list_name in _TYPED_LISTS:
             record = self.named(list_name).first(name) if list_name in self.records else None
             if record is not None and record.HasField("type"):

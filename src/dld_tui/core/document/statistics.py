@@ -44,8 +44,9 @@ class _Moments:
         added = len(values)
         if not added:
             return
-        mean = float(values.mean())
-        squares = float(((values - mean) ** 2).sum())
+        with np.errstate(over="ignore"):  # of numbers near the end of float64's range
+            mean = float(values.mean())
+            squares = float(((values - mean) ** 2).sum())
         total = self.count + added
         delta = mean - self.mean
         self.squares += squares + delta * delta * self.count * added / total

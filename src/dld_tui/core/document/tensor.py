@@ -8,6 +8,7 @@ have a fixed element type each, elements narrower than a byte are packed from th
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,16 @@ import onnx
 from dld_tui.core.document.values import dtype_name
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import DldError, InputError
-from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob
-from dld_tui.core.files.fields import tag_of, varint
-from dld_tui.core.files.tensors import NARROW_BITS, decoded, element_bits, payload_length
+from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, SpillFile
+from dld_tui.core.files.tensors import (
+    NARROW_BITS,
+    PENDING,
+    decoded,
+    element_bits,
+    is_pending,
+    payload_length,
+)
+from dld_tui.core.files.varints import fixed_width
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -87,13 +95,25 @@ class Tensor:
 
     @property
     def is_external(self) -> bool:
-        """True when the payload is in a file of its own."""
+        """True when the payload is in a file of its own, or will be once the model is saved."""
         return self.proto.data_location == _T.EXTERNAL
 
     @property
+    def is_pending(self) -> bool:
+        """True when an edit made it external: the model's next save writes the data file."""
+        return is_pending(self.proto)
+
+    @property
     def external_entries(self) -> dict[str, str]:
-        """``location``, ``offset``, ``length`` … of external data. Foreign text."""
-        return {text_of(entry.key): text_of(entry.value) for entry in self.proto.external_data}
+        """``location``, ``offset``, ``length`` … of external data. Foreign text.
+
+        Of a pending one only the location, as far as it is known before it is written.
+        """
+        found = {text_of(entry.key): text_of(entry.value) for entry in self.proto.external_data}
+        if found.pop(PENDING, None) and not found.get("location"):
+            title = self.document.title if self.document is not None else "new model"
+            found["location"] = f"{title}.data"
+        return found
 
     @property
     def fields(self) -> list[str]:
@@ -135,6 +155,17 @@ class Tensor:
             raise InputError(f"{field} has no fixed element width", where=self.name)
         return data
 
+    def payload_key(self) -> str:
+        """Return what tells this state of the values from others, for as long as it is open.
+
+        Raises:
+            InputError: See :meth:`payload`.
+        """
+        field, data = self._payload()
+        if isinstance(data, Blob):
+            return f"{id(data.source)} {data.offset} {data.length} {hash(data)}"
+        return hashlib.sha256(data or self.proto.SerializeToString()).hexdigest() + field
+
     def _payload(self) -> tuple[str, Blob | bytes]:
         where = self.name or None
         if self.dtype == "undefined":
@@ -144,7 +175,7 @@ class Tensor:
         if self.element_count > MAX_DIMENSION_PRODUCT:
             power = self.element_count.bit_length() - 1
             raise InputError(f"element count overflows (about 2^{power})", where=where)
-        if self.is_external:
+        if self.is_external and not self.is_pending:
             return "raw_data", self._external()
         fields = self.fields
         if len(fields) > 1:
@@ -158,6 +189,8 @@ class Tensor:
         if self._in_chunks(field):
             assert self.document is not None
             field, data = "raw_data", decoded(self.proto, self.document.blobs)
+        elif isinstance(data, Blob) and field not in _FIXED_WIDTH:
+            field, data = "raw_data", self._fixed_width(data)
         if field == "raw_data":
             self._check_length(len(data) if isinstance(data, bytes) else data.length)
         return field, data
@@ -179,6 +212,27 @@ class Tensor:
                 f"raw_data has {found} B, {dims} {self.dtype} needs {needed} B",
                 where=self.name or None,
             )
+
+    def _fixed_width(self, data: Blob) -> Blob:
+        """Return a payload of varints as ``raw_data`` has it. It is decoded once."""
+        assert self.document is not None
+        bits = self.bits
+        if bits is None or bits > 64:
+            raise InputError(f"{self.dtype} cannot be in {data.field}", where=self.name or None)
+        width = max(bits // 8, 1)
+        known = self.document.fixed_forms.get((data, width))
+        if known is None:
+            # A file of its own: a thread may ask while an edit writes to the document's.
+            known = SpillFile().append(fixed_width(data.chunks(1 << 20), width))
+            self.document.fixed_forms[data, width] = known
+        if known.length != self.nbytes:
+            per_entry = max(8 // bits, 1)
+            raise InputError(
+                f"{data.field} has {known.length // width} values, {self.element_count} elements "
+                f"need {-(-self.element_count // per_entry)}",
+                where=self.name or None,
+            )
+        return known
 
     def _field_payload(self, field: str) -> Blob | bytes:
         """Return the bytes of a data field: what was cut out, or what is in the message."""
@@ -236,7 +290,7 @@ class Tensor:
         field, data = self._payload()
         if field in ("raw_data", "float_data", "double_data"):
             return self._read_fixed(field, data, start, stop)
-        return self._read_varints(field, data, start, stop)
+        return self._read_varints(field, start, stop)
 
     def _read_fixed(
         self, field: str, data: Blob | bytes, start: int, stop: int
@@ -276,16 +330,8 @@ class Tensor:
             return codes.view(dtype)
         return codes
 
-    def _read_varints(
-        self, field: str, data: Blob | bytes, start: int, stop: int
-    ) -> np.ndarray[Any, Any]:
-        proto = self.proto
-        if isinstance(data, Blob):
-            # Varints have no fixed width, so the whole payload is parsed, once, on demand.
-            number = proto.DESCRIPTOR.fields_by_name[field].number
-            payload = data.read()
-            proto = _T.FromString(varint(tag_of(number)) + varint(len(payload)) + payload)
-        values = getattr(proto, field)
+    def _read_varints(self, field: str, start: int, stop: int) -> np.ndarray[Any, Any]:
+        values = getattr(self.proto, field)
         bits = self.bits
         per_entry = 1 if bits is None or bits >= 8 else max(1, 8 // bits)
         needed = -(-self.element_count // per_entry)

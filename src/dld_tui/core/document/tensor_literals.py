@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.literal_printer import format_float, format_string
@@ -93,7 +94,42 @@ def format_tensor(array: np.ndarray[Any, Any]) -> str:
         raise LiteralError(f"elements of type {array.dtype.name} have no literal")
     if array.size == 0:
         return f"{name}[{', '.join(map(str, array.shape))}] []"
-    return f"{name} {_nested(array.tolist(), array.ndim, _element_printer(name))}"
+    return f"{name} {_nested(array.tolist(), array.ndim, element_printer(name))}"
+
+
+def parse_element(text: str, dtype: str) -> Any:
+    """Return the value of one element that was typed: a string in quotes, else a number.
+
+    Args:
+        text: What was typed.
+        dtype: The element type, such as ``float16``.
+
+    Raises:
+        LiteralError: It is none, or the element type cannot hold it.
+    """
+    name = _NAMES.get(dtype)
+    if name is None:
+        raise LiteralError(f"elements of type {dtype} have no literal")
+    scanner = Scanner(text)
+    value = _element_reader(name)(scanner)
+    scanner.end()
+    return value
+
+
+def element_text(value: Any, dtype: str) -> str:
+    """Return the literal of one element.
+
+    Args:
+        value: A number, or bytes for a string.
+        dtype: The element type.
+
+    Raises:
+        LiteralError: The element type has no literals.
+    """
+    name = _NAMES.get(dtype)
+    if name is None:
+        raise LiteralError(f"elements of type {dtype} have no literal")
+    return element_printer(name)(value)
 
 
 def _scan_head(scanner: Scanner, dtype: str | None) -> tuple[str, tuple[int, ...] | None]:
@@ -174,6 +210,7 @@ def _limits(name: str) -> Any:
     return (module.finfo if "float" in name else module.iinfo)(_numpy_type(name))
 
 
+@lru_cache(maxsize=64)
 def _element_reader(name: str) -> Callable[[Scanner], Any]:
     if name == "string":
         return scan_string
@@ -262,7 +299,9 @@ def _complex_printer(part: Callable[[float], str]) -> Callable[[complex], str]:
     return show
 
 
-def _element_printer(name: str) -> Callable[[Any], str]:
+@lru_cache(maxsize=64)
+def element_printer(name: str) -> Callable[[Any], str]:
+    """Return what prints elements of a type; by the name that literals have."""
     if name == "string":
         return format_string
     if name == "bool":

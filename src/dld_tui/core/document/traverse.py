@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.order import is_ordered, places
 from dld_tui.core.document.scope import Scope
 
 
@@ -75,4 +78,47 @@ def depends_on(node: Node, value: str) -> bool:
     definition = node.scope.resolve(value)
     if definition is None or definition.node is None:
         return False
-    return outer_node(definition.scope, node) in upstream(definition.scope, value)
+    home, made_by = definition.scope, definition.node
+    user = outer_node(home, node)
+    if user is made_by:
+        return True
+    if is_ordered(home):
+        place = places(home, [made_by, user])
+        if place[made_by] < place[user]:
+            return False  # nothing that comes earlier can depend on it
+    return _is_below(home, user, list(home.links.producers.get(value, ())))
+
+
+def _is_below(scope: Scope, start: Node, targets: list[Node]) -> bool:
+    """Return whether one of `targets` is computed from `start`.
+
+    Looks upwards from the targets and downwards from the start in turn: the smaller of the two
+    sides decides.
+    """
+    upwards, downwards = set(targets), {start}
+    above, below = targets, [start]
+    while above and below:
+        if start in upwards or not downwards.isdisjoint(targets):
+            return True
+        above = _next(upwards, (s for node in above for s in sources(scope, node)))
+        below = _next(downwards, (u for node in below for u in _destinations(scope, node)))
+        if not upwards.isdisjoint(below):
+            return True
+    return False
+
+
+def _next(seen: set[Node], nodes: Iterable[Node]) -> list[Node]:
+    fresh = [node for node in dict.fromkeys(nodes) if node not in seen]
+    seen.update(fresh)
+    return fresh
+
+
+def _destinations(scope: Scope, node: Node) -> Iterator[Node]:
+    """Yield the nodes of a scope that use what a node makes, through their subgraphs too."""
+    for name in node.outputs:
+        if not name:
+            continue
+        if scope.holders:
+            yield from (outer_node(scope, use.node) for use in scope.users(name))
+        else:
+            yield from scope.links.consumers.get(name, ())

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import onnx
 
 from dld_tui.core import fmt
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.wiretext import set_text, text_of
 
 Dims: TypeAlias = "tuple[int | str | None, ...]"
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""
@@ -124,3 +124,33 @@ def _tensor_type(
             for dim in proto.shape.dim
         )
     return ValueType(dtype_name(proto.elem_type) if proto.elem_type else None, dims, container)
+
+
+def type_proto_of(value_type: ValueType) -> onnx.TypeProto | None:
+    """Return the TypeProto of a type, or None where the type says too little for one."""
+    number = dtype_number(value_type.dtype or "")
+    if not number:
+        return None
+    proto = onnx.TypeProto()
+    tensor: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor
+    if value_type.container == "":
+        tensor = proto.tensor_type
+    elif value_type.container == "sparse":
+        tensor = proto.sparse_tensor_type
+    elif value_type.container == "sequence":
+        tensor = proto.sequence_type.elem_type.tensor_type
+    elif value_type.container == "optional":
+        tensor = proto.optional_type.elem_type.tensor_type
+    else:
+        return None
+    tensor.elem_type = number
+    if value_type.dims is None:
+        return proto
+    tensor.shape.SetInParent()
+    for dim in value_type.dims:
+        entry = tensor.shape.dim.add()
+        if isinstance(dim, int):
+            entry.dim_value = dim
+        elif dim:
+            set_text(entry, "dim_param", dim)
+    return proto

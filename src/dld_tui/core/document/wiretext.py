@@ -20,7 +20,11 @@ def text_of(value: str | bytes) -> str:
 
 def texts_of(values: Iterable[str | bytes]) -> tuple[str, ...]:
     """Return names as str, see :func:`text_of`."""
-    return tuple(value if value.__class__ is str else text_of(value) for value in values)
+    names = tuple(values)
+    for name in names:
+        if name.__class__ is not str:
+            return tuple(text_of(name) for name in names)
+    return names  # type: ignore[return-value]
 
 
 def get_text(message: Any, field: str) -> str | None:

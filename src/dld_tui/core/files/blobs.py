@@ -24,6 +24,9 @@ _CHUNK = 8 << 20
 FIXED_WIDTH_FIELDS = frozenset({"raw_data", "float_data", "double_data", "s"})
 """Fields whose bytes are the values themselves, little-endian; the others hold varints."""
 
+PAYLOAD_FIELDS = FIXED_WIDTH_FIELDS | {"int32_data", "int64_data", "uint64_data"}
+"""Fields that a payload can be cut out of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blob:
@@ -34,6 +37,11 @@ class Blob:
     length: int
     field: str
     """The protobuf field that it is the content of, e.g. ``raw_data`` or ``int32_data``."""
+
+    @property
+    def is_stored(self) -> bool:
+        """True when the file holds just these bytes at the offset."""
+        return True
 
     def read(self, start: int = 0, length: int | None = None) -> bytes:
         """Return the bytes from `start`, all that follow when `length` is None.
@@ -49,6 +57,10 @@ class Blob:
         """Yield all bytes in parts of at most `size` bytes."""
         for start in range(0, self.length, size):
             yield self.read(start, size)
+
+    def segments(self) -> Iterator[bytes | Blob]:
+        """Yield bytes and ranges of files that make up the payload, for copying it."""
+        yield self
 
 
 class BlobTable:
@@ -80,6 +92,13 @@ class BlobTable:
         if not digits.isdigit() or int(digits) >= len(self._blobs):
             return None
         return self._blobs[int(digits)]
+
+    def again(self) -> BlobTable:
+        """Return another table with the same sentinels, for a model made of parts of this one."""
+        other = BlobTable()
+        other._nonce = self._nonce
+        other._blobs = list(self._blobs)
+        return other
 
     def forget_from(self, mark: int) -> None:
         """Drop the payloads that were added since the table had `mark` of them."""

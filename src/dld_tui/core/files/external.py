@@ -60,11 +60,7 @@ def resolve_external(
     """
     where = os.fspath(model_path)
     shown = clip(visible(location), 200, keep="middle")
-    if not location or "\0" in location:
-        raise ExternalDataError(f"External data with an invalid location: '{shown}'", where=where)
-    parts = location.split("/")
-    if location.startswith("/") or "\\" in location or ".." in parts or _DRIVE.match(location):
-        raise ExternalDataError(f"External data path leaves the model folder: {shown}", where=where)
+    parts = _parts(where, location)
     root = Path(os.path.realpath(os.path.dirname(os.path.abspath(model_path))))
     try:
         return _Resolver(root, allow_linked).file(parts)
@@ -86,6 +82,33 @@ def resolve_external(
             f"External data {shown} cannot be opened: {open_error(root, error).message}",
             where=where,
         ) from None
+
+
+def require_location(model_path: str | os.PathLike[str], location: str) -> Path:
+    """Return where a data file of a location would be, which need not be there.
+
+    Raises:
+        ExternalDataError: The location is not inside the model's folder.
+    """
+    where = os.fspath(model_path)
+    parts = _parts(where, location)
+    root = os.path.realpath(os.path.dirname(os.path.abspath(model_path)))
+    path = Path(os.path.realpath(os.path.join(root, *parts)))
+    if not path.is_relative_to(root) or path == Path(root) or path.is_dir():
+        shown = clip(visible(location), 200, keep="middle")
+        raise ExternalDataError(f"External data cannot be written to {shown}", where=where)
+    return path
+
+
+def _parts(where: str, location: str) -> list[str]:
+    """Return the parts of a location that does not lead out of the model's folder by itself."""
+    shown = clip(visible(location), 200, keep="middle")
+    if not location or "\0" in location:
+        raise ExternalDataError(f"External data with an invalid location: '{shown}'", where=where)
+    parts = location.split("/")
+    if location.startswith("/") or "\\" in location or ".." in parts or _DRIVE.match(location):
+        raise ExternalDataError(f"External data path leaves the model folder: {shown}", where=where)
+    return parts
 
 
 def in_huggingface_cache(path: str | os.PathLike[str]) -> bool:
@@ -179,6 +202,14 @@ class ExternalFiles:
         self._sources: dict[str, Source] = {}
         self._copies: dict[tuple[Source, int], Blob] = {}
         self._written: list[Source] = []
+        self._replaced: list[Source] = []
+
+    def again(self) -> ExternalFiles:
+        """Return the same files for another document, which opens and closes them on its own."""
+        other = ExternalFiles(self.model_path, allow_linked=self.allow_linked)
+        other._where = self._where
+        other._copies = dict(self._copies)
+        return other
 
     def blob(self, entries: Mapping[str, str], *, expected: int | None = None) -> Blob:
         """Return the payload that the ``external_data`` entries of a tensor mean; nothing is read.
@@ -262,11 +293,10 @@ class ExternalFiles:
         new: dict[tuple[Source, int], Blob] = {}
         offset = 0
         for piece in pieces:
-            if isinstance(piece, bytes):
-                offset += len(piece)
-            else:
-                new[piece.source, piece.offset] = Blob(source, offset, piece.length, "raw_data")
-                offset += piece.length
+            length = len(piece) if isinstance(piece, bytes) else piece.length
+            if isinstance(piece, Blob) and piece.is_stored:
+                new[piece.source, piece.offset] = Blob(source, offset, length, "raw_data")
+            offset += length
         # A copy of a copy is one of the original, too.
         self._copies = {
             key: new.get((copy.source, copy.offset), copy) for key, copy in self._copies.items()
@@ -283,6 +313,25 @@ class ExternalFiles:
         known = source in self._written or source in self._sources.values()
         return known and not source.changed_on_disk()
 
+    def data_file(self, path: Path) -> Source | None:
+        """Return the data file of this model that is at a path without links, or None."""
+        for source in (*self._written, *self._sources.values()):
+            if os.path.realpath(source.path) == os.fspath(path) and self.is_data_file(source):
+                return source
+        return None
+
+    def replaced(self, source: Source) -> None:
+        """Take in a data file that begins with what the one at its path held before."""
+        path = os.path.realpath(source.path)
+        for location, old in self._sources.items():
+            if os.path.realpath(old.path) == path:
+                self._replaced.append(old)
+                self._sources[location] = source
+        old_ones = [old for old in self._written if os.path.realpath(old.path) == path]
+        self._replaced += old_ones
+        self._written = [old for old in self._written if old not in old_ones]
+        self._written.append(source)
+
     def changed_on_disk(self) -> list[Path]:
         """Return the data files in use that another program has changed or removed."""
         sources = [*self._sources.values(), *self._written]
@@ -298,9 +347,9 @@ class ExternalFiles:
 
     def close(self) -> None:
         """Close all data files."""
-        for source in (*self._sources.values(), *self._written):
+        for source in (*self._sources.values(), *self._written, *self._replaced):
             source.close()
-        self._sources, self._copies, self._written = {}, {}, []
+        self._sources, self._copies, self._written, self._replaced = {}, {}, [], []
 
     def _open(self, path: Path, location: str) -> Source:
         try:

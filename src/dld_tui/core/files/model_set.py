@@ -1,15 +1,16 @@
 """A model as the files to write: the model itself and, where needed, a file of external data.
 
-Two things make a data file: a model of more than 2 GiB, which protobuf cannot hold in one file, and
-saving a model with external data to another folder. A data file is always a new one; nothing is
-appended to an old file or overwritten, because another model may use it and because only then the
-renaming of the model is the one step that counts.
+Three things make a data file: a model of more than 2 GiB, which protobuf cannot hold in one file,
+saving a model with external data to another folder, and tensors that an edit made external. A data
+file is a new one, or what it was with more behind it: all that another model, or this one before
+it is replaced, reads from it stays where it is, so that only the renaming of the model counts.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from dld_tui.core.files.external import ExternalDataError, ExternalFiles
 from dld_tui.core.files.fields import MAX_MESSAGE
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.splice import pieces_length, splice
+from dld_tui.core.files.staged import explained
 from dld_tui.core.files.tensors import (
+    PENDING,
     decoded,
     dense_tensors,
     entries_of,
@@ -31,11 +34,13 @@ from dld_tui.core.files.tensors import (
     has_values_as_stored,
     inline_blob,
     is_external,
+    is_pending,
     payload_length,
     set_external,
 )
 from dld_tui.core.files.wire import verify_model
 from dld_tui.core.files.writer import Output, write_set
+from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 _ALIGNMENT = 4096
@@ -51,7 +56,14 @@ class DataFile:
     pieces: list[bytes | Blob] = field(default_factory=list)
     length: int = 0
     """Bytes so far."""
+    old: Source | None = None
+    """The file that it takes the place of, and begins with."""
     _offsets: dict[Blob, int] = field(default_factory=dict)
+
+    @classmethod
+    def continued(cls, name: str, source: Source) -> DataFile:
+        """Return a data file that begins with all that an old one holds."""
+        return cls(name, [Blob(source, 0, source.size, "raw_data")], source.size, source)
 
     def add(self, blob: Blob) -> int:
         """Take in a payload and return its offset; the same payload twice is stored once."""
@@ -73,13 +85,23 @@ class ModelSet:
     pieces: list[bytes | Blob]
     """The content of the model's file."""
     data: DataFile | None = None
+    """The data file that is named after the model."""
+    named: list[DataFile] = field(default_factory=list)
+    """Data files whose names the tensors gave."""
     remarks: list[str] = field(default_factory=list)
     """For the user."""
 
     @property
     def data_path(self) -> Path | None:
         """Where the data file goes."""
-        return _folder(self.target) / self.data.name if self.data is not None else None
+        return self._path(self.data) if self.data is not None else None
+
+    @property
+    def _files(self) -> list[DataFile]:
+        return [*self.named, *([self.data] if self.data is not None else [])]
+
+    def _path(self, data: DataFile) -> Path:
+        return _folder(self.target) / data.name
 
     def write(
         self,
@@ -98,9 +120,16 @@ class ModelSet:
             FileChangedError: The target or a source was changed by another program.
             CancelledError: `cancelled` said so.
         """
-        outputs = [Output(self.target, self.pieces, overwrite, like, verify_model)]
-        if self.data is not None and self.data_path is not None:
-            outputs.insert(0, Output(self.data_path, self.data.pieces, overwrite=False))
+        outputs = [
+            *(
+                Output(self._path(data), data.pieces, data.old is not None, data.old)
+                for data in self._files
+            ),
+            Output(self.target, self.pieces, overwrite, like, verify_model),
+        ]
+        for data in self.named:
+            with explained(self._path(data)):
+                self._path(data).parent.mkdir(parents=True, exist_ok=True)
         return [*self.remarks, *write_set(outputs, progress=progress, cancelled=cancelled)]
 
     def adopt(self, blobs: BlobTable, external: ExternalFiles) -> Source:
@@ -111,10 +140,14 @@ class ModelSet:
         """
         source = Source.open(self.target)
         blobs.repoint(self.pieces, source)
-        if self.data is not None and self.data_path is not None:
-            data = Source.open(self.data_path)
+        if self.data is not None:
+            data = Source.open(self._path(self.data))
             blobs.repoint(self.data.pieces, data)
             external.adopt(self.data.pieces, data)
+        for named in self.named:
+            data = Source.open(self._path(named))
+            blobs.repoint(named.pieces, data)
+            external.replaced(data)
         return source
 
 
@@ -144,6 +177,8 @@ def plan_model(
     planner = _Planner(blobs, target, external, spill or SpillFile())
     if external is not None and not external.is_home(planner.folder) and has_external(skeleton):
         skeleton = planner.bring_external(skeleton)
+    if PENDING.encode("ascii") in skeleton:
+        skeleton = planner.write_pending(skeleton)
     pieces = splice(skeleton, blobs)
     if pieces_length(pieces) > limit:
         pieces = splice(planner.externalise(skeleton), blobs)
@@ -180,11 +215,16 @@ class _Planner:
         self._external = external
         self._spill = spill
         self._data: DataFile | None = None
+        self._named: dict[str, DataFile | None] = {}
+        """None for names that data cannot go to."""
+        self._locations: set[str] = set()
+        """Of the data files that the model refers to."""
         self._remarks: list[str] = []
         self._resolved: dict[str, Path | None] = {}
 
     def result(self, pieces: list[bytes | Blob]) -> ModelSet:
-        return ModelSet(self._target, pieces, self._data, self._remarks)
+        named = [data for data in self._named.values() if data is not None]
+        return ModelSet(self._target, pieces, self._data, named, self._remarks)
 
     # --- external data of another folder ---------------------------------------------------------
 
@@ -194,7 +234,7 @@ class _Planner:
         changed = False
         problems: set[str] = set()
         for tensor in dense_tensors(model):
-            if is_external(tensor):
+            if is_external(tensor) and not is_pending(tensor):
                 try:
                     changed |= self._bring(tensor)
                 except InputError as error:
@@ -225,6 +265,59 @@ class _Planner:
             except ExternalDataError:
                 self._resolved[location] = None
         return self._resolved[location]
+
+    # --- payloads that edits made external -------------------------------------------------------
+
+    def write_pending(self, skeleton: bytes) -> bytes:
+        """Return the skeleton with the entries of the data files that are to be written."""
+        model = onnx.ModelProto.FromString(skeleton)
+        tensors = [tensor for tensor in dense_tensors(model) if is_external(tensor)]
+        pending = [tensor for tensor in tensors if is_pending(tensor)]
+        self._locations = {
+            entries_of(tensor).get("location", "") for tensor in tensors if not is_pending(tensor)
+        }
+        for tensor in pending:
+            location = entries_of(tensor).get("location", "")
+            data = tensor.raw_data
+            blob = self._blobs.get(data) or self._spill.append(data)
+            set_external(tensor, *self._place_at(location, blob))
+        return model.SerializeToString()
+
+    def _place_at(self, location: str, blob: Blob) -> tuple[str, int, int]:
+        """Return location, offset and length of a payload in the data file of a given name."""
+        if not location:
+            return self._place(blob)
+        source = blob.source
+        path = self.folder / location
+        if blob.is_stored and source.path == path and self._is_data_file(source):
+            return location, blob.offset, blob.length
+        if location not in self._named:
+            self._named[location] = self._named_file(location)
+        data = self._named[location]
+        return self._place(blob) if data is None else (location, data.add(blob), blob.length)
+
+    def _is_data_file(self, source: Source) -> bool:
+        return self._external is not None and self._external.is_data_file(source)
+
+    def _named_file(self, location: str) -> DataFile | None:
+        """Return the data file of a name, None when something else has the name."""
+        path = self.folder / location
+        inside = Path(os.path.realpath(path.parent)).is_relative_to(self.folder)
+        if inside and not os.path.lexists(path):
+            return DataFile(location)
+        old = self._own_file(path, location) if inside else None
+        if old is not None:
+            return DataFile.continued(location, old)
+        self._remarks.append(f"{visible(location)} is another file: data for it goes elsewhere")
+        return None
+
+    def _own_file(self, path: Path, location: str) -> Source | None:
+        if self._external is None:
+            return None
+        if location in self._locations:
+            with suppress(ExternalDataError):  # then it is not this model's
+                self._external.source(location)
+        return self._external.data_file(path)
 
     # --- payloads that are too large for the model's own file ------------------------------------
 
@@ -257,9 +350,9 @@ class _Planner:
         """Return location, offset and length: where the payload is, or in the new data file."""
         source = blob.source
         if (
-            self._external is not None
+            blob.is_stored
             and source.path.is_relative_to(self.folder)
-            and self._external.is_data_file(source)
+            and self._is_data_file(source)
         ):
             return source.path.relative_to(self.folder).as_posix(), blob.offset, blob.length
         if self._data is None:

@@ -150,6 +150,12 @@ class Source:
         except OSError:
             return True
 
+    def again(self) -> Source:
+        """Return the same open file with a descriptor of its own, which closes on its own."""
+        other = Source(self.path, os.dup(self.descriptor), self.identity)
+        other.size = self.size
+        return other
+
     def close(self) -> None:
         """Close the file; blobs that refer to it cannot be read any more."""
         self._descriptor = -1

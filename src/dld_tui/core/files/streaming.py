@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files.blobs import Blob
@@ -73,7 +73,7 @@ def stream(descriptor: int, pieces: Sequence[bytes | Blob], count: ByteCount) ->
     count.add(0)
     buffer: list[bytes] = []
     held = 0
-    for piece in pieces:
+    for piece in _segments(pieces):
         if isinstance(piece, Blob) and piece.length >= _KERNEL_COPY:
             _write(descriptor, b"".join(buffer), count)
             buffer, held = [], 0
@@ -86,6 +86,14 @@ def stream(descriptor: int, pieces: Sequence[bytes | Blob], count: ByteCount) ->
             _write(descriptor, b"".join(buffer), count)
             buffer, held = [], 0
     _write(descriptor, b"".join(buffer), count)
+
+
+def _segments(pieces: Sequence[bytes | Blob]) -> Iterator[bytes | Blob]:
+    for piece in pieces:
+        if isinstance(piece, Blob):
+            yield from piece.segments()
+        else:
+            yield piece
 
 
 def _write(descriptor: int, data: bytes, count: ByteCount) -> None:

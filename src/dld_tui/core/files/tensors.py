@@ -86,10 +86,40 @@ def set_external(tensor: onnx.TensorProto, location: str, offset: int, length: i
         tensor.external_data.add(key=key, value=value)
 
 
+PENDING = "dld.pending"
+"""Marks external data that is still to be written: the payload is in ``raw_data`` until then."""
+
+
+def is_pending(tensor: onnx.TensorProto) -> bool:
+    """Return whether a tensor's data is to go to a data file when the model is saved."""
+    return is_external(tensor) and any(entry.key == PENDING for entry in tensor.external_data)
+
+
+def set_pending(tensor: onnx.TensorProto, location: str, payload: bytes) -> None:
+    """Make a tensor's payload external as soon as the model is saved.
+
+    Args:
+        tensor: The tensor.
+        location: The data file, relative to the model; empty for one named after the model.
+        payload: The payload or, better, a sentinel that stands for it.
+    """
+    set_inline(tensor, payload)
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", location), (PENDING, "1")):
+        tensor.external_data.add(key=key, value=value)
+
+
+def make_plain(tensor: onnx.TensorProto) -> None:
+    """Make a tensor inline whose data was to go to a data file; others stay as they are."""
+    if is_pending(tensor):
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")
+
+
 def set_inline(tensor: onnx.TensorProto, payload: bytes) -> None:
     """Make a tensor's payload inline."""
-    tensor.ClearField("external_data")
-    tensor.ClearField("data_location")
+    for field in (*_PAYLOAD_FIELDS, "external_data", "data_location"):
+        tensor.ClearField(field)
     tensor.raw_data = payload
 
 

@@ -35,6 +35,8 @@ from dld_tui.core.files.tensors import (
     has_values_as_stored,
     inline_blob,
     is_external,
+    is_pending,
+    make_plain,
     payload_length,
     set_external,
     set_inline,
@@ -147,9 +149,10 @@ class _View:
 
     def refer(self, tensor: onnx.TensorProto) -> None:
         """Give a tensor entries that are right in the view's folder."""
-        if is_external(tensor):
+        if is_external(tensor) and not is_pending(tensor):
             self._refer_external(tensor)
             return
+        make_plain(tensor)
         blob = inline_blob(tensor, self._blobs)
         if blob is None:
             return
@@ -185,7 +188,7 @@ class _View:
             self.hole = max(self.hole, length)
             set_external(tensor, _HOLE, 0, length)
             return
-        name = self._reachable(blob.source)
+        name = self._reachable(blob.source) if blob.is_stored else None
         if name is not None:
             set_external(tensor, name, blob.offset, length)
         else:

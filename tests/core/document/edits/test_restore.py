@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,24 @@ from dld_tui.core.document.edits.restore import inverse_arguments
 from dld_tui.core.document.saving import save
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
-from tests.support import models
+from tests.support import body_models, models
+from tests.support.body_cases import BODY_CASES
 
 THEN: list[JSON] = ["choose:then_branch"]
+FRAGMENT: JSON = {
+    "model": b64encode(models.parse(models.FUNCTIONS).SerializeToString()).decode("ascii")
+}
+W: JSON = {"initializer": "w"}
+TENSOR_CASES: list[tuple[str, str, dict[str, JSON]]] = [
+    ("CHAIN", "add_initializer",
+     {"scope": [], "name": "n", "dtype": "float32", "dims": [99, 999], "fill": {"kind": "normal"}}),
+    ("CHAIN", "delete_initializers", {"scope": [], "names": ["w", "unused"], "disconnect": True}),
+    ("CHAIN", "convert_tensor", {"scope": [], "tensor": W, "dtype": "float16"}),
+    ("CHAIN", "set_elements", {"scope": [], "tensor": W, "start": 1, "values": ["nan", 3]}),
+    ("CHAIN", "replace_tensor", {"scope": [], "tensor": W, "dtype": "float32", "dims": [2, 2]}),
+    ("CHAIN", "set_external", {"scope": [], "names": ["w", "unused"], "location": "w.data"}),
+    ("CHAIN", "to_sparse", {"scope": [], "names": ["w"]}),
+]  # fmt: skip
 CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "rename_node", {"scope": [], "node": "pre", "name": "other"}),
     ("BRANCHES", "rename_value", {"scope": [], "value": "a", "name": "other"}),
@@ -24,10 +40,15 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "delete_nodes", {"scope": [], "nodes": ["choose"]}),
     ("CHAIN", "delete_nodes", {"scope": [], "nodes": ["second", "last"], "reconnect": True}),
     ("CHAIN", "set_input", {"scope": [], "node": "third", "index": 1, "value": "a"}),
+    ("CHAIN", "set_input",
+     {"scope": [], "node": "third", "index": 1, "value": "w", "sort": True}),
     ("CHAIN", "set_output", {"scope": [], "node": "third", "index": 0, "value": "z"}),
     ("BRANCHES", "replace_uses", {"scope": [], "value": "a", "by": "choice"}),
     ("CHAIN", "bypass_nodes", {"scope": [], "nodes": ["second"]}),
     ("CHAIN", "add_node", {"scope": [], "op_type": "Abs", "inputs": ["a"]}),
+    ("BRANCHES", "add_operator",
+     {"scope": THEN, "op_type": "TreeEnsemble", "domain": "ai.onnx.ml", "inputs": ["h"],
+      "behind": "h", "opset": 5}),
     ("CHAIN", "insert_node", {"scope": [], "value": "a", "op_type": "Abs"}),
     ("CHAIN", "replace_nodes", {"scope": [], "nodes": ["second", "third"], "op_type": "P"}),
     ("CHAIN", "add_input", {"scope": [], "name": "w"}),
@@ -36,6 +57,16 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "remove_input", {"scope": [], "name": "x"}),
     ("CHAIN", "remove_output", {"scope": [], "name": "y"}),
     ("CHAIN", "set_value_type", {"scope": [], "value": "a", "dtype": "float16", "dims": [1]}),
+    ("CHAIN", "remove_terminal", {"scope": [], "node": "second", "side": "input", "index": 0}),
+    ("BRANCHES", "disconnect_value", {"scope": [], "value": "a"}),
+    ("CHAIN", "expose_input", {"scope": [], "node": "third", "index": 1}),
+    ("CHAIN", "replace_output", {"scope": [], "name": "y", "by": "c"}),
+    ("FUNCTIONS", "replace_output", {"scope": ["function local:twice"], "name": "r", "by": "v"}),
+    ("BRANCHES", "move_terminal", {"scope": [], "side": "input", "name": "x", "to": 0}),
+    ("BRANCHES", "set_precision",
+     {"nodes": [[[], "pre"], [THEN, "inner"]], "precision": "fp16"}),
+    ("CHAIN", "set_profiles",
+     {"profiles": [{"x": {"min": [1, 4], "opt": [2, 4], "max": [3, 4]}}]}),
     ("CHAIN", "set_model_field", {"field": "ir_version", "value": 8}),
     ("CHAIN", "set_model_field", {"field": "producer_name", "value": "us"}),
     ("CHAIN", "set_doc_string", {"scope": [], "text": "text", "nodes": ["first"]}),
@@ -43,6 +74,23 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "set_metadata", {"key": "k", "value": "v", "scope": [], "nodes": ["first"]}),
     ("CHAIN", "set_opset", {"domain": "com.microsoft", "version": 1}),
     ("CHAIN", "remove_unused", {"scope": []}),
+    ("SHADY", "remove_unused", {"scope": [], "nodes": False, "names": ["w"]}),
+    ("SHADY", "trim_links", {"scope": [], "node": "call"}),
+    ("SHADY", "remove_value_info", {"scope": [], "values": ["ghost"]}),
+    ("SHADY", "remove_repeated_initializers", {"scope": [], "names": ["w"]}),
+    ("SHADY", "name_graph", {"scope": [], "name": "other"}),
+    ("SHADY", "rename_shadowing", {"scope": ["choose:else_branch"], "value": "x"}),
+    ("SHADY", "own_outputs", {"scope": ["choose:then_branch"], "values": ["a"]}),
+    ("SHADY", "repair", {"steps": [["trim_links", {"scope": [], "node": "call"}],
+                                   ["delete_nodes", {"scope": [], "nodes": ["gone"]}],
+                                   ["remove_value_info", {"scope": [], "values": ["ghost"]}]]}),
+    ("CHAIN", "paste_nodes", {"scope": [], "fragment": FRAGMENT}),
+    ("BRANCHES", "delete_many", {"nodes": [[[], "pre"], [THEN, "inner"]]}),
+    ("BRANCHES", "set_attributes",
+     {"changes": [{"nodes": [[[], "pre"], [THEN, "inner"]],
+                   "attributes": {"p": {"kind": "int", "value": 3}}}]}),
+    *BODY_CASES,
+    *TENSOR_CASES,
 ]  # fmt: skip
 
 
@@ -52,7 +100,7 @@ def bytes_of(document: Document) -> bytes:
 
 @pytest.mark.parametrize(("text", "edit", "arguments"), CASES)
 def test_inverse(tmp_path: Path, text: str, edit: str, arguments: dict[str, JSON]) -> None:
-    document = Document.open(models.write(tmp_path, getattr(models, text)))
+    document = Document.open(body_models.write(tmp_path, text))
     before = bytes_of(document)
     transaction = document.apply(edit, **arguments)
     assert transaction.primitives, "the case must change something"
@@ -67,7 +115,7 @@ def test_inverse(tmp_path: Path, text: str, edit: str, arguments: dict[str, JSON
 
 def test_every_edit_has_a_case() -> None:
     tested = {edit for _, edit, _ in CASES}
-    elsewhere = {"restore", "sort_nodes", "rename_duplicate_nodes"}
+    elsewhere = {"restore", "set_inline", "to_dense", "sort_nodes", "rename_duplicate_nodes"}
     assert set(EDITS) == tested | elsewhere
 
 

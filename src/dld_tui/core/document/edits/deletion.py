@@ -42,12 +42,32 @@ def delete_nodes(
     if not targets:
         return "delete nothing"
     home = targets[0].scope
-    for node in targets:
-        if reconnect:
-            take_over(transaction, home, node)
-        remove_node(transaction, home, node)
+    delete_from(transaction, home, targets, reconnect=reconnect)
     subject = quoted(nodes[0]) if len(nodes) == 1 else f"{len(nodes)} nodes"
     return f"delete {subject}" + (" and reconnect" if reconnect else "")
+
+
+def delete_from(
+    transaction: Transaction, scope: Scope, nodes: Sequence[Node], *, reconnect: bool
+) -> None:
+    """Delete nodes of a scope; see :func:`delete_nodes`."""
+    if reconnect:
+        for node in nodes:
+            take_over(transaction, scope, node)
+    if len(nodes) == 1:
+        remove_node(transaction, scope, nodes[0])
+        return
+    names = dict.fromkeys(name for node in nodes for name in node.outputs if name)
+    splice_out_all(transaction, scope, "node", nodes)
+    kept = set(scope.outputs)
+    index = scope.named("value_info")
+    untold = [
+        record
+        for name in names
+        if name in index and name not in kept and scope.definition(name) is None
+        for record in index.all(name)
+    ]
+    splice_out_all(transaction, scope, "value_info", untold)
 
 
 def bypass_source(node: Node) -> str | None:
@@ -125,3 +145,20 @@ def splice_out(transaction: Transaction, scope: Scope, list_name: str, record: A
     # Messages compare by content: look for this very one.
     index = next(i for i, other in enumerate(records) if other is record)
     transaction.do(Splice(scope, list_name, index, [record], []))
+
+
+def splice_out_all(
+    transaction: Transaction, scope: Scope, list_name: str, records: Sequence[Any]
+) -> None:
+    """Take many records out of their list, in as few steps as they are in runs."""
+    wanted = {id(record) for record in records}
+    if not wanted:
+        return
+    present = scope.records[list_name]
+    places = [place for place, record in enumerate(present) if id(record) in wanted]
+    while places:
+        first = last = places.pop()
+        while places and places[-1] == first - 1:
+            first = places.pop()
+        run = present[first : last + 1]
+        transaction.do(Splice(scope, list_name, first, run, []))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.edits.deletion import remove_node, splice_out
+from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.edits.registry import edit
+from dld_tui.core.document.edits.registry import edit, strings
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetText, Splice
+from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traverse import live_nodes, topological_order
 from dld_tui.core.document.wiretext import get_text
 from dld_tui.core.errors import EditError
@@ -41,24 +42,47 @@ def remove_unused(
     scope: Sequence[str],
     nodes: bool = True,
     initializers: bool = True,
+    names: Sequence[str] | None = None,
 ) -> str:
-    """Remove nodes that no output depends on, and initializers that nothing uses."""
+    """Remove nodes that no output depends on, and initializers that nothing uses.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the scope.
+        nodes: Remove nodes.
+        initializers: Remove initializers.
+        names: Only initializers with these names; None for all that are unused.
+    """
     home = document.scope_at(scope)
     removed = 0
     if nodes:
         live = live_nodes(home)
-        for node in [node for node in home.nodes if node not in live]:
-            remove_node(transaction, home, node)
-            removed += 1
+        dead = [node for node in home.nodes if node not in live]
+        delete_from(transaction, home, dead, reconnect=False)
+        removed = len(dead)
     if initializers and "initializer" in home.records:
-        used = home.names_used()
+        wanted = None if names is None else set(strings(names, "names"))
+        used = _names_meant(home)
         for list_name in ("initializer", "sparse_initializer"):
             index = home.named(list_name)
-            for name in [name for name in index if name not in used]:
-                for record in list(index.all(name)):
-                    splice_out(transaction, home, list_name, record)
-                    removed += 1
+            unwanted = [
+                record
+                for name in index
+                if name not in used and (wanted is None or name in wanted)
+                for record in index.all(name)
+            ]
+            splice_out_all(transaction, home, list_name, unwanted)
+            removed += len(unwanted)
     return f"remove {removed} unused"
+
+
+def _names_meant(scope: Scope) -> set[str]:
+    """Return the names by which a scope and those below it refer to values of the scope."""
+    names = {*scope.links.consumers, *scope.outputs}
+    for child in scope.children():
+        names.update(child.captured())
+    return names
 
 
 @edit

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.deletion import take_over
 from dld_tui.core.document.edits.naming import require_free, require_visible
+from dld_tui.core.document.edits.ordering import move_behind
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetLinks
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_LINKS = 1 << 16
 """More inputs or outputs than any operator takes; a larger index is a mistake."""
+_FEW_USES = 16
+"""Uses that are looked at one by one; for more of them all that `by` depends on is found first."""
 
 
 @edit
@@ -29,6 +32,7 @@ def set_input(
     node: str,
     index: int,
     value: str,
+    sort: bool = False,
 ) -> str:
     """Connect an input of a node to a value, or disconnect it.
 
@@ -39,6 +43,8 @@ def set_input(
         node: The node's ref.
         index: Which input, from 0; inputs before it that are not there are left out (``""``).
         value: The value; ``""`` disconnects. It must be visible in the node's scope.
+        sort: Move the node, and those that depend on it, behind the node that makes the value where
+            they come before it.
     """
     target = node_at(document, scope, node)
     _require_index(index)
@@ -53,6 +59,8 @@ def set_input(
     if inputs == target.inputs:
         return "connect nothing"
     transaction.do(SetLinks(target.scope, target, "input", inputs))
+    if sort and value:
+        move_behind(transaction, target, value)
     verb = f"connect {quoted(value)} to" if value else "disconnect"
     return f"{verb} input {index} of {quoted(node)}"
 
@@ -97,8 +105,12 @@ def replace_uses(
     """
     home = document.scope_at(scope)
     require_visible(home, by)
-    ancestors = upstream(home, by)
-    uses = [use for use in home.users(value) if outer_node(home, use.node) not in ancestors]
+    uses = home.users(value)
+    if len(uses) <= _FEW_USES:
+        uses = [use for use in uses if not depends_on(outer_node(home, use.node), by)]
+    else:
+        ancestors = upstream(home, by)
+        uses = [use for use in uses if outer_node(home, use.node) not in ancestors]
     for user in dict.fromkeys(use.node for use in uses):
         if user.scope is not home and user.scope.resolve(by) != home.resolve(by):
             raise EditError(f"{quoted(by)} means another value inside {quoted(user.scope.title)}")

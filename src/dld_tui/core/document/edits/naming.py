@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
@@ -28,8 +30,17 @@ def require_free(scope: Scope, value: str) -> None:
     if not value:
         raise EditError("a value needs a name")
     taken = scope.resolve(value) is not None or value in scope.links.consumers
-    if taken or any(below.definition(value) is not None for below in scope.walk()):
+    if taken or any(below.definition(value) is not None for below in _below(scope)):
         raise EditError(f"there is already a value called {quoted(value)}", hint="Choose another")
+
+
+def _below(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and those inside it, in any order: keeping one would look at every node."""
+    waiting = [scope]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        waiting += (child for node in inner.holders for child in node.subgraphs())
 
 
 def free_name(scope: Scope, wanted: str) -> str:

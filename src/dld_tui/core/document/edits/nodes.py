@@ -11,10 +11,13 @@ from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.naming import free_name, require_free, require_visible
+from dld_tui.core.document.edits.opsets import ensure_import
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.order import Places, is_ordered, places
 from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.reach import captures
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traverse import outer_node
 from dld_tui.core.document.wiretext import set_text, set_texts
@@ -87,6 +90,7 @@ def insert_node(
     name: str = "",
     attributes: dict[str, JSON] | None = None,
     users: Sequence[Sequence[JSON]] | None = None,
+    opset: int | None = None,
 ) -> str:
     """Insert a node with one input and one output behind a value.
 
@@ -101,8 +105,11 @@ def insert_node(
         attributes: As in ``add_node``.
         users: ``[[NODE, INPUT INDEX], …]`` of the scope to give the output to; None for all users
             that there are, in subgraphs too.
+        opset: The version to import where the operator set is not imported yet.
     """
     home = document.scope_at(scope)
+    if opset is not None:
+        ensure_import(transaction, home, domain, opset)
     require_visible(home, value)
     uses = [(use.node, use.index) for use in home.users(value)]
     if users is not None:
@@ -140,7 +147,7 @@ def replace_nodes(
     home = targets[0].scope
     ordered = in_order(home, targets)
     taken, made = boundary(home, ordered)
-    _require_convex(home, ordered, made)
+    require_convex(home, ordered, made)
     place = home.index_of(ordered[-1]) - len(ordered) + 1
     for node in ordered:
         remove_node(transaction, home, node, keep_types=True)
@@ -193,8 +200,8 @@ def place_after(scope: Scope, inputs: Sequence[str]) -> int:
 
 def in_order(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
     """Return nodes of one scope in the order of the file, each once."""
-    wanted = set(nodes)
-    return [node for node in scope.nodes if node in wanted]
+    place = places(scope, list(nodes))
+    return sorted(place, key=place.__getitem__)
 
 
 def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
@@ -207,7 +214,8 @@ def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]
         for child in node.subgraphs():
             names += child.captured()
         used.update(dict.fromkeys(name for name in names if name))
-    taken = [name for name in used if name not in set(made)]
+    own = set(made)
+    taken = [name for name in used if name not in own]
     outputs = set(scope.outputs)
     needed = [
         name
@@ -218,25 +226,35 @@ def boundary(scope: Scope, nodes: Sequence[Node]) -> tuple[list[str], list[str]]
     return taken, needed
 
 
-def _require_convex(scope: Scope, nodes: Sequence[Node], made: Sequence[str]) -> None:
+def require_convex(scope: Scope, nodes: Sequence[Node], made: Sequence[str]) -> None:
     """Refuse a selection that a path leaves and enters again: one node would be on a cycle."""
     inside = set(nodes)
+    # What comes after the last of them in a graph that is in order does not lead back to them.
+    last = max(places(scope, list(nodes)).values()) if is_ordered(scope) else None
+    capturers, place = captures(scope), Places(scope)
+
+    def users(values: Sequence[str]) -> list[Node]:
+        found: dict[Node, None] = {}
+        for value in values:
+            if value:
+                found.update(dict.fromkeys(scope.links.consumers.get(value, ())))
+                found.update(dict.fromkeys(capturers.get(value, ())))
+        return [node for node in found if last is None or place(node) <= last]
+
     reached: set[Node] = set()
-    waiting = [outer_node(scope, use.node) for value in made for use in scope.users(value)]
+    waiting = users(made)
     while waiting:
         node = waiting.pop()
         if node in inside or node in reached:
             continue
         reached.add(node)
-        for value in node.outputs:
-            for use in scope.users(value) if value else ():
-                user = outer_node(scope, use.node)
-                if user in inside:
-                    raise EditError(
-                        f"{quoted(node.ref)} is between the nodes: it uses one and feeds another",
-                        hint="Select it too",
-                    )
-                waiting.append(user)
+        following = users(node.outputs)
+        if not inside.isdisjoint(following):
+            raise EditError(
+                f"{quoted(node.ref)} is between the nodes: it uses one and feeds another",
+                hint="Select it too",
+            )
+        waiting += following
 
 
 def _use(document: Document, scope: Sequence[str], use: Any, value: str) -> tuple[Node, int]:

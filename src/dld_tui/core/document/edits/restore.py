@@ -7,7 +7,6 @@ Records are addressed by their place in their list, which is exact in the state 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.primitives import (
     Primitive,
     SetAttribute,
@@ -28,30 +28,31 @@ from dld_tui.core.document.primitives import (
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.wiretext import text_of
-from dld_tui.core.errors import EditError
-from dld_tui.core.files.fields import ATTRIBUTE, FUNCTION, NODE, SPARSE_TENSOR, TENSOR, Kind
-from dld_tui.core.files.splice import splice
+from dld_tui.core.errors import EditError, SaveError
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
-_KINDS: dict[str, Kind] = {
-    "node": NODE,
-    "initializer": TENSOR,
-    "sparse_initializer": SPARSE_TENSOR,
-    "function": FUNCTION,
-}
-"""How to find payloads in the records of a list; other lists have none."""
-
 
 def inverse_arguments(document: Document, transaction: Transaction) -> dict[str, JSON]:
-    """Take a transaction back and return the arguments for :func:`restore` to do the same."""
+    """Take a transaction back and return the arguments for :func:`restore` to do the same.
+
+    Raises:
+        SaveError: There is no room for a large payload; the transaction is taken back even so.
+    """
     steps: list[JSON] = []
+    failed: SaveError | None = None
     for primitive in reversed(transaction.primitives):
         describe = cast("Callable[[Document, Any], dict[str, JSON]]", _DESCRIBE[type(primitive)])
-        steps.append({"scope": list(primitive.scope.path), **describe(document, primitive)})
+        try:
+            if failed is None:
+                steps.append({"scope": list(primitive.scope.path), **describe(document, primitive)})
+        except SaveError as error:
+            failed = error
         primitive.undo()
+    if failed is not None:
+        raise failed
     return {"steps": steps, "title": transaction.title}
 
 
@@ -74,7 +75,7 @@ def _describe_text(document: Document, primitive: SetText) -> dict[str, JSON]:
 
 def _describe_list(document: Document, primitive: SetList) -> dict[str, JSON]:
     data: list[JSON] = [
-        {"text": item} if isinstance(item, str) else {"data": _encoded(document, item, {})}
+        {"text": item} if isinstance(item, str) else {"data": encode_message(document, item)}
         for item in primitive.old
     ]
     return {"step": "list", **_place(primitive), "items": data}
@@ -108,13 +109,15 @@ def _describe_attribute(document: Document, primitive: SetAttribute) -> dict[str
     replaces = primitive.new is not None
     # The message is complete only while it is in place, so look at it after the undo.
     primitive.undo()
-    with filled(primitive.node):
-        data = (
-            None
-            if primitive.old is None
-            else _encoded(document, primitive.node.proto.attribute[primitive.position], ATTRIBUTE)
-        )
-    primitive.do()
+    try:
+        with filled(primitive.node):
+            data = (
+                None
+                if primitive.old is None
+                else encode_message(document, primitive.node.proto.attribute[primitive.position])
+            )
+    finally:
+        primitive.do()
     return {
         "step": "attribute",
         "index": index,
@@ -126,16 +129,15 @@ def _describe_attribute(document: Document, primitive: SetAttribute) -> dict[str
 
 def _describe_splice(document: Document, primitive: Splice) -> dict[str, JSON]:
     data: list[JSON] = []
-    kind = _KINDS.get(primitive.list_name, {})
     for record in primitive.removed:
         if isinstance(record, Node):
             with filled(record):
-                data.append(_encoded(document, record.proto, kind))
+                data.append(encode_message(document, record.proto))
         elif isinstance(record, Scope):
             with filled_scope(record):
-                data.append(_encoded(document, record.proto, kind))
+                data.append(encode_message(document, record.proto))
         else:
-            data.append(_encoded(document, record, kind))
+            data.append(encode_message(document, record))
     return {
         "step": "splice",
         "list": primitive.list_name,
@@ -143,12 +145,6 @@ def _describe_splice(document: Document, primitive: Splice) -> dict[str, JSON]:
         "count": len(primitive.inserted),
         "data": data,
     }
-
-
-def _encoded(document: Document, message: Any, kind: Kind) -> str:
-    pieces = splice(message.SerializeToString(), document.blobs, kind=kind)
-    full = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
-    return base64.b64encode(full).decode("ascii")
 
 
 def _owner(scope: Scope, list_name: str, index: int | None) -> Any:
@@ -192,7 +188,7 @@ def _build_list(scope: Scope, data: dict[str, Any]) -> Primitive:
         if "text" in item:
             items.append(item["text"])
         else:
-            items.append(GetMessageClass(kind).FromString(base64.b64decode(item["data"])))
+            items.append(decode_message(scope.document, item["data"], GetMessageClass(kind)))
     return SetList(scope, record, data["list"], message, data["field"], items)
 
 
@@ -217,7 +213,7 @@ def _build_attribute(scope: Scope, data: dict[str, Any]) -> Primitive:
     old = node.proto.attribute[data["position"]] if data["replaces"] else None
     new = None
     if data["data"] is not None:
-        new = onnx.AttributeProto.FromString(base64.b64decode(data["data"]))
+        new = decode_message(scope.document, data["data"], onnx.AttributeProto)
     return SetAttribute(node, data["position"], old, new)
 
 
@@ -227,7 +223,7 @@ def _build_splice(scope: Scope, data: dict[str, Any]) -> Primitive:
         kind: Any = onnx.FunctionProto
     else:
         kind = GetMessageClass(scope.proto.DESCRIPTOR.fields_by_name[list_name].message_type)  # type: ignore[arg-type]
-    inserted: list[Any] = [kind.FromString(base64.b64decode(item)) for item in data["data"]]
+    inserted: list[Any] = [decode_message(scope.document, item, kind) for item in data["data"]]
     if list_name == "node":
         inserted = [scope.new_node(proto) for proto in inserted]
     elif list_name == "function":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.calls import key_of, nodes_with_key
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.naming import require_free, require_visible
 from dld_tui.core.document.edits.registry import edit, quoted
@@ -70,7 +71,10 @@ def add_output(
 def remove_input(
     document: Document, transaction: Transaction, *, scope: Sequence[str], name: str
 ) -> str:
-    """Remove an input of the graph; users of it are left without a source."""
+    """Remove an input of the graph; users of it are left without a source.
+
+    Instances of a function lose what they passed there.
+    """
     _remove(transaction, document.scope_at(scope), "input", name)
     return f"remove input {quoted(name)}"
 
@@ -79,7 +83,10 @@ def remove_input(
 def remove_output(
     document: Document, transaction: Transaction, *, scope: Sequence[str], name: str
 ) -> str:
-    """Remove an output of the graph; the value stays."""
+    """Remove an output of the graph; the value stays.
+
+    Instances of a function lose what they got there.
+    """
     _remove(transaction, document.scope_at(scope), "output", name)
     return f"remove output {quoted(name)}"
 
@@ -157,8 +164,18 @@ def _remove(transaction: Transaction, scope: Scope, side: str, name: str) -> Non
     if scope.is_function:
         kept = tuple(other for other in names if other != name)
         transaction.do(SetLinks(scope, None, side, kept))
+        _drop_from_calls(transaction, scope, side, names.index(name))
         return
     splice_out(transaction, scope, side, scope.named(side).first(name))
+
+
+def _drop_from_calls(transaction: Transaction, function: Scope, side: str, index: int) -> None:
+    """Take a link out of every instance of a function, so that the others keep their meaning."""
+    for node in nodes_with_key(function.document, key_of(function)):
+        links = node.inputs if side == "input" else node.outputs
+        if index < len(links):
+            kept = (*links[:index], *links[index + 1 :])
+            transaction.do(SetLinks(node.scope, node, side, kept))
 
 
 def _swap(transaction: Transaction, scope: Scope, list_name: str, old: Any, new: Any) -> None:

@@ -1,0 +1,200 @@
+"""The checks of others on a model: onnx's full checker, and Polygraphy's lint on request.
+
+Each runs in a process of its own with a time limit. They see a small view of the model with its
+payloads where they are (:mod:`dld_tui.core.files.view`), in which every node has a label as its
+name, so that what they say leads to a node, named or not.
+
+Result: ``{"findings": [{"level", "rule", "message", "place", "index"}]}``, rules such as
+``onnx:checker`` and ``polygraphy:onnxruntime``, places as in :mod:`dld_tui.core.document.places`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.tool_process import ToolEnd
+    from dld_tui.core.document.labels import Labels, Remark
+
+LIMIT_S = 120.0
+"""How long each check may take unless something else is asked for."""
+
+_VERDICT = "FAILED | Runtime"
+"""In the line that Polygraphy ends with, which does not say why."""
+_LEVELS = {"exception": "error", "warning": "warning"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which model, and which checks."""
+
+    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
+    onnx: bool = param(True, label="Full checker", help="Run onnx's full checker.")
+    polygraphy: bool = param(
+        False,
+        label="Polygraphy lint",
+        help="Run Polygraphy's lint, which runs every node on random data.",
+    )
+    time_limit: float = param(
+        LIMIT_S,
+        label="Time limit",
+        help="Stop each check after this time.",
+        unit="s",
+        minimum=0.1,
+        spellings=("--time-limit",),
+    )
+    view: bool = param(
+        False, label="View", help="The file is a view that was made for this and may be changed."
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Check.
+
+    Raises:
+        InputError: The model cannot be opened.
+    """
+    findings: list[JSON] = []
+    yield Progress(0, None, stage="Opening the model")
+    with _view(request) as path:
+        labels = _label(path)
+        with tempfile.TemporaryDirectory(prefix="dld-check-") as folder:
+            report = Path(folder) / "report"
+            if request.onnx:
+                findings += yield from _check(path, report, labels, request.time_limit)
+                report.unlink(missing_ok=True)
+            if request.polygraphy:
+                found = yield from _lint(path, report, labels, request.time_limit)
+                findings += _without_repeats(found, findings)
+    yield Finished({"findings": findings})
+
+
+@contextlib.contextmanager
+def _view(request: Request) -> Generator[Path]:
+    if request.view:
+        yield request.model
+        return
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.files.view import discard_view, external_view
+
+    with contextlib.closing(Document.open(request.model)) as document:
+        path = external_view(
+            skeleton_bytes(document),
+            document.blobs,
+            request.model.parent,
+            external=document.external,
+            values=request.polygraphy,
+        )
+    try:
+        yield path
+    finally:
+        discard_view(path)
+
+
+def _label(path: Path) -> Labels:
+    """Give the nodes in the file of a view their labels."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    from dld_tui.core.document.labels import Labels
+
+    try:
+        model = onnx.ModelProto.FromString(path.read_bytes())
+        labels = Labels(model)
+        path.write_bytes(model.SerializeToString())
+    except (OSError, DecodeError) as error:
+        raise InputError(f"cannot be read: {error}", where=str(path)) from None
+    return labels
+
+
+def _tool(
+    stage: str, module: str, path: Path, report: Path, limit_s: float
+) -> Generator[Event, None, ToolEnd]:
+    from dld_tui.backends.tool_process import run_tool
+
+    running = run_tool(module, [str(path), str(report)], limit_s)
+    with contextlib.closing(running):
+        while True:
+            try:
+                passed = next(running)
+            except StopIteration as stop:
+                end: ToolEnd = stop.value
+                return end
+            yield Progress(round(passed, 1), None, "s", stage)
+
+
+def _check(
+    path: Path, report: Path, labels: Labels, limit_s: float
+) -> Generator[Event, None, list[JSON]]:
+    from dld_tui.backends import onnx_checker
+
+    end = yield from _tool("onnx full check", onnx_checker.__name__, path, report, limit_s)
+    if end.status == onnx_checker.COMPLAINS and report.exists():
+        text = report.read_text(encoding="utf-8", errors="surrogateescape")
+        rule = "onnx:shape-inference" if "InferenceError]" in text else "onnx:checker"
+        remarks = labels.remarks(text.replace(str(path), "the model"))
+        return [_finding("error", rule, remark) for remark in remarks]
+    return _odd_end("onnx", end, limit_s) if end.status != 0 else []
+
+
+def _lint(
+    path: Path, report: Path, labels: Labels, limit_s: float
+) -> Generator[Event, None, list[JSON]]:
+    from dld_tui.backends import polygraphy_lint
+    from dld_tui.core.document.labels import Remark
+
+    absent = polygraphy_lint.missing()
+    if absent:
+        message = f"{' and '.join(absent)} not installed: {polygraphy_lint.INSTALL}"
+        return [_finding("info", "polygraphy:missing", Remark(message))]
+    end = yield from _tool("Polygraphy lint", polygraphy_lint.__name__, path, report, limit_s)
+    entries = polygraphy_lint.read_report(report)
+    if entries is None:
+        return _odd_end("polygraphy", end, limit_s)
+    found: list[JSON] = []
+    for entry in entries:
+        level = _LEVELS.get(entry.level, "info")
+        for remark in labels.remarks(entry.message, *entry.nodes):
+            found.append(_finding(level, f"polygraphy:{entry.source}", remark))
+    return found
+
+
+def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[JSON]:
+    from dld_tui.core.document.labels import Remark
+    from dld_tui.core.text import clip, visible
+
+    if end.timed_out:
+        return [_finding("warning", f"{tool}:time-limit", Remark(f"stopped after {limit_s:g} s"))]
+    if end.crashed is not None:
+        return [_finding("error", f"{tool}:crash", Remark(f"the check crashed ({end.crashed})"))]
+    lines = [line for line in end.said.splitlines() if line.strip() and _VERDICT not in line]
+    last = lines[-1] if lines else "without a word"
+    message = clip(visible(" ".join(last.split())), 400)
+    return [_finding("error", f"{tool}:failed", Remark(f"the check failed: {message}"))]
+
+
+def _without_repeats(found: list[JSON], known: list[JSON]) -> list[JSON]:
+    """Leave out what the lint repeats: it runs the checker of onnx, too."""
+    said = {_what(finding) for finding in known}
+    return [finding for finding in found if _what(finding) not in said]
+
+
+def _what(finding: JSON) -> str:
+    assert isinstance(finding, dict)
+    return json.dumps([finding["message"], finding["place"], finding["index"]])
+
+
+def _finding(level: str, rule: str, remark: Remark) -> dict[str, JSON]:
+    return {"level": level, "rule": rule, **remark.to_json()}

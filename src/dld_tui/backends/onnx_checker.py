@@ -1,0 +1,22 @@
+"""The checker of the onnx package on a file, run by :mod:`.tool_process`."""
+
+from __future__ import annotations
+
+import sys
+
+COMPLAINS = 3
+"""The exit status when the model is not valid; what is wrong is then in the second argument."""
+
+
+def main() -> None:
+    """Check the model of the first argument; write a complaint to the file of the second one."""
+    import onnx
+
+    model, report = sys.argv[1:3]
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    # The seam: C++ errors of several classes without a common base.
+    except Exception as error:  # noqa: BLE001
+        with open(report, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(str(error))
+        sys.exit(COMPLAINS)

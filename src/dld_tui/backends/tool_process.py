@@ -1,0 +1,94 @@
+"""A tool of others in a process of its own: with a time limit, and its crash is only its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+_LOOK_S = 0.1
+_LEAVE_S = 2.0
+_TAIL = 4000
+_BOOTSTRAP = (
+    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import main; main()"
+)
+
+
+@dataclass(frozen=True)
+class ToolEnd:
+    """How a tool ended."""
+
+    status: int
+    """Its exit status; the negative number of a signal that ended it."""
+    seconds: float
+    timed_out: bool
+    said: str
+    """The end of what it printed. Foreign text."""
+
+    @property
+    def crashed(self) -> str | None:
+        """The name of the signal that ended it, None when it ended by itself or was stopped."""
+        if self.timed_out or self.status >= 0:
+            return None
+        try:
+            return signal.Signals(-self.status).name
+        except ValueError:
+            return f"signal {-self.status}"
+
+
+def run_tool(
+    module: str, arguments: Sequence[str], limit_s: float | None
+) -> Generator[float, None, ToolEnd]:
+    """Run ``main`` of a module with ``sys.argv[1:]`` set; closing the generator ends the process.
+
+    Args:
+        module: The module.
+        arguments: What it finds in ``sys.argv[1:]``.
+        limit_s: Stop it after so many seconds; None is no limit.
+
+    Yields:
+        The seconds that have passed, ten times a second.
+    """
+    # Not `-m`: that would put the current folder first on the module path.
+    command = [sys.executable, "-c", _BOOTSTRAP.format(module=module), *arguments]
+    began = time.monotonic()
+    timed_out = False
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            [*command, "\n".join(sys.path)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "POLYGRAPHY_AUTOINSTALL_DEPS": "0"},
+        )
+        try:
+            while process.poll() is None:
+                passed = time.monotonic() - began
+                if limit_s is not None and passed > limit_s:
+                    timed_out = True
+                    break
+                yield passed
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LOOK_S)
+        finally:
+            _end(process)
+        size = output.seek(0, os.SEEK_END)
+        output.seek(max(0, size - _TAIL))
+        said = output.read().decode("utf-8", "replace")
+    return ToolEnd(process.returncode, time.monotonic() - began, timed_out, said)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_LEAVE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

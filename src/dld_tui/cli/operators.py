@@ -1,0 +1,47 @@
+"""``dld operators``: the operators that are known, and their documentation."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import click
+
+from dld_tui.cli.output import Column, is_terminal, write, write_json, write_table
+from dld_tui.core.types import JSON
+
+_WIDTH = 78
+"""Columns of the text when nobody watches."""
+
+
+@click.command("operators")
+@click.argument("name", required=False)
+@click.option("--domain", metavar="DOMAIN", help="Only this operator set, such as com.microsoft.")
+@click.option(
+    "--opset", type=click.IntRange(min=1), help="As that version has it; default: newest."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(name: str | None, domain: str | None, opset: int | None, as_json: bool) -> None:
+    """List all operators, or print the documentation of one."""
+    from dld_tui.core.operators import listing
+
+    if name is None:
+        found = listing.all_operators(domain, opset)
+        if as_json:
+            write_json({"operators": [listing.row(item) for item in found]})
+        else:
+            columns = [Column("operator"), Column("domain"), Column("since", right=True),
+                       Column("category"), Column("does", flexible=True)]  # fmt: skip
+            write_table(columns, [listing.cells(item) for item in found])
+        return
+    schemas = listing.find(name, domain, opset)
+    if as_json:
+        documents: list[JSON] = [listing.document(schema) for schema in schemas]
+        write_json({"operators": documents})
+        return
+    width = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stdout) else _WIDTH
+    for number, schema in enumerate(schemas):
+        if number:
+            write()
+        for line in listing.text(schema, max(40, width)):
+            write(line)

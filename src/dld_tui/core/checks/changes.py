@@ -1,0 +1,183 @@
+"""What an edit touches, read off its primitives: the start of checking again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.index import record_name
+from dld_tui.core.document.primitives import (
+    Primitive,
+    SetAttribute,
+    SetLinks,
+    SetList,
+    SetText,
+    Splice,
+)
+
+MOST_NODES = 4000
+"""Nodes of a change after which checking everything is no slower."""
+
+_FUNCTION_FIELDS = frozenset({"name", "domain", "overload"})
+_PLAIN_LISTS = frozenset({"metadata_props", "device_configurations"})
+_UNCHECKED = frozenset({"quantization_annotation"})
+
+
+class EverythingError(Exception):
+    """The change is such that everything must be checked again."""
+
+
+@dataclass
+class Marks:
+    """What an edit may have changed."""
+
+    nodes: dict[Node, None] = field(default_factory=dict)
+    """Nodes that changed, came or went."""
+    linked: dict[Node, None] = field(default_factory=dict)
+    """Those whose links did."""
+    defined: dict[Scope, dict[str, None]] = field(default_factory=dict)
+    """Values whose definition or type changed."""
+    used: dict[Scope, dict[str, None]] = field(default_factory=dict)
+    """Values whose uses changed."""
+    names: dict[Scope, dict[str, None]] = field(default_factory=dict)
+    """Names of nodes that were given or taken."""
+    moved: set[Scope] = field(default_factory=set)
+    """Scopes with nodes that came, went or changed places."""
+    bodies: set[Scope] = field(default_factory=set)
+    """Scopes with nodes whose subgraphs came or went."""
+    terminals: set[Scope] = field(default_factory=set)
+    """Scopes whose inputs or outputs changed."""
+    model: bool = False
+    """Whether the model's own fields changed."""
+
+    def scopes(self) -> set[Scope]:
+        """Return all scopes that something changed in."""
+        return {*self.defined, *self.used, *self.names, *self.moved, *self.bodies, *self.terminals}
+
+    def define(self, scope: Scope, names: Iterable[str]) -> None:
+        """Mark values as defined anew, or not any more."""
+        table = self.defined.setdefault(scope, {})
+        table.update(dict.fromkeys(filter(None, names)))
+
+    def use(self, scope: Scope, names: Iterable[str]) -> None:
+        """Mark values as used more or less."""
+        table = self.used.setdefault(scope, {})
+        table.update(dict.fromkeys(filter(None, names)))
+
+
+def marks_of(transaction: Transaction) -> Marks:
+    """Return what a transaction may have changed when it was done or undone.
+
+    Raises:
+        EverythingError: It changed what everything depends on.
+    """
+    marks = Marks()
+    for primitive in transaction.primitives:
+        _mark(marks, primitive)
+    if len(marks.nodes) > MOST_NODES:
+        raise EverythingError
+    return marks
+
+
+def _mark(marks: Marks, primitive: Primitive) -> None:
+    if isinstance(primitive, Splice):
+        _mark_splice(marks, primitive)
+    elif isinstance(primitive, SetLinks):
+        _mark_links(marks, primitive)
+    elif isinstance(primitive, SetAttribute):
+        marks.nodes[primitive.node] = None
+        for proto in (primitive.old, primitive.new):
+            if proto is not None and (proto.HasField("g") or len(proto.graphs)):
+                marks.bodies.add(primitive.scope)
+                marks.linked[primitive.node] = None
+    elif isinstance(primitive, SetText):
+        _mark_text(marks, primitive)
+    elif isinstance(primitive, SetList):
+        _mark_list(marks, primitive)
+    else:
+        raise EverythingError
+
+
+def _mark_links(marks: Marks, primitive: SetLinks) -> None:
+    node, scope = primitive.node, primitive.scope
+    names = (*primitive.old, *primitive.new)
+    if node is None:
+        raise EverythingError  # the calls of the function depend on it
+    marks.nodes[node] = marks.linked[node] = None
+    marks.use(scope, names)
+    if primitive.side == "output":
+        marks.define(scope, names)
+
+
+def _mark_splice(marks: Marks, primitive: Splice) -> None:
+    scope, list_name = primitive.scope, primitive.list_name
+    records = (*primitive.removed, *primitive.inserted)
+    if list_name == "function" or len(records) > MOST_NODES:
+        raise EverythingError
+    if list_name != "node":
+        for record in records:
+            _mark_record(marks, scope, list_name, [record_name(list_name, record)])
+        return
+    marks.moved.add(scope)
+    names = marks.names.setdefault(scope, {})
+    for node in records:
+        marks.nodes[node] = marks.linked[node] = None
+        names[node.name] = None
+        marks.define(scope, node.outputs)
+        marks.use(scope, (*node.inputs, *node.outputs))
+        if node.children:
+            marks.bodies.add(scope)
+
+
+def _mark_record(marks: Marks, scope: Scope, list_name: str, names: list[str]) -> None:
+    if list_name in _UNCHECKED:
+        return
+    table = marks.defined.setdefault(scope, {})
+    table.update(dict.fromkeys(names))  # the empty name too: it is a finding
+    marks.use(scope, names)
+    if list_name in ("input", "output"):
+        marks.terminals.add(scope)
+        if scope.owner is not None:
+            marks.nodes[scope.owner] = None
+    marks.model = True
+
+
+def _mark_text(marks: Marks, primitive: SetText) -> None:
+    scope, name = primitive.scope, primitive.field_name
+    old_and_new = [str(text or "") for text in (primitive.old, primitive.new)]
+    if primitive.list_name == "node":
+        node = primitive.node
+        assert node is not None
+        marks.nodes[node] = None
+        if primitive.message is node.proto and name == "name":
+            marks.names.setdefault(scope, {}).update(dict.fromkeys(old_and_new))
+        if name in ("op_type", "domain", "overload"):
+            marks.linked[node] = None
+    elif primitive.list_name in scope.records and primitive.record is not None:
+        if primitive.list_name == "function":
+            raise EverythingError
+        if primitive.list_name in _UNCHECKED:
+            return
+        present = record_name(primitive.list_name, primitive.record)
+        renames = name == "name"
+        _mark_record(
+            marks, scope, primitive.list_name, [present, *(old_and_new if renames else ())]
+        )
+    else:
+        if scope.is_function and name in _FUNCTION_FIELDS:
+            raise EverythingError
+        marks.model = True
+
+
+def _mark_list(marks: Marks, primitive: SetList) -> None:
+    if primitive.field_name in _PLAIN_LISTS:
+        return
+    if primitive.field_name == "opset_import" or primitive.list_name in ("", "model", "function"):
+        raise EverythingError
+    if primitive.node is not None:
+        marks.nodes[primitive.node] = None
+    elif primitive.record is not None and primitive.list_name not in _UNCHECKED:
+        name = record_name(primitive.list_name, primitive.record)
+        _mark_record(marks, primitive.scope, primitive.list_name, [name])

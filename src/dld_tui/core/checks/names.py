@@ -1,0 +1,38 @@
+"""Rules about names: odd ones, and nodes that share one."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from dld_tui.core.checks.findings import Finding, Repair, found, name_of
+from dld_tui.core.checks.state import ScopeState
+from dld_tui.core.document import Node, Scope
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
+_RENAME = Repair("rename_duplicate_nodes")
+
+
+def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]:
+    """Return what is odd about a name that is not printable as it is."""
+    what = "Node" if node is not None else "Value"
+    value = None if node is not None else name
+    if any("\udc80" <= char <= "\udcff" for char in name):
+        text = f"{what} name {name_of(name)} is not UTF-8"
+    elif any(unicodedata.category(char) in _INVISIBLE for char in name):
+        text = f"{what} name {name_of(name)} has control or invisible characters"
+    else:
+        return []
+    return [found("odd-name", text, scope, node, value=value)]
+
+
+def check_node_name(state: ScopeState, name: str) -> None:
+    """Find out again whether several nodes have this name."""
+    nodes = state.scope.nodes_named(name) if name else []
+    if len(nodes) < 2:
+        state.name_findings.pop(name, None)
+        return
+    second = sorted(nodes, key=lambda node: state.positions.get(node, 0))[1]
+    message = f"{len(nodes)} nodes are called {name_of(name)}"
+    state.name_findings[name] = [
+        found("duplicate-node-name", message, state.scope, second, repair=_RENAME)
+    ]

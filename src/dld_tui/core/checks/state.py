@@ -1,0 +1,229 @@
+"""What the checker remembers of one scope between edits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dld_tui.core.checks.findings import Finding
+from dld_tui.core.checks.signatures import Key, Root
+from dld_tui.core.checks.typenames import tensor_type, type_of_proto, type_of_value
+from dld_tui.core.document import Node, Scope
+
+_TYPED_LISTS = ("value_info", "output", "input")
+
+
+@dataclass
+class Due:
+    """What is to be looked at again in a scope."""
+
+    nodes: dict[Node, None] = field(default_factory=dict)
+    values: dict[str, None] = field(default_factory=dict)
+    names: dict[str, None] = field(default_factory=dict)
+    """Names of nodes."""
+    live: dict[Node, None] = field(default_factory=dict)
+    """Nodes that may have become live or dead."""
+    all_live: bool = False
+    order: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.nodes or self.values or self.names or self.live or self.all_live or self.order
+        )
+
+
+class ScopeState:
+    """Findings of one scope, and the tables that make checking again after an edit cheap."""
+
+    def __init__(self, scope: Scope, root: Root, parent: ScopeState | None) -> None:
+        self.scope = scope
+        self.root = root
+        self.parent = parent
+        self.children: dict[Scope, ScopeState] = {}
+        self.producers = scope.links.producers
+        self.consumers = scope.links.consumers
+        self.node_findings: dict[Node, list[Finding]] = {}
+        self.value_findings: dict[str, list[Finding]] = {}
+        self.name_findings: dict[str, list[Finding]] = {}
+        """Nodes that share a name."""
+        self.order_findings: list[Finding] = []
+        self.dead: set[Node] = set()
+        """Nodes that no output depends on."""
+        self.late: set[Node] = set()
+        """Nodes that come before one of their inputs."""
+        self.cycle: list[Node] = []
+        """A cycle, its first node repeated at the end; empty when there is none."""
+        self.live: set[Node] = set()
+        """Nodes that an output depends on."""
+        self.keys: dict[Node, Key] = {}
+        """The operator that each node calls."""
+        self.declared: set[str] = set()
+        """Inputs and initializers."""
+        self.types: dict[str, str] = {}
+        """What the file says of the types of values."""
+        self.inline: dict[str, int] = {}
+        """Bytes of the initializers in the model's own file, by name, where it is not zero."""
+        self.captured: set[str] = set()
+        """Outer values that this scope and those below it use."""
+        self.captured_by: dict[str, dict[ScopeState, None]] = {}
+        """Values that scopes right below this one capture."""
+        self.inputs: Counter[str] = Counter()
+        self.outputs: Counter[str] = Counter()
+        self.repeated: set[str] = set()
+        """Values that several nodes make."""
+        self.inferred_nodes: set[Node] = set()
+        """Nodes whose findings come from inferred types, which an edit may make stale."""
+        self.inferred_values: set[str] = set()
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.due = Due()
+        self._positions: dict[Node, int] | None = None
+        self.read_terminals()
+
+    # --- names ----------------------------------------------------------------------------------
+
+    def read_terminals(self) -> None:
+        """Take note of the inputs and outputs of the scope."""
+        self.inputs = Counter(self.scope.inputs)
+        self.outputs = Counter(self.scope.outputs)
+
+    def declare(self, name: str) -> None:
+        """Take note of what the lists of the scope say of a name now."""
+        scope, records = self.scope, self.scope.records
+        known: str | None = None
+        declared = name in self.inputs
+        for list_name in _TYPED_LISTS:
+            if known is None and list_name in records:
+                for record in self.records_of(list_name, name):
+                    known = known or type_of_proto(record.type)
+        if "initializer" in records:
+            for tensor in self.records_of("initializer", name):
+                declared = True
+                known = known or tensor_type(tensor.data_type)
+            declared = declared or name in scope.named("sparse_initializer")
+        (self.declared.add if declared else self.declared.discard)(name)
+        if known is None:
+            self.types.pop(name, None)
+        else:
+            self.types[name] = known
+
+    def declare_all(self) -> Iterator[None]:
+        """Take note of all names in the lists of the scope; yields now and then."""
+        self.declared.update(self.inputs)
+        for count, name in enumerate(self.record_names()):
+            self.declare(name)
+            if not count % 512:
+                yield
+
+    def records_of(self, list_name: str, name: str) -> list[Any]:
+        """Return the records of a list that are about a value, in the order of the file."""
+        found = self.scope.named(list_name).all(name)
+        if len(found) < 2:
+            return found
+        # Edits leave them in another order in the index.
+        return [
+            record
+            for record in self.scope.records[list_name]
+            if any(record is other for other in found)
+        ]
+
+    def record_names(self) -> dict[str, None]:
+        """Return the names in the lists of the scope that are about values."""
+        names: dict[str, None] = {}
+        for list_name in ("initializer", "sparse_initializer", "input", "output", "value_info"):
+            if self.scope.records.get(list_name):
+                names.update(dict.fromkeys(self.scope.named(list_name)))
+        names.update(dict.fromkeys(self.inputs))
+        names.update(dict.fromkeys(self.outputs))
+        return names
+
+    def defines(self, name: str) -> bool:
+        """Return whether this very scope defines a value."""
+        return name in self.producers or name in self.declared
+
+    def sees(self, name: str) -> bool:
+        """Return whether a value is defined here or around."""
+        state: ScopeState | None = self
+        while state is not None:
+            if name in state.producers or name in state.declared:
+                return True
+            state = state.parent
+        return False
+
+    def uses(self, name: str) -> bool:
+        """Return whether a node or an output of this scope or below it uses a value of it."""
+        return name in self.consumers or name in self.captured_by or name in self.outputs
+
+    def captures(self, name: str) -> bool:
+        """Return whether this scope takes a value from outside, for itself or those below it."""
+        return self.parent is not None and self.uses(name) and not self.defines(name)
+
+    def taken_by(self, node: Node) -> dict[str, None]:
+        """Return the names that a node uses, through its subgraphs too."""
+        names = dict.fromkeys(filter(None, node.inputs))
+        for scope in node.subgraphs() if node.children else ():
+            child = self.children.get(scope)
+            if child is not None:
+                names.update(dict.fromkeys(sorted(child.captured)))
+        return names
+
+    # --- types ----------------------------------------------------------------------------------
+
+    def type_of(self, name: str) -> tuple[str | None, bool]:
+        """Return the type of a value, and whether it is inferred and not in the file."""
+        state: ScopeState | None = self
+        while state is not None:
+            known = state.types.get(name)
+            if known is not None:
+                return known, False
+            value = state.scope.inferred.get(name)
+            if value is not None and not state.scope.is_stale(name):
+                return type_of_value(value), True
+            if state.defines(name):
+                break
+            state = state.parent
+        return None, False
+
+    # --- places ---------------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> dict[Node, int]:
+        """The place of each node in the list."""
+        if self._positions is None:
+            nodes = self.scope.nodes
+            self._positions = dict(zip(nodes, range(len(nodes)), strict=True))
+        return self._positions
+
+    def moved(self) -> None:
+        """Take note that nodes came, went or changed places."""
+        self._positions = None
+
+    def first_producer(self, name: str) -> Node | None:
+        """Return the producer of a value that comes first in the list."""
+        found = self.producers.get(name)
+        if not found:
+            return None
+        if len(found) == 1:
+            return found[0]
+        positions = self.positions
+        return min(found, key=lambda node: positions.get(node, -1))
+
+    # --- findings -------------------------------------------------------------------------------
+
+    def findings(self) -> Iterator[tuple[int, Finding]]:
+        """Yield all findings with the place in the scope that they are sorted by."""
+        for finding in self.order_findings:
+            yield -2, finding
+        for findings in self.value_findings.values():
+            for finding in findings:
+                yield -1, finding
+        if not (self.node_findings or self.name_findings):
+            return
+        place = self.positions.get
+        for node, findings in self.node_findings.items():
+            for finding in findings:
+                yield place(node, 0), finding
+        for findings in self.name_findings.values():
+            for finding in findings:
+                yield place(finding.node, 0) if finding.node is not None else 0, finding

@@ -1,0 +1,131 @@
+"""Calls of local functions: which nodes are instances of which function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import onnx
+
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.wiretext import text_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+FunctionKey: TypeAlias = "tuple[str, str, str]"
+"""Domain, name and overload of a function. Foreign text."""
+
+
+def plain_domain(domain: str) -> str:
+    """Return a domain with ``ai.onnx`` written as ``""``."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def key_of(function: Scope) -> FunctionKey:
+    """Return what a node must say to call a function."""
+    proto: onnx.FunctionProto = function.proto  # type: ignore[assignment]
+    return plain_domain(text_of(proto.domain)), text_of(proto.name), text_of(proto.overload)
+
+
+def call_of(node: Node) -> FunctionKey:
+    """Return which function a node calls, if there is one."""
+    return node.domain, node.op_type, node.overload
+
+
+def shown_key(key: FunctionKey) -> str:
+    """Return ``domain.name`` or ``domain.name:overload``, for people. Foreign text."""
+    domain, name, overload = key
+    return f"{domain or 'ai.onnx'}.{name}" + (f":{overload}" if overload else "")
+
+
+def function_of(node: Node) -> Scope | None:
+    """Return the local function that a node calls, or None."""
+    called = call_of(node)
+    return next((f for f in node.scope.document.functions if key_of(f) == called), None)
+
+
+def enclosing_function(scope: Scope) -> Scope | None:
+    """Return the function that a scope is, or is inside of; None in the main graph."""
+    outer: Scope | None = scope
+    while outer is not None and outer.owner is not None:
+        outer = outer.parent
+    return outer if outer is not None and outer.is_function else None
+
+
+def instances(document: Document) -> dict[FunctionKey, list[Node]]:
+    """Return the calls of every function, in the order of the scopes; none are an empty list."""
+    found: dict[FunctionKey, list[Node]] = {key_of(f): [] for f in document.functions}
+    for node in _nodes_called(document, {name for _, name, _ in found}):
+        calls = found.get(call_of(node))
+        if calls is not None:
+            calls.append(node)
+    return found
+
+
+def nodes_with_key(document: Document, key: FunctionKey) -> list[Node]:
+    """Return the nodes of all scopes that call a function of this key, be there one or not."""
+    return [node for node in _nodes_called(document, {key[1]}) if call_of(node) == key]
+
+
+def _nodes_called(document: Document, names: set[str]) -> list[Node]:
+    if not names:
+        return []
+    # The raw texts first: they tell most nodes of a large model apart. A name that is not UTF-8 is
+    # bytes in the message.
+    raw = names | {name.encode("utf-8", "surrogateescape") for name in names}
+    return [
+        node for scope in document.scopes() for node in scope.nodes if node.proto.op_type in raw
+    ]
+
+
+def called_by(function: Scope) -> set[FunctionKey]:
+    """Return the operators and functions that the nodes of a function name."""
+    return {call_of(node) for scope in function.walk() for node in scope.nodes}
+
+
+def recursive(document: Document) -> set[FunctionKey]:
+    """Return the functions that call themselves, directly or through others."""
+    calls = {key_of(f): called_by(f) for f in document.functions}
+    calls = {key: called & calls.keys() for key, called in calls.items()}
+    return {key for key in calls if _reaches(calls, key, key)}
+
+
+def calls_itself(function: Scope) -> bool:
+    """Return whether a function calls itself, directly or through others."""
+    return key_of(function) in recursive(function.document)
+
+
+def _reaches(
+    calls: dict[FunctionKey, set[FunctionKey]], start: FunctionKey, wanted: FunctionKey
+) -> bool:
+    seen: set[FunctionKey] = set()
+    waiting = list(calls.get(start, ()))
+    while waiting:
+        key = waiting.pop()
+        if key == wanted:
+            return True
+        if key not in seen:
+            seen.add(key)
+            waiting += calls.get(key, ())
+    return False
+
+
+def declared_attributes(function: Scope) -> dict[str, onnx.AttributeProto | None]:
+    """Return the attributes that a function declares, with their defaults; None without one."""
+    proto: onnx.FunctionProto = function.proto  # type: ignore[assignment]
+    found: dict[str, onnx.AttributeProto | None] = {text_of(name): None for name in proto.attribute}
+    found.update((text_of(default.name), default) for default in proto.attribute_proto)
+    return found
+
+
+def references(function: Scope) -> dict[str, list[tuple[Node, onnx.AttributeProto]]]:
+    """Return the attributes inside a function that refer to its own, by what they refer to."""
+    found: dict[str, list[tuple[Node, onnx.AttributeProto]]] = {}
+    for scope in function.walk():
+        for node in scope.nodes:
+            for attribute in node.proto.attribute:
+                if attribute.ref_attr_name:
+                    place = found.setdefault(text_of(attribute.ref_attr_name), [])
+                    place.append((node, attribute))
+    return found

@@ -1,0 +1,117 @@
+"""One change of many nodes, in several scopes, as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.document.edits.attributes import find_attribute, remove_attribute, set_attribute
+from dld_tui.core.document.edits.deletion import delete_from
+from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+
+@edit
+def delete_many(
+    document: Document,
+    transaction: Transaction,
+    *,
+    nodes: Sequence[Sequence[JSON]],
+    reconnect: bool = False,
+) -> str:
+    """Delete nodes of any scopes.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        nodes: ``[[SCOPE, NODE], …]``: the path of a scope and a ref of a node of it.
+        reconnect: As in ``delete_nodes``.
+    """
+    targets = dict.fromkeys(nodes_at(document, nodes))
+    by_scope: dict[Scope, list[Node]] = {}
+    for node in targets:
+        if not _is_inside(node.scope.owner, targets):  # else it goes with the node it is in
+            by_scope.setdefault(node.scope, []).append(node)
+    for scope, members in by_scope.items():
+        delete_from(transaction, scope, members, reconnect=reconnect)
+    count = sum(map(len, by_scope.values()))
+    what = quoted(str(nodes[0][1])) if count == 1 else f"{count} nodes"
+    return f"delete {what}" + (" and reconnect" if reconnect else "")
+
+
+@edit
+def set_attributes(
+    document: Document, transaction: Transaction, *, changes: Sequence[Mapping[str, JSON]]
+) -> str:
+    """Give the same attributes to many nodes, others to others.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        changes: ``[{"nodes": [[SCOPE, NODE], …], "attributes": {NAME: {"kind", "value"}}}, …]``,
+            nodes as in ``delete_many``, values as in ``set_attribute``; null removes an attribute
+            where it is set.
+    """
+    names: dict[str, None] = {}
+    touched: dict[Node, None] = {}
+    for change in changes if isinstance(changes, (list, tuple)) else ():
+        if not isinstance(change, dict) or not isinstance(change.get("attributes"), dict):
+            raise EditError("a change needs nodes and attributes")
+        attributes = change["attributes"]
+        for node in nodes_at(document, change.get("nodes")):
+            for name, about in attributes.items():
+                _set_one(document, transaction, node, name, about)
+            touched[node] = None
+        names.update(dict.fromkeys(attributes))
+    if not names:
+        raise EditError("there are no attributes to set")
+    what = quoted(next(iter(names))) if len(names) == 1 else f"{len(names)} attributes"
+    return f"set {what} of {fmt.plural(len(touched), 'node')}"
+
+
+def _set_one(
+    document: Document, transaction: Transaction, node: Node, name: str, about: JSON
+) -> None:
+    path, ref = list(node.scope.path), node.ref
+    if about is None:
+        if find_attribute(node, name)[1] is not None:
+            remove_attribute(document, transaction, scope=path, node=ref, attribute=name)
+        return
+    if not isinstance(about, dict) or "kind" not in about:
+        raise EditError(f"attribute {quoted(name)} must have a kind and a value")
+    kind, value = str(about["kind"]), about.get("value")
+    set_attribute(
+        document, transaction, scope=path, node=ref, attribute=name, kind=kind, value=value
+    )
+
+
+def nodes_at(document: Document, pairs: object) -> list[Node]:
+    """Return the nodes that pairs of a scope's path and a ref name."""
+    found = []
+    for pair in pairs if isinstance(pairs, (list, tuple)) else ():
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise EditError("nodes must be a list of [scope, node]")
+        path, ref = pair
+        if not isinstance(path, (list, tuple)) or not isinstance(ref, str):
+            raise EditError("nodes must be a list of [scope, node]")
+        found.append(node_at(document, [str(step) for step in path], ref))
+    if not found:
+        raise EditError("there are no nodes")
+    return found
+
+
+def _is_inside(node: Node | None, chosen: Mapping[Node, None]) -> bool:
+    """Return whether a node, or one that it is nested in, is among the chosen."""
+    while node is not None:
+        if node in chosen:
+            return True
+        node = node.scope.owner
+    return False

@@ -1,0 +1,151 @@
+"""Operator sets and local functions that come along with nodes from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.edits.registry import quoted
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.parts import function_key, imports_of
+from dld_tui.core.document.primitives import SetList, SetText, Splice, copies
+from dld_tui.core.document.proto_names import nested_nodes
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.serialise import filled_scope
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.errors import EditError
+from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
+from dld_tui.core.operators.registry import schema_for
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+FIRST_IR_WITH_FUNCTIONS = 8
+"""The IR version from which on a model may have local functions."""
+
+
+def bring_opsets(
+    document: Document, transaction: Transaction, home: Scope, model: onnx.ModelProto
+) -> None:
+    """Import the operator sets of a small model that are not imported in a scope.
+
+    Raises:
+        EditError: One is imported in a version in which an operator means something else.
+    """
+    function = _function_of(home)
+    present = imports_of(home)
+    missing: dict[str, int] = {}
+    for entry in model.opset_import:
+        domain = _plain(text_of(entry.domain))
+        if domain not in present:
+            missing[domain] = int(entry.version)
+        elif present[domain] != entry.version:
+            _require_same_operators(model, domain, int(entry.version), present[domain])
+    if not missing:
+        return
+    _import(transaction, document.main, "model", document.model, missing)
+    if function is not None:
+        _import(transaction, function, "", function.proto, missing)
+
+
+def bring_functions(
+    document: Document, transaction: Transaction, home: Scope, model: onnx.ModelProto
+) -> None:
+    """Add the local functions of a small model that the document does not have.
+
+    Raises:
+        EditError: It has another function of the same name, or a function would call itself.
+    """
+    if not len(model.functions):
+        return
+    present = {function_key(scope): scope for scope in document.functions}
+    own = _function_of(home)
+    fresh: list[onnx.FunctionProto] = []
+    for proto in model.functions:
+        domain, name = _plain(text_of(proto.domain)), text_of(proto.name)
+        key = (domain, name, text_of(proto.overload))
+        shown = quoted(f"{domain}:{name}")
+        if own is not None and function_key(own) == key:
+            raise EditError(f"the function {shown} would call itself")
+        known = present.get(key)
+        if known is None:
+            fresh.append(proto)
+        elif _content(document.blobs, proto) != _content_of(document, known):
+            raise EditError(
+                f"this model has another function called {shown}", hint="Rename one of them first"
+            )
+    if not fresh:
+        return
+    if document.model.ir_version < FIRST_IR_WITH_FUNCTIONS:
+        old = document.model.ir_version if document.model.HasField("ir_version") else None
+        transaction.do(
+            SetText(
+                document.main, "model", None, document.model, "ir_version", old,
+                FIRST_IR_WITH_FUNCTIONS,
+            )
+        )  # fmt: skip
+    added = [Scope(proto, document) for proto in fresh]
+    transaction.do(Splice(document.main, "function", len(document.functions), [], added))
+
+
+def _import(
+    transaction: Transaction, scope: Scope, list_name: str, message: Any, missing: dict[str, int]
+) -> None:
+    known = {_plain(text_of(entry.domain)) for entry in message.opset_import}
+    new = [
+        onnx.helper.make_opsetid(domain, version)
+        for domain, version in missing.items()
+        if domain not in known
+    ]
+    if new:
+        wanted = [*copies(message.opset_import), *new]
+        transaction.do(SetList(scope, None, list_name, message, "opset_import", wanted))
+
+
+def _require_same_operators(model: onnx.ModelProto, domain: str, there: int, here: int) -> None:
+    for node in nested_nodes(model.graph.node):
+        if _plain(text_of(node.domain)) != domain:
+            continue
+        op_type = text_of(node.op_type)
+        schemas = [schema_for(op_type, domain, version) for version in (there, here)]
+        versions = [schema.since_version if schema is not None else None for schema in schemas]
+        if versions[0] != versions[1]:
+            shown = quoted(domain or "ai.onnx")
+            raise EditError(
+                f"{quoted(op_type)} is not the same in {shown} {there}, where the nodes come from, "
+                f"and {here}, which this model imports",
+                hint="Convert one of the models to the other's version first",
+            )
+
+
+def _function_of(scope: Scope) -> Scope | None:
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope if scope.is_function else None
+
+
+def _plain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def _content_of(document: Document, function: Scope) -> bytes:
+    with filled_scope(function):
+        return _content(document.blobs, function.proto)
+
+
+def _content(blobs: BlobTable, proto: Any) -> bytes:
+    """Return what a message says, with a digest in the place of each payload."""
+    data: bytes = proto.SerializeToString()
+    position = data.find(blobs.nonce)
+    while position >= 0:
+        end = position + SENTINEL_LENGTH
+        blob = blobs.get(data[position:end])
+        if blob is not None:
+            digest = hashlib.sha256()
+            for part in blob.chunks():
+                digest.update(part)
+            data = data[:position] + digest.digest() + data[end:]
+        position = data.find(blobs.nonce, end)
+    return data

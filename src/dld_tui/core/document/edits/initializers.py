@@ -1,0 +1,279 @@
+"""Adding and deleting initializers, and where their values are kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.edits.deletion import splice_out
+from dld_tui.core.document.edits.links import with_item
+from dld_tui.core.document.edits.naming import require_free
+from dld_tui.core.document.edits.registry import edit, quoted, strings
+from dld_tui.core.document.edits.tensor_targets import (
+    emptied,
+    initializer_at,
+    put_payload,
+)
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.wiretext import set_text
+from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.files.external import require_location
+from dld_tui.core.files.tensors import entries_of
+from dld_tui.core.files.tensors import set_external as set_entries
+from dld_tui.core.tensors.elements import payload_bytes, require_dims, require_dtype
+from dld_tui.core.tensors.generate import filled, given_strings
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_LISTS = ("initializer", "sparse_initializer")
+
+
+@edit
+def add_initializer(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    name: str,
+    dtype: str,
+    dims: Sequence[int],
+    fill: JSON,
+) -> str:
+    """Add an initializer to a graph.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the graph.
+        name: Its name: a free one, that of an input without a value, or one that nodes use
+            without a source.
+        dtype: The element type.
+        dims: The dimensions.
+        fill: The values; see :func:`dld_tui.core.tensors.generate.filled`. For values that are in
+            a data file already: ``{"kind": "external", "location", "offset", "length"}``.
+    """
+    home = document.scope_at(scope)
+    _require_graph(home)
+    _require_name(home, name)
+    number, shape = require_dtype(dtype), require_dims(dims)
+    if not isinstance(fill, dict):
+        raise EditError("fill must be an object with a kind")
+    proto = onnx.TensorProto(data_type=number)
+    set_text(proto, "name", name)
+    proto.dims.extend(shape)
+    if fill.get("kind") == "external":
+        _point_outside(document, proto, fill)
+    elif dtype == "string":
+        if fill.get("kind") != "values":
+            raise EditError("strings are given as values")
+        proto.string_data.extend(given_strings(fill.get("values"), shape))
+    else:
+        put_payload(document, proto, filled(document, dtype, shape, fill))
+    transaction.do(Splice(home, "initializer", len(home.records["initializer"]), [], [proto]))
+    return f"add initializer {quoted(name)}"
+
+
+@edit
+def delete_initializers(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    names: list[str],
+    disconnect: bool = False,
+) -> str:
+    """Delete initializers, dense or sparse.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the graph.
+        names: Their names.
+        disconnect: Leave the inputs that use them empty; without it, one in use is refused.
+    """
+    home = document.scope_at(scope)
+    wanted = list(dict.fromkeys(strings(names, "names")))
+    for name in wanted:
+        if not any(name in home.named(list_name) for list_name in _LISTS):
+            raise EditError(f"there is no initializer {quoted(name)}")
+        if name not in home.inputs:
+            _free_uses(transaction, home, name, disconnect=disconnect)
+    places = {
+        list_name: {id(record): at for at, record in enumerate(home.records[list_name])}
+        for list_name in _LISTS
+    }
+    found = [
+        (places[list_name][id(record)], list_name, record)
+        for name in wanted
+        for list_name in _LISTS
+        for record in home.named(list_name).all(name)
+    ]
+    # From the last one on, so that the places of those before stay right.
+    for place, list_name, record in sorted(found, key=lambda item: item[0], reverse=True):
+        transaction.do(Splice(home, list_name, place, [record], []))
+    for name in wanted:
+        for record in list(home.named("value_info").all(name)):
+            splice_out(transaction, home, "value_info", record)
+    subject = quoted(wanted[0]) if len(wanted) == 1 else f"{len(wanted)} initializers"
+    return f"delete {subject}"
+
+
+@edit
+def set_external(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    names: list[str],
+    location: str = "",
+) -> str:
+    """Move the values of initializers to a data file, which the next save of the model writes.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the graph.
+        names: Their names.
+        location: The file, relative to the model. It may be new, or a data file of this model,
+            which then grows. Empty for one that is named after the model.
+    """
+    home = document.scope_at(scope)
+    _require_new_or_own(document, location)
+    for name in strings(names, "names"):
+        target = initializer_at(home, name)
+        tensor = target.tensor
+        entries = entries_of(tensor.proto)
+        present = entries.get("location", "") if tensor.is_external else None
+        if present == location or (present and not location):
+            continue
+        proto = emptied(tensor.proto)
+        put_payload(document, proto, _values_of(tensor, target.title), location=location)
+        transaction.do(Splice(home, "initializer", target.position, [tensor.proto], [proto]))
+    return f"make {_subject(names)} external"
+
+
+@edit
+def set_inline(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], names: list[str]
+) -> str:
+    """Keep the values of initializers in the model itself rather than in a data file.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the graph.
+        names: Their names.
+    """
+    home = document.scope_at(scope)
+    for name in strings(names, "names"):
+        target = initializer_at(home, name)
+        tensor = target.tensor
+        if not tensor.is_external:
+            continue
+        proto = emptied(tensor.proto)
+        put_payload(document, proto, _values_of(tensor, target.title))
+        transaction.do(Splice(home, "initializer", target.position, [tensor.proto], [proto]))
+    return f"make {_subject(names)} inline"
+
+
+def _values_of(tensor: Tensor, title: str) -> Any:
+    if tensor.dtype == "string":
+        raise EditError(f"{title} holds strings, which cannot be external")
+    problem = tensor.problem
+    if problem is not None:
+        raise EditError(f"the values of {title} cannot be read: {problem}")
+    try:
+        return tensor.payload()
+    except InputError:  # a few varints in the message itself
+        from dld_tui.core.tensors.elements import encoded
+
+        return encoded(tensor.read(), tensor.dtype)
+
+
+def _subject(names: Sequence[str]) -> str:
+    return quoted(names[0]) if len(names) == 1 else f"{len(names)} initializers"
+
+
+def _require_graph(scope: Scope) -> None:
+    if scope.is_function:
+        raise EditError("a function has no initializers", hint="Add a Constant node instead")
+
+
+def _require_name(scope: Scope, name: str) -> None:
+    """Refuse names that mean something else here, around or in a subgraph below."""
+    if not name:
+        raise EditError("an initializer needs a name")
+    definition = scope.definition(name)
+    if definition is not None and definition.kind == "input":
+        return
+    dangling = scope.resolve(name) is None and bool(scope.users(name))
+    if not dangling or any(below.definition(name) is not None for below in scope.walk()):
+        require_free(scope, name)
+
+
+def _point_outside(document: Document, proto: onnx.TensorProto, fill: Mapping[str, JSON]) -> None:
+    """Let a tensor's values be those at a place of a data file that is there."""
+    location, offset, length = fill.get("location"), fill.get("offset", 0), fill.get("length")
+    needed = payload_bytes(_dtype_of(proto), math.prod(proto.dims))
+    if needed is None:
+        raise EditError("strings cannot be external")
+    length = needed if length is None else length
+    if not isinstance(location, str) or type(offset) is not int or type(length) is not int:
+        raise EditError("external values have a location, an offset and a length")
+    if length != needed:
+        raise EditError(f"the tensor needs {needed} B, the length says {length}")
+    entries = {"location": location, "offset": str(offset), "length": str(length)}
+    try:
+        document.external.blob(entries, expected=needed)
+    except InputError as error:
+        raise EditError(error.message, hint=error.hint) from None
+    set_entries(proto, location, offset, length)
+
+
+def _dtype_of(proto: onnx.TensorProto) -> str:
+    return Tensor(proto, None).dtype
+
+
+def _require_new_or_own(document: Document, location: str) -> None:
+    """Refuse a data file that is not to be written, or that belongs to something else."""
+    if not location:
+        return
+    model = document.path or document.external.model_path
+    try:
+        path = require_location(model, location)
+    except InputError as error:
+        raise EditError(error.message) from None
+    if document.path is not None and path == document.path.resolve():
+        raise EditError("the data file cannot be the model's own file")
+    if not path.exists() or document.external.data_file(path) is not None:
+        return
+    for scope in document.scopes():
+        for tensor in scope.initializers:
+            if tensor.is_external and tensor.external_entries.get("location") == location:
+                return
+    raise EditError(
+        f"{quoted(location)} is there already, and this model does not use it",
+        hint="Choose another name",
+    )
+
+
+def _free_uses(transaction: Transaction, scope: Scope, name: str, *, disconnect: bool) -> None:
+    """Empty the inputs that use a value; refuse it unless that is wanted and possible."""
+    if name in scope.outputs:
+        raise EditError(f"{quoted(name)} is an output of the graph", hint="Remove the output first")
+    uses = scope.users(name)
+    if uses and not disconnect:
+        users = len({use.node for use in uses})
+        count = "a node uses" if users == 1 else f"{users} nodes use"
+        raise EditError(f"{count} {quoted(name)}", hint="Disconnect it as well, or replace it")
+    for use in uses:
+        inputs = with_item(use.node.inputs, use.index, "")
+        transaction.do(SetLinks(use.node.scope, use.node, "input", inputs))

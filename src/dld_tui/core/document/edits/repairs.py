@@ -1,0 +1,171 @@
+"""Small repairs that checks offer, and many of them as one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.edits.deletion import splice_out
+from dld_tui.core.document.edits.naming import free_name
+from dld_tui.core.document.edits.registry import EDITS, edit, node_at, quoted, strings
+from dld_tui.core.document.edits.renaming import rename_everywhere
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.primitives import SetLinks, SetText, Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.wiretext import get_text, set_text, set_texts
+from dld_tui.core.errors import EditError
+from dld_tui.core.files.fields import TENSOR
+from dld_tui.core.files.splice import splice
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_NO_STEPS = frozenset({"repair", "restore"})
+
+
+@edit
+def repair(document: Document, transaction: Transaction, *, steps: Sequence[JSON]) -> str:
+    """Make several edits as one step; those that no longer fit are left out.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the changes in.
+        steps: ``[[EDIT, ARGUMENTS], …]``.
+    """
+    made, refusals = 0, []
+    for step in steps:
+        if not isinstance(step, (list, tuple)) or len(step) != 2 or not isinstance(step[1], dict):
+            raise EditError("a step must be an edit and its arguments")
+        name, arguments = str(step[0]), step[1]
+        function = EDITS.get(name)
+        if function is None or name in _NO_STEPS:
+            raise EditError(f"there is no edit {name!r} that could be a step")
+        before = len(transaction.primitives)
+        try:
+            function(document, transaction, **arguments)
+        except TypeError as error:
+            raise EditError(f"edit {name}: {error}") from None
+        except EditError as error:
+            while len(transaction.primitives) > before:
+                transaction.primitives.pop().undo()
+            refusals.append(error)
+        else:
+            made += len(transaction.primitives) > before
+    if refusals and not made:
+        raise refusals[0]
+    return f"repair {made} place{'' if made == 1 else 's'}"
+
+
+@edit
+def trim_links(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], node: str
+) -> str:
+    """Drop the inputs and outputs at the end of a node's lists that are left out."""
+    target = node_at(document, scope, node)
+    for side, names in (("input", target.inputs), ("output", target.outputs)):
+        filled = next((i + 1 for i in reversed(range(len(names))) if names[i]), 0)
+        if filled < len(names):
+            transaction.do(SetLinks(target.scope, target, side, names[:filled]))
+    return f"trim the links of {quoted(node)}"
+
+
+@edit
+def remove_value_info(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], values: Sequence[str]
+) -> str:
+    """Remove what ``value_info`` says of values; it is only a note, inference finds it again."""
+    home = document.scope_at(scope)
+    wanted = strings(values, "values")
+    for value in wanted:
+        for record in list(home.named("value_info").all(value)):
+            splice_out(transaction, home, "value_info", record)
+    return f"remove the notes on {quoted(wanted[0]) if len(wanted) == 1 else len(wanted)}"
+
+
+@edit
+def remove_repeated_initializers(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], names: Sequence[str]
+) -> str:
+    """Keep one of several initializers that have the same name and the same content."""
+    home = document.scope_at(scope)
+    for name in strings(names, "names"):
+        first, *others = home.named("initializer").all(name) or [None]
+        if others and any(_content(document, o) != _content(document, first) for o in others):
+            raise EditError(f"the initializers called {quoted(name)} have different contents")
+        for record in others:
+            splice_out(transaction, home, "initializer", record)
+    return "remove repeated initializers"
+
+
+def _content(document: Document, tensor: onnx.TensorProto) -> bytes:
+    pieces = splice(tensor.SerializeToString(), document.blobs, kind=TENSOR)
+    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+
+
+@edit
+def name_graph(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str] = (),
+    name: str = "main_graph",
+) -> str:
+    """Give the main graph or a subgraph a name."""
+    home = document.scope_at(scope)
+    if home.is_function:
+        raise EditError("a function is no graph")
+    if not name:
+        raise EditError("a graph needs a name")
+    old = get_text(home.proto, "name")
+    if old != name:
+        transaction.do(SetText(home, "", None, home.proto, "name", old, name))
+    return f"name the graph {quoted(name)}"
+
+
+@edit
+def rename_shadowing(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], value: str
+) -> str:
+    """Give a value that has the name of an outer one a name of its own, uses included."""
+    home = document.scope_at(scope)
+    if home.definition(value) is None:
+        raise EditError(f"there is no value {quoted(value)} in this scope")
+    name = free_name(home, value)
+    rename_everywhere(transaction, home, value, name)
+    return f"rename value {quoted(value)} to {quoted(name)}"
+
+
+@edit
+def own_outputs(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], values: Sequence[str]
+) -> str:
+    """Let a subgraph give out copies of outer values, which it may not give out as they are."""
+    home = document.scope_at(scope)
+    if home.parent is None:
+        raise EditError("only a subgraph can have outer values as outputs")
+    for value in strings(values, "values"):
+        if home.definition(value) is None and home.resolve(value) is not None:
+            _copy_out(transaction, home, value)
+    return "copy outer values that go out"
+
+
+def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
+    made = free_name(home, f"{value}_copy")
+    proto: Any = onnx.NodeProto(op_type="Identity")
+    set_texts(proto, "input", [value])
+    set_texts(proto, "output", [made])
+    set_text(proto, "name", _node_name(home, made))
+    transaction.do(Splice(home, "node", len(home.nodes), [], [home.new_node(proto)]))
+    for record in list(home.named("output").all(value)):
+        transaction.do(SetText(home, "output", record, record, "name", value, made))
+
+
+def _node_name(home: Scope, wanted: str) -> str:
+    number, name = 0, wanted
+    while home.nodes_named(name):
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

@@ -1,0 +1,255 @@
+"""Copied nodes: independent of the document that they come from, to be pasted anywhere.
+
+A fragment is a small model: the nodes with their subgraphs, the initializers, constants, types,
+operator sets and functions that belong to them, and as its inputs what they take from outside.
+Payloads stay in their files, which it keeps open. As an argument of an edit it is JSON::
+
+    {"model": MESSAGE, "constants": 1, "shared": ["weight"]}
+
+MESSAGE is the model as :func:`.payloads.encode_message` writes it, the first nodes of it are the
+constants, and of shared initializers it has the shape only: the target has them already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts import parts_of, small_model, typed
+from dld_tui.core.document.payloads import decode_message, encode_message
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.errors import DldError, EditError, UsageError
+from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable
+from dld_tui.core.files.tensors import (
+    dense_tensors,
+    has_external,
+    is_external,
+    is_pending,
+    make_plain,
+    set_inline,
+)
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.files.source import Source
+
+_CHUNK = 4 << 20
+
+
+@dataclass
+class Fragment:
+    """Nodes as they were when they were copied."""
+
+    model: onnx.ModelProto
+    constants: int
+    """How many of its first nodes are constants that the others use."""
+    blobs: BlobTable = field(default_factory=BlobTable)
+
+    @property
+    def count(self) -> int:
+        """How many nodes were copied."""
+        return len(self.model.graph.node) - self.constants
+
+    @property
+    def size(self) -> int:
+        """Bytes of all payloads and of the rest."""
+        payloads = [self.blobs.get(sentinel) for sentinel in _sentinels(self.model, self.blobs)]
+        return self.model.ByteSize() + sum(blob.length for blob in payloads if blob is not None)
+
+    def to_json(self, document: Document, scope: Scope | None = None) -> JSON:
+        """Return the argument for ``paste_nodes``. Large payloads are written to files.
+
+        Args:
+            document: The document to paste into.
+            scope: Where; initializers that it can see already are left out.
+
+        Raises:
+            SaveError: A payload cannot be written.
+        """
+        model = _moved(self.model, self.blobs, document.blobs)
+        shared: list[JSON] = []
+        for tensor in model.graph.initializer if scope is not None else ():
+            name = text_of(tensor.name)
+            if scope is not None and _has_same(scope, name, Tensor(tensor, document)):
+                for data_field in DATA_FIELDS:
+                    tensor.ClearField(data_field)
+                shared.append(name)
+        return {
+            "model": encode_message(document, model),
+            "constants": self.constants,
+            "shared": shared,
+        }
+
+
+def fragment_of(nodes: Sequence[Node]) -> Fragment:
+    """Return a copy of nodes of one scope.
+
+    Raises:
+        UsageError: There are no nodes, or they are of several scopes.
+    """
+    if not nodes:
+        raise UsageError("there are no nodes to copy")
+    scope = nodes[0].scope
+    if any(node.scope is not scope for node in nodes):
+        raise UsageError("the nodes are in several graphs", hint="Copy those of one graph")
+    document = scope.document
+    parts = parts_of(scope, nodes)
+    model = small_model(document, parts)
+    model.graph.input.extend(typed(scope, name) for name in parts.taken)
+    _declare_outputs(model, scope, parts.nodes)
+    blobs = BlobTable()
+    model = _moved(model, document.blobs, blobs, own=True)
+    if has_external(model.SerializeToString()):
+        _take_in(document, model, blobs)
+    return Fragment(model, len(parts.constants), blobs)
+
+
+def read_fragment(document: Document, data: JSON) -> tuple[onnx.ModelProto, int, set[str]]:
+    """Return model, number of constants and shared names of what :meth:`Fragment.to_json` wrote.
+
+    The payloads are the document's.
+
+    Raises:
+        EditError: It is no fragment, or a payload is gone.
+    """
+    if not isinstance(data, dict):
+        raise EditError("a fragment has a model")
+    model = decode_message(document, data.get("model"), onnx.ModelProto)
+    constants, shared = data.get("constants", 0), data.get("shared", [])
+    if not isinstance(constants, int) or not 0 <= constants <= len(model.graph.node):
+        raise EditError("the number of constants of a fragment is wrong")
+    if not isinstance(shared, list):
+        raise EditError("the shared initializers of a fragment are a list")
+    return model, constants, {str(name) for name in shared}
+
+
+def _declare_outputs(model: onnx.ModelProto, scope: Scope, nodes: Sequence[Node]) -> None:
+    """Keep the types of values that are outputs of the scope: their records say them alone."""
+    outputs = set(scope.outputs)
+    for node in nodes:
+        for name in node.outputs:
+            if name in outputs:
+                info = typed(scope, name)
+                if info.HasField("type"):
+                    model.graph.value_info.append(info)
+
+
+# --- payloads ------------------------------------------------------------------------------------
+
+
+def _sentinels(model: onnx.ModelProto, blobs: BlobTable) -> list[bytes]:
+    """Return the sentinels in a message, each once."""
+    data = model.SerializeToString()
+    found: dict[bytes, None] = {}
+    position = data.find(blobs.nonce)
+    while position >= 0:
+        found[data[position : position + SENTINEL_LENGTH]] = None
+        position = data.find(blobs.nonce, position + SENTINEL_LENGTH)
+    return list(found)
+
+
+def _moved(
+    model: onnx.ModelProto, source: BlobTable, target: BlobTable, *, own: bool = False
+) -> onnx.ModelProto:
+    """Return a message with its payloads in another table; `own` opens their files once more."""
+    sentinels = _sentinels(model, source)
+    copied = onnx.ModelProto()
+    if not sentinels:
+        copied.CopyFrom(model)
+        return copied
+    data = model.SerializeToString()
+    files: dict[Source, Source] = {}
+    new: dict[bytes, bytes] = {}
+    for sentinel in sentinels:
+        blob = source.get(sentinel)
+        if blob is not None:
+            new[sentinel] = target.add(_own(blob, files) if own else blob)
+    position = data.find(source.nonce)
+    pieces: list[bytes] = []
+    copied_to = 0
+    while position >= 0:
+        end = position + SENTINEL_LENGTH
+        pieces += (data[copied_to:position], new.get(data[position:end], data[position:end]))
+        copied_to = end
+        position = data.find(source.nonce, end)
+    copied.ParseFromString(b"".join((*pieces, data[copied_to:])))
+    return copied
+
+
+def _own(blob: Blob, files: dict[Source, Source]) -> Blob:
+    file = files.get(blob.source)
+    if file is None:
+        file = files[blob.source] = blob.source.again()
+    return replace(blob, source=file)
+
+
+def _take_in(document: Document, model: onnx.ModelProto, blobs: BlobTable) -> None:
+    """Make external data inline: its entries mean nothing in the folder of another model."""
+    files: dict[Source, Source] = {}
+    for tensor in dense_tensors(model):
+        if not is_external(tensor):
+            continue
+        if is_pending(tensor):
+            make_plain(tensor)
+            continue
+        view = Tensor(tensor, document)
+        try:
+            blob = document.external.blob(view.external_entries, expected=view.nbytes)
+        except DldError:
+            continue  # it cannot be read: a check says so wherever it is pasted
+        set_inline(tensor, blobs.add(_own(blob, files)))
+
+
+def _has_same(scope: Scope, name: str, wanted: Tensor) -> bool:
+    """Return whether a scope sees an initializer of a name with the same values."""
+    definition = scope.resolve(name)
+    if definition is None or definition.kind != "initializer":
+        return False
+    present = definition.scope.initializer(name)
+    return present is not None and same_values(present, wanted)
+
+
+def same_values(first: Tensor, second: Tensor) -> bool:
+    """Return whether two tensors have the same type, shape and values; unreadable ones differ."""
+    if first.dtype != second.dtype or first.shape != second.shape:
+        return False
+    try:
+        if first.fields == second.fields and first.dtype == "string":
+            return list(first.read()) == list(second.read())
+        return _same_bytes(_payload(first), _payload(second))
+    except DldError:
+        return False
+
+
+def _payload(tensor: Tensor) -> Blob | bytes:
+    try:
+        return tensor.payload()
+    except DldError:
+        data: Any = tensor.read()  # varints: as they are read
+        return bytes(data.tobytes())
+
+
+def _same_bytes(first: Blob | bytes, second: Blob | bytes) -> bool:
+    lengths = [len(data) if isinstance(data, bytes) else data.length for data in (first, second)]
+    if lengths[0] != lengths[1]:
+        return False
+    if isinstance(first, Blob) and isinstance(second, Blob):
+        here, there = first.source, second.source
+        if here.identity == there.identity and first.offset == second.offset:
+            return True
+    return all(
+        _part(first, start) == _part(second, start) for start in range(0, lengths[0], _CHUNK)
+    )
+
+
+def _part(data: Blob | bytes, start: int) -> bytes:
+    if isinstance(data, bytes):
+        return data[start : start + _CHUNK]
+    return data.read(start, _CHUNK)

@@ -1,0 +1,1 @@
+"""What the graph pane and pictures draw: order, rails, folding, layout, routes, focus."""

@@ -1,0 +1,151 @@
+"""The graph of a scope: the main graph, a subgraph or a local function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.index import record_name
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.operators.categories import category_of
+
+
+@dataclass
+class ScopeGraph:
+    """A graph, and what its vertices stand for."""
+
+    scope: Scope
+    graph: Graph
+    subjects: list[Node | str]
+    """The node of each vertex; the name of the value for inputs, outputs and outer values."""
+
+    def vertex(self, subject: Node | str) -> int | None:
+        """Return the vertex of a node, or of an input, output or outer value; None if not drawn."""
+        if self._numbers is None:
+            self._numbers = {
+                subject: at for at, subject in reversed(list(enumerate(self.subjects)))
+            }
+        return self._numbers.get(subject)
+
+    _numbers: dict[Node | str, int] | None = None
+
+
+def graph_of(scope: Scope, *, constants: bool = False, types: bool = False) -> ScopeGraph:
+    """Return the graph of a scope.
+
+    Initializers are not drawn: they are parameters of the nodes that use them. The same holds for
+    ``Constant`` nodes and for what is computed from constants alone.
+
+    Args:
+        scope: What to draw.
+        constants: Draw constants and what is computed from them alone, too.
+        types: Label the links with types and shapes.
+    """
+    builder = _Builder(scope, constants, types)
+    return ScopeGraph(scope, builder.graph, builder.subjects)
+
+
+class _Builder:
+    """Turns nodes and values into vertices and nets."""
+
+    def __init__(self, scope: Scope, constants: bool, types: bool) -> None:
+        self.scope = scope
+        self.graph = Graph()
+        self.subjects: list[Node | str] = []
+        self._uses: dict[str, list[int]] = {}
+        self._makers: dict[str, int] = {}
+        self._classes: dict[tuple[str, str], str] = {}
+        self._functions = _function_names(scope.document)
+        self._fixed = _weights(scope)
+        """Values that do not depend on any input, as far as the file has come."""
+        for name in scope.inputs:
+            if name not in self._fixed and name not in self._makers:
+                self._makers[name] = self._add(name, name, Kind.INPUT, name)
+        needed = frozenset(scope.outputs)
+        for node in scope.nodes:
+            if constants or not self._is_fixed(node, needed):
+                self._add_node(node)
+        for name in dict.fromkeys(scope.outputs):
+            self._uses.setdefault(name, []).append(self._add(name, name, Kind.OUTPUT, name))
+        self._add_outer_values()
+        for name, source in self._makers.items():
+            label = _type_label(scope, name) if types else ""
+            self.graph.link(name, source, self._uses.get(name, ()), label)
+
+    def _add(self, label: str, name: str, kind: str, subject: Node | str, of: str = "") -> int:
+        self.subjects.append(subject)
+        return self.graph.add(label, name, kind, of)
+
+    def _is_fixed(self, node: Node, needed: frozenset[str]) -> bool:
+        """Take note of, and return, whether a node computes the same in every run."""
+        names = node.inputs
+        if node.op_type != "Constant":
+            fixed = self._fixed
+            # Without inputs it may be a random generator: that is worth drawing.
+            if not names or node.children or any(name and name not in fixed for name in names):
+                return False
+        outputs = node.outputs
+        if not needed.isdisjoint(outputs):
+            return False
+        self._fixed.update(outputs)
+        return True
+
+    def _add_node(self, node: Node) -> None:
+        key = (node.domain, node.op_type)
+        category = self._classes.get(key)
+        if category is None:
+            category = self._classes[key] = category_of(key[1], key[0])
+        kind = Kind.NODE
+        names = node.inputs
+        if node.children:
+            kind = Kind.HOLDER
+            captured = (name for body in node.subgraphs() for name in body.captured())
+            names = tuple(dict.fromkeys((*names, *captured)))
+        elif key in self._functions:
+            kind = Kind.CALL
+        vertex = self._add(node.op_type, node.name, kind, node, category)
+        uses = self._uses
+        for name in names:
+            if name:
+                uses.setdefault(name, []).append(vertex)
+        for name in node.outputs:
+            if name and name not in self._makers:
+                self._makers[name] = vertex
+
+    def _add_outer_values(self) -> None:
+        if self.scope.parent is None:
+            return
+        for name, definition in self.scope.captured().items():
+            weight = definition is not None and definition.kind == "initializer"
+            if name in self._uses and name not in self._makers and not weight:
+                self._makers[name] = self._add(name, name, Kind.OUTER, name)
+
+
+def _function_names(document: Document) -> frozenset[tuple[str, str]]:
+    protos = [function.proto for function in document.functions]
+    return frozenset(
+        (text_of(proto.domain), text_of(proto.name))
+        for proto in protos
+        if isinstance(proto, onnx.FunctionProto)
+    )
+
+
+def _weights(scope: Scope) -> set[str]:
+    """Return the names of initializers, which old models list among the inputs, too."""
+    if scope.is_function:
+        return set()
+    return {
+        record_name(field, record)
+        for field in ("initializer", "sparse_initializer")
+        for record in scope.records[field]
+    }
+
+
+def _type_label(scope: Scope, name: str) -> str:
+    known = scope.value_type(name)
+    return known.short if known is not None else ""

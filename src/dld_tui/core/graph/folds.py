@@ -1,0 +1,153 @@
+"""The folded overview: the rows of a graph as a tree of repeated blocks and name scopes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+
+from dld_tui.core.graph.blocks import Repeat, repeats
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.rails import Rails
+from dld_tui.core.graph.scopes import Scope, common_scope, filled_gaps, name_scopes
+
+FEWEST_ROWS = 3
+"""Rows of the smallest scope that is folded."""
+_DEEPEST = 24
+"""Levels of folds: more would not be read, and hostile names may have thousands of parts."""
+
+
+class Fold:
+    """Rows that can be shown as one."""
+
+    def __init__(
+        self,
+        folder: _Folder,
+        start: int,
+        end: int,
+        title: str,
+        inside: Scope,
+        repeat: Repeat | None = None,
+    ) -> None:
+        self.start = start
+        """The first row."""
+        self.end = end
+        """The row after the last one."""
+        self.title = title
+        """The scope, ``layers.1 … layers.89`` for a repeat; empty without. Foreign text."""
+        self.count = repeat.count if repeat is not None else 1
+        """How often the same block comes; more than 1 means that the children are these blocks."""
+        self._folder = folder
+        self._inside = inside
+        self._repeat = repeat
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __repr__(self) -> str:
+        return f"<Fold {self.start}:{self.end} {self.title!r} x{self.count}>"
+
+    @cached_property
+    def children(self) -> list[Fold]:
+        """The folds inside, in the order of their rows; other rows inside are in none of them."""
+        if self._repeat is not None:
+            return self._folder.blocks(self._repeat, self._inside)
+        return self._folder.folds(self.start, self.end, self._inside)
+
+    @property
+    def rows_inside(self) -> int:
+        """How many rows there are more when it is open."""
+        return len(self) - sum(len(child) - 1 for child in self.children)
+
+    @property
+    def vertices(self) -> Sequence[int]:
+        """The vertices inside, in the order of their rows."""
+        return self._folder.rails.order[self.start : self.end]
+
+    @cached_property
+    def operators(self) -> Counter[str]:
+        """How often each operator comes in it; in one time of a repeat. Foreign text."""
+        graph = self._folder.graph
+        inside = self.children[0].vertices if self._repeat is not None else self.vertices
+        plain = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
+        return Counter(graph.labels[v] for v in inside if graph.kinds[v] not in plain)
+
+    @cached_property
+    def nets_in(self) -> tuple[int, ...]:
+        """The nets that come from outside, each once."""
+        graph, rows = self._folder.graph, self._folder.rails.rows
+        found = {n: None for v in self.vertices for n in graph.inputs[v]}
+        return tuple(n for n in found if not self.start <= rows[graph.nets[n].source] < self.end)
+
+    @cached_property
+    def nets_out(self) -> tuple[int, ...]:
+        """The nets that something outside uses."""
+        graph, rows = self._folder.graph, self._folder.rails.rows
+        start, end = self.start, self.end
+        return tuple(
+            number
+            for vertex in self.vertices
+            for number in graph.outputs[vertex]
+            if any(not start <= rows[target] < end for target in graph.nets[number].targets)
+        )
+
+
+def fold_tree(graph: Graph, rails: Rails) -> list[Fold]:
+    """Return the outermost folds in the order of their rows."""
+    by_vertex = name_scopes(graph)
+    scopes = filled_gaps([scope[:_DEEPEST] for scope in (by_vertex[v] for v in rails.order)])
+    return _Folder(graph, rails, scopes).folds(0, len(rails.order), ())
+
+
+class _Folder:
+    def __init__(self, graph: Graph, rails: Rails, scopes: Sequence[Scope]) -> None:
+        self.graph = graph
+        self.rails = rails
+        self.scopes = scopes
+
+    def folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
+        """Return the folds among some rows, which all lie in a scope."""
+        found: list[Fold] = []
+        row = start
+        for repeat in repeats(self.graph, self.rails, self.scopes, start, end):
+            found += self._scope_folds(row, repeat.starts[0], inside)
+            found.append(self._repeat(repeat, inside))
+            row = repeat.starts[-1]
+        return found + self._scope_folds(row, end, inside)
+
+    def blocks(self, repeat: Repeat, inside: Scope) -> list[Fold]:
+        """Return the times of a repeat."""
+        return [self._block(start, end, inside) for start, end in pairwise(repeat.starts)]
+
+    def _block(self, start: int, end: int, inside: Scope) -> Fold:
+        scope = common_scope(self.scopes[start:end])
+        deeper = scope if len(scope) > len(inside) else inside
+        return Fold(self, start, end, "/".join(scope[len(inside) :]), deeper)
+
+    def _repeat(self, repeat: Repeat, inside: Scope) -> Fold:
+        *_, before_last, last = repeat.starts
+        first = self._block(repeat.starts[0], repeat.starts[1], inside).title
+        title = _range_title(first, self._block(before_last, last, inside).title)
+        return Fold(self, repeat.starts[0], last, title, inside, repeat)
+
+    def _scope_folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
+        """Return the folds of consecutive rows that share the next part of their scope."""
+        depth = len(inside)
+        found: list[Fold] = []
+        row = start
+        while row < end:
+            part = self.scopes[row][: depth + 1]
+            last = row + 1
+            while last < end and self.scopes[last][: depth + 1] == part:
+                last += 1
+            if len(part) > depth and last - row >= FEWEST_ROWS:
+                scope = common_scope(self.scopes[row:last])
+                found.append(Fold(self, row, last, "/".join(scope[depth:]), scope))
+            row = last
+        return found
+
+
+def _range_title(first: str, last: str) -> str:
+    """Return the scopes of a repeat's first and last time as one text."""
+    return first if first == last else f"{first} … {last}" if first and last else first or last

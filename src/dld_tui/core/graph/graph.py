@@ -1,0 +1,112 @@
+"""The graph that is drawn: vertices and the tensors between them, whatever they stand for.
+
+Models, subgraphs, functions, engine plans and folded groups are all turned into this, so that one
+set of views draws them. It is columnar and holds plain values only, so that it travels to a child
+process cheaply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+class Kind:
+    """What a vertex stands for; plain strings, so that a graph is cheap to send."""
+
+    NODE = "node"
+    INPUT = "input"
+    OUTPUT = "output"
+    HOLDER = "holder"
+    """A node with subgraphs."""
+    CALL = "call"
+    """An instance of a local function."""
+    GROUP = "group"
+    """Several vertices folded into one."""
+    OUTER = "outer"
+    """A value of an outer scope that a subgraph uses."""
+    CUT = "cut"
+    """Stands for everything left out beyond a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """A tensor with where it comes from and where it goes."""
+
+    name: str
+    """Foreign text."""
+    source: int
+    targets: tuple[int, ...]
+    """Each vertex once, in the order of first use."""
+    label: str = ""
+    """Its type and shape, e.g. ``f32[1, 64]``."""
+
+
+@dataclass
+class Graph:
+    """Vertices, numbered from 0 in the order of the file, and nets between them."""
+
+    labels: list[str] = field(default_factory=list)
+    """Operator type, or what else says what a vertex is. Foreign text."""
+    names: list[str] = field(default_factory=list)
+    """Foreign text."""
+    kinds: list[str] = field(default_factory=list)
+    """Of :class:`Kind`."""
+    classes: list[str] = field(default_factory=list)
+    """Category of the operator, see :mod:`dld_tui.core.operators.categories`."""
+    nets: list[Net] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def add(self, label: str, name: str = "", kind: str = Kind.NODE, category: str = "") -> int:
+        """Append a vertex and return its number."""
+        self.labels.append(label)
+        self.names.append(name)
+        self.kinds.append(kind)
+        self.classes.append(category)
+        return len(self.labels) - 1
+
+    def link(self, name: str, source: int, targets: Iterable[int], label: str = "") -> None:
+        """Add a tensor; one without targets is left out."""
+        distinct = tuple(dict.fromkeys(targets))
+        if distinct:
+            self.nets.append(Net(name, source, distinct, label))
+
+    @cached_property
+    def inputs(self) -> list[list[int]]:
+        """The nets that go into each vertex. Do not change the graph after asking."""
+        found: list[list[int]] = [[] for _ in self.labels]
+        for number, net in enumerate(self.nets):
+            for target in net.targets:
+                found[target].append(number)
+        return found
+
+    @cached_property
+    def outputs(self) -> list[list[int]]:
+        """The nets that come out of each vertex. Do not change the graph after asking."""
+        found: list[list[int]] = [[] for _ in self.labels]
+        for number, net in enumerate(self.nets):
+            found[net.source].append(number)
+        return found
+
+    @cached_property
+    def sources(self) -> list[list[int]]:
+        """The vertices that each vertex takes tensors from, each once."""
+        nets = self.nets
+        return [
+            [nets[one[0]].source] if len(one) == 1 else
+            list(dict.fromkeys(nets[number].source for number in one))
+            for one in self.inputs
+        ]  # fmt: skip
+
+    @cached_property
+    def targets(self) -> list[list[int]]:
+        """The vertices that each vertex gives tensors to, each once."""
+        nets = self.nets
+        return [
+            list(nets[one[0]].targets) if len(one) == 1 else
+            list(dict.fromkeys(target for number in one for target in nets[number].targets))
+            for one in self.outputs
+        ]  # fmt: skip

@@ -1,0 +1,128 @@
+"""A layered drawing in cells: boxes and lines with their places, for canvas and pictures."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core.graph.crossings import order_layers
+from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.layers import Layers, make_layers
+from dld_tui.core.graph.order import demand_order
+from dld_tui.core.graph.positions import place_items
+from dld_tui.core.graph.ranks import linked_targets, ranks_of
+from dld_tui.core.graph.routes import Gap, route
+
+GAP = 3
+"""Cells between two things side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Where a vertex is drawn."""
+
+    vertex: int
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass
+class Layout:
+    """Places in cells, from 0 at the top left."""
+
+    width: int
+    height: int
+    boxes: list[Box | None]
+    """By vertex."""
+    ranks: list[list[Box]]
+    """From top to bottom, each from left to right."""
+    tops: list[int]
+    """The first row of each rank."""
+    heights: list[int]
+    """The rows of each rank."""
+    passing: list[list[tuple[int, int]]]
+    """Lines that pass each rank: (column, net)."""
+    gaps: list[Gap]
+    """The lines below each rank but the last."""
+    crossings: int
+    stubs: dict[int, list[int]] = field(default_factory=dict)
+    """Nets that reach a vertex by name, without a line."""
+
+    def rank_at(self, y: int) -> int:
+        """Return the rank that a row is in, or whose gap below it is in."""
+        return max(0, bisect_right(self.tops, y) - 1)
+
+
+Size = Callable[[int, Sequence[int]], "tuple[int, int]"]
+"""Called with a vertex and the nets that reach it by name; returns (width, height) in cells."""
+
+
+def lay_out(graph: Graph, size: Size, *, order: Sequence[int] | None = None) -> Layout:
+    """Return a drawing of a graph: deterministic, in ranks from top to bottom.
+
+    Args:
+        graph: The graph; it may have cycles.
+        size: Tells the cells that a vertex needs.
+        order: An order of the vertices, if one is known.
+    """
+    order = demand_order(graph) if order is None else order
+    rank = ranks_of(graph, order)
+    targets = linked_targets(graph, rank)
+    stubs = _stubs(graph, targets)
+    layers = make_layers(graph, rank, targets, order)
+    crossings = order_layers(layers)
+    sizes = [size(vertex, stubs.get(vertex, ())) for vertex in range(len(graph))]
+    widths = [width for width, _ in sizes] + [1] * (len(layers.rank) - len(graph))
+    left = place_items(layers, widths, GAP)
+    gaps = route(layers, left, widths)
+    return _assembled(layers, sizes, left, gaps, crossings, stubs)
+
+
+def _stubs(graph: Graph, targets: Sequence[Sequence[int]]) -> dict[int, list[int]]:
+    """Return the nets without a line by the vertex that they should reach."""
+    found: dict[int, list[int]] = {}
+    for number, net in enumerate(graph.nets):
+        if len(targets[number]) < len(net.targets):
+            linked = set(targets[number])
+            for target in net.targets:
+                if target not in linked:
+                    found.setdefault(target, []).append(number)
+    return found
+
+
+def _assembled(
+    layers: Layers,
+    sizes: Sequence[tuple[int, int]],
+    left: Sequence[int],
+    gaps: list[Gap],
+    crossings: int,
+    stubs: dict[int, list[int]],
+) -> Layout:
+    boxes: list[Box | None] = [None] * len(sizes)
+    layout = Layout(0, 0, boxes, [], [], [], [], gaps, crossings, stubs)
+    y = 0
+    for rank, items in enumerate(layers.ranks):
+        height = max((sizes[item][1] for item in items if not layers.is_chain(item)), default=1)
+        row = []
+        for item in items:
+            if layers.is_chain(item):
+                continue
+            width, own = sizes[item]
+            box = Box(item, left[item], y + (height - own) // 2, width, own)
+            boxes[item] = box
+            row.append(box)
+            layout.width = max(layout.width, box.x + width)
+        passing = [(left[i], layers.net[i]) for i in items if layers.is_chain(i)]
+        layout.width = max([layout.width, *(column + 1 for column, _ in passing)])
+        layout.ranks.append(row)
+        layout.tops.append(y)
+        layout.heights.append(height)
+        layout.passing.append(passing)
+        y += height
+        if rank < len(gaps) and gaps[rank].wires:
+            y += gaps[rank].tracks + 1
+    layout.height = y
+    return layout

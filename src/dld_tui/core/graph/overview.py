@@ -1,0 +1,180 @@
+"""What is seen of a folded graph: a list of rows, some folded, and the graph of what is seen."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from dld_tui.core.graph.folds import Fold, fold_tree
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.order import demand_order
+from dld_tui.core.graph.rails import Rails, lay_rails
+
+_FEWEST_ROWS, _ROWS_AT_FIRST, _MOST_ROWS_AT_FIRST = 5, 30, 60
+"""Rows that a graph opens with, where it has so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: a vertex, or a fold that is closed, or the head of one that is open."""
+
+    start: int
+    """The row in the order of all vertices; of a fold, its first one."""
+    end: int
+    depth: int
+    """How many open folds it is in."""
+    fold: Fold | None = None
+    is_open: bool = False
+    time: int = 0
+    """Which time of a repeat a block is, from 1; 0 for all others."""
+
+
+class Overview:
+    """The rows of a graph with its folds open or closed."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.rails: Rails = lay_rails(graph, demand_order(graph))
+        """The rails of all vertices: rows in the order in which they are listed."""
+        self.folds: list[Fold] = fold_tree(graph, self.rails)
+        self._open: set[Fold] = set()
+        self._rows: list[Row] | None = None
+        self._seen: tuple[Graph, Rails] | None = None
+        self._open_first()
+
+    def _open_first(self) -> None:
+        """Open folds until there is something to see, those that hide least first.
+
+        A model may be all in one scope. Repeats are opened only where little else is seen.
+        """
+        while len(self.rows) < _ROWS_AT_FIRST:
+            closed = [row.fold for row in self.rows if row.fold is not None and not row.is_open]
+            room = _MOST_ROWS_AT_FIRST - len(self.rows)
+            fitting = [fold for fold in closed if fold.count == 1 and fold.rows_inside <= room]
+            if not fitting and len(self.rows) < _FEWEST_ROWS:
+                fitting = closed
+            if not fitting:
+                return
+            self.set_open(min(fitting, key=lambda fold: fold.rows_inside))
+
+    # --- opening and closing --------------------------------------------------------------------
+
+    def is_open(self, fold: Fold) -> bool:
+        """Return whether the rows of a fold are seen."""
+        return fold in self._open
+
+    def set_open(self, fold: Fold, is_open: bool = True) -> None:
+        """Show the rows of a fold, or itself only."""
+        (self._open.add if is_open else self._open.discard)(fold)
+        self._rows = self._seen = None
+
+    def open_all(self) -> None:
+        """Show every vertex."""
+        waiting = list(self.folds)
+        while waiting:
+            fold = waiting.pop()
+            self._open.add(fold)
+            waiting += fold.children
+        self._rows = self._seen = None
+
+    def close_all(self) -> None:
+        """Fold everything as at the beginning."""
+        self._open.clear()
+        self._rows = self._seen = None
+        self._open_first()
+
+    def reveal(self, vertex: int) -> int:
+        """Open the folds around a vertex; returns its place among :attr:`rows`."""
+        row = self.rails.rows[vertex]
+        folds = self.folds
+        while True:
+            at = bisect_right(folds, row, key=lambda fold: fold.start) - 1
+            if at < 0 or row >= folds[at].end:
+                break
+            if folds[at] not in self._open:
+                self.set_open(folds[at])
+            folds = folds[at].children
+        return self.place(vertex)
+
+    # --- what is seen ---------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows that are seen, in order."""
+        if self._rows is None:
+            self._rows = []
+            self._add_rows(self._rows, self.folds, 0, len(self.rails.order), 0, repeated=False)
+        return self._rows
+
+    def _add_rows(
+        self,
+        rows: list[Row],
+        folds: list[Fold],
+        start: int,
+        end: int,
+        depth: int,
+        *,
+        repeated: bool,
+    ) -> None:
+        at = start
+        for number, fold in enumerate(folds, 1):
+            rows += [Row(row, row + 1, depth) for row in range(at, fold.start)]
+            is_open = fold in self._open
+            time = number if repeated else 0
+            rows.append(Row(fold.start, fold.end, depth, fold, is_open, time))
+            if is_open:
+                inner = fold.children
+                self._add_rows(
+                    rows, inner, fold.start, fold.end, depth + 1, repeated=fold.count > 1
+                )
+            at = fold.end
+        rows += [Row(row, row + 1, depth) for row in range(at, end)]
+
+    def place(self, vertex: int) -> int:
+        """Return the row of :attr:`rows` that shows a vertex, or the fold that hides it."""
+        row = self.rails.rows[vertex]
+        at = bisect_right(self.rows, row, key=lambda seen: seen.start) - 1
+        # The heads of open folds start at the same row as what is inside: take the innermost.
+        while at > 0 and self.rows[at].is_open:
+            at -= 1
+        return at
+
+    def vertex(self, row: Row) -> int | None:
+        """Return the vertex of a row; None for a fold."""
+        return self.rails.order[row.start] if row.fold is None else None
+
+    def seen(self) -> tuple[Graph, Rails]:
+        """Return the graph of the rows that are seen and its rails, vertices numbered by rows.
+
+        The head of an open fold is a vertex without links.
+        """
+        if self._seen is None:
+            graph = self._seen_graph()
+            self._seen = (graph, lay_rails(graph, range(len(graph))))
+        return self._seen
+
+    def _seen_graph(self) -> Graph:
+        base, order, nets = self.graph, self.rails.order, self.graph.nets
+        seen = Graph()
+        sources: dict[int, int] = {}
+        targets: dict[int, list[int]] = {}
+        for at, row in enumerate(self.rows):
+            if row.fold is None:
+                vertex = order[row.start]
+                seen.add(
+                    base.labels[vertex], base.names[vertex], base.kinds[vertex],
+                    base.classes[vertex],
+                )  # fmt: skip
+                taken, given = base.inputs[vertex], base.outputs[vertex]
+            else:
+                seen.add(row.fold.title, row.fold.title, Kind.GROUP)
+                if row.is_open:
+                    continue
+                taken, given = list(row.fold.nets_in), list(row.fold.nets_out)
+            for number in taken:
+                targets.setdefault(number, []).append(at)
+            for number in given:
+                sources[number] = at
+        for number, at in sources.items():
+            seen.link(nets[number].name, at, targets.get(number, ()), nets[number].label)
+        return seen

@@ -1,0 +1,146 @@
+"""The rail view: a vertex a row, and a column for each tensor that is alive, as in a commit graph.
+
+A row is held as a few numbers: which columns have a line above it, which below, and which are
+joined to the row's vertex. What a row looks like follows from these alone, so only rows on the
+screen are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core.graph.graph import Graph, Net
+
+HUB_TARGETS = 8
+HUB_ROWS = 256
+"""A tensor with so many users over so many rows is named where it is used, and has no rail."""
+
+
+def is_hub(net: Net, rows: Sequence[int]) -> bool:
+    """Return whether a tensor is used so widely that a line for it would only be in the way.
+
+    Args:
+        net: The tensor.
+        rows: The row, or rank, of each vertex.
+    """
+    if len(net.targets) < HUB_TARGETS:
+        return False
+    return max(rows[target] for target in net.targets) - rows[net.source] >= HUB_ROWS
+
+
+@dataclass
+class Rails:
+    """The rows of a graph in an order; columns count from 0 at the left, as bits of a number."""
+
+    order: list[int]
+    """The vertex of each row."""
+    rows: list[int]
+    """The row of each vertex."""
+    columns: list[int] = field(default_factory=list)
+    """The column of each row's vertex."""
+    above: list[int] = field(default_factory=list)
+    """Columns with a line at the top of a row."""
+    below: list[int] = field(default_factory=list)
+    """Columns with a line at the bottom of a row."""
+    joined: list[int] = field(default_factory=list)
+    """Columns whose line is joined to the row's vertex, its own not counted."""
+    hubs: frozenset[int] = frozenset()
+    """Nets without a rail."""
+    width: int = 0
+    """Columns in use at the widest row."""
+
+    def named_inputs(self, graph: Graph, row: int) -> list[int]:
+        """Return the nets that come to a row by name instead of by rail."""
+        return [net for net in graph.inputs[self.order[row]] if net in self.hubs]
+
+
+def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
+    """Give each tensor that is alive between two rows a column.
+
+    A vertex takes the leftmost column that ends at it, so that the main path stays at the left. A
+    link that points upwards, which only a cycle has, is not drawn.
+    """
+    rows = [0] * len(graph)
+    for row, vertex in enumerate(order):
+        rows[vertex] = row
+    nets = graph.nets
+    hubs = frozenset(number for number, net in enumerate(nets) if is_hub(net, rows))
+    last = [_last_row(net, rows) if number not in hubs else -1 for number, net in enumerate(nets)]
+    rails = Rails(list(order), rows, hubs=hubs)
+    column_of: dict[int, int] = {}
+    live = widest = 0
+    for row, vertex in enumerate(order):
+        above, joined, ending = live, 0, 0
+        for number in graph.inputs[vertex]:
+            column = column_of.get(number)
+            if column is None:
+                continue
+            bit = 1 << column
+            joined |= bit
+            if last[number] <= row:
+                ending |= bit
+                del column_of[number]
+        live &= ~ending
+        own = _lowest(ending) if ending else _lowest(~above)
+        starting = [number for number in graph.outputs[vertex] if last[number] > row]
+        taken = 1 << own
+        for at, number in enumerate(starting):
+            # A column that ends here is free for another tensor only from the next row on.
+            column = own if not at else _lowest(~(live | above | taken))
+            column_of[number] = column
+            taken |= 1 << column
+            live |= 1 << column
+            joined |= 1 << column
+        rails.columns.append(own)
+        rails.above.append(above)
+        rails.below.append(live)
+        rails.joined.append(joined & ~(1 << own))
+        widest = max(widest, (above | live | taken).bit_length())
+    rails.width = widest
+    return rails
+
+
+def _last_row(net: Net, rows: Sequence[int]) -> int:
+    return max([rows[target] for target in net.targets])
+
+
+def _lowest(bits: int) -> int:
+    """Return the number of the lowest bit that is set."""
+    return (bits & -bits).bit_length() - 1
+
+
+# By what a cell is linked to: up 1, down 2, left 4, right 8.
+_LINES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
+_CROSSING = "┿"
+
+
+def rail_cells(rails: Rails, row: int, first: int, count: int) -> list[str]:
+    """Return the cells of a row: two for each column, the second one being the gap to the next.
+
+    The cell of the vertex itself is ``"o"``, for the caller to draw.
+
+    Args:
+        rails: The rails.
+        row: The row.
+        first: The first column that is seen.
+        count: The number of columns that are seen.
+    """
+    own, joined = rails.columns[row], rails.joined[row]
+    above, below = rails.above[row], rails.below[row]
+    ends = joined | (1 << own)
+    left, right = _lowest(ends), ends.bit_length() - 1
+    cells: list[str] = []
+    for column in range(first, first + count):
+        bit = 1 << column
+        inside = left <= column <= right
+        if column == own:
+            cells.append("o")
+        else:
+            links = bool(above & bit) + 2 * bool(below & bit)
+            if inside:
+                links += 4 * (column > left) + 8 * (column < right)
+            crosses = links == 15 and not joined & bit
+            cells.append(_CROSSING if crosses else _LINES[links])
+        cells.append("─" if left <= column < right else " ")
+    return cells

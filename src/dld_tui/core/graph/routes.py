@@ -1,0 +1,287 @@
+"""Lines between two ranks: where they leave and arrive, and the track each runs sideways on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core.graph.layers import Layers
+
+_REPAIRS = 12
+"""Lines of one gap that are moved aside, at most."""
+
+
+@dataclass(slots=True)
+class Wire:
+    """One line in the gap between two ranks, with all its branches.
+
+    It is one tensor going to several places, or several tensors going to one vertex: these join
+    before they arrive, and share its arrow. Wires of one tensor may leave in the same column.
+    """
+
+    nets: tuple[int, ...]
+    tops: tuple[int, ...]
+    """Columns it comes in at from above."""
+    bottoms: tuple[int, ...]
+    """Columns it goes out at below."""
+    arrows: tuple[int, ...]
+    """Those columns of `bottoms` where a vertex is."""
+    track: int = 0
+    """The row of the gap, from 0, that it runs sideways on."""
+    left: int = 0
+    """The leftmost column."""
+    right: int = 0
+    """The rightmost column."""
+
+    def __post_init__(self) -> None:
+        self.move(self.bottoms, self.arrows)
+
+    def move(self, bottoms: tuple[int, ...], arrows: tuple[int, ...]) -> None:
+        """Let it go out in other columns."""
+        self.bottoms, self.arrows = bottoms, arrows
+        self.left = min(*self.tops, *self.bottoms)
+        self.right = max(*self.tops, *self.bottoms)
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether it needs no track."""
+        return self.left == self.right
+
+
+@dataclass
+class Gap:
+    """The lines between two ranks."""
+
+    wires: list[Wire] = field(default_factory=list)
+    tracks: int = 0
+    """Rows that are needed for running sideways."""
+
+
+def route(layers: Layers, left: list[int], widths: Sequence[int]) -> list[Gap]:
+    """Return the lines of each gap; the first one is between ranks 0 and 1.
+
+    Args:
+        layers: Items in order.
+        left: The left edge of each item; a line that would run on another one is moved aside.
+        widths: Cells of each item.
+    """
+    return [_Router(layers, left, widths).gap(upper) for upper in layers.ranks[:-1]]
+
+
+@dataclass
+class _Draft:
+    """A line whose columns are not chosen yet: several ends above, or several below."""
+
+    uppers: list[tuple[int, int]]
+    """(item, net)."""
+    lowers: list[int]
+
+
+class _Router:
+    def __init__(self, layers: Layers, left: list[int], widths: Sequence[int]) -> None:
+        self.layers = layers
+        self.left = left
+        self.widths = widths
+
+    def gap(self, upper: Sequence[int]) -> Gap:
+        """Return the lines from the items of a rank down."""
+        drafts, ends = self._drafts(upper)
+        out_at = self._out_ports(ends)
+        wires = []
+        for draft in drafts:
+            tops = tuple(dict.fromkeys(out_at[end] for end in draft.uppers))
+            bottoms = tuple(self._in_port(item, tops) for item in draft.lowers)
+            arrows = tuple(
+                column
+                for item, column in zip(draft.lowers, bottoms, strict=True)
+                if not self.layers.is_chain(item)
+            )
+            nets = tuple(dict.fromkeys(net for _, net in draft.uppers))
+            wires.append(Wire(nets, tops, bottoms, arrows))
+        gap = Gap(wires, assign_tracks(wires))
+        for _ in range(_REPAIRS):
+            if not self._repaired(drafts, wires):
+                break
+            gap.tracks = assign_tracks(wires)
+        return gap
+
+    def _repaired(self, drafts: Sequence[_Draft], wires: Sequence[Wire]) -> bool:
+        """Move one line aside that would run on top of another one; False when none can be."""
+        taken = {column for wire in wires for column in (*wire.tops, *wire.bottoms)}
+        for draft, wire in zip(drafts, wires, strict=True):
+            for at, column in enumerate(wire.bottoms):
+                if not _overlaps(wire, column, wires):
+                    continue
+                for free in (column + 1, column - 1, column + 2, column - 2):
+                    if free not in taken and self._may_arrive(draft.lowers[at], free):
+                        self._arrive(draft.lowers[at], wire, at, free)
+                        return True
+        return False
+
+    def _may_arrive(self, item: int, column: int) -> bool:
+        if self.layers.is_chain(item):
+            # Things side by side are further apart than this.
+            return abs(column - self.left[item]) == 1 and column >= 0
+        first, last = self._range(item)
+        return first <= column <= last
+
+    def _arrive(self, item: int, wire: Wire, at: int, column: int) -> None:
+        bottoms = list(wire.bottoms)
+        arrows = tuple(column if old == bottoms[at] else old for old in wire.arrows)
+        bottoms[at] = column
+        wire.move(tuple(bottoms), arrows)
+        if self.layers.is_chain(item):
+            self.left[item] = column
+
+    def _drafts(
+        self, upper: Sequence[int]
+    ) -> tuple[list[_Draft], dict[tuple[int, int], list[int]]]:
+        """Return the lines of a gap, and where each end above goes to.
+
+        What goes to one vertex is joined before it and has one arrow. What comes from one tensor
+        and goes to things that take nothing else here is one line with branches.
+        """
+        layers = self.layers
+        ends: dict[tuple[int, int], list[int]] = {}
+        for item in upper:
+            for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
+                ends.setdefault((item, net), []).append(lower)
+        joined: dict[int, _Draft] = {}
+        drafts = []
+        for end, lowers in ends.items():
+            alone = [lower for lower in lowers if len(layers.above[lower]) == 1]
+            if alone:
+                drafts.append(_Draft([end], alone))
+            for lower in lowers:
+                if len(layers.above[lower]) > 1:
+                    joined.setdefault(lower, _Draft([], [lower])).uppers.append(end)
+        return [*drafts, *joined.values()], ends
+
+    def _middle(self, item: int) -> int:
+        return self.left[item] + (self.widths[item] - 1) // 2
+
+    def _range(self, item: int) -> tuple[int, int]:
+        """Return the columns that a line may use at an item: not the corners of a box."""
+        first, last = self.left[item], self.left[item] + self.widths[item] - 1
+        return (first + 1, last - 1) if last - first >= 2 else (first, last)
+
+    def _out_ports(self, ends: dict[tuple[int, int], list[int]]) -> dict[tuple[int, int], int]:
+        """Return the column in which each tensor leaves each item."""
+        by_item: dict[int, list[tuple[int, int]]] = {}
+        for (item, net), lowers in ends.items():
+            by_item.setdefault(item, []).append((self._aim(item, lowers), net))
+        found = {}
+        for item, tensors in by_item.items():
+            first, last = self._range(item)
+            if len(tensors) > last - first + 1:
+                first, last = self.left[item], self.left[item] + self.widths[item] - 1
+            tensors.sort()
+            free = first
+            for at, (aim, net) in enumerate(tensors):
+                latest = max(first, last - (len(tensors) - 1 - at))
+                found[item, net] = column = min(max(free, aim), latest)
+                free = column + 1
+        return found
+
+    def _aim(self, item: int, lowers: Sequence[int]) -> int:
+        """Return the column in which a tensor had best leave an item, so that it goes straight."""
+        first, last = self._range(item)
+        own = self._middle(item)
+        if len(lowers) == 1:
+            low, high = self._range(lowers[0])
+            low, high = max(low, first), min(high, last)
+            middle = (own + self._middle(lowers[0])) // 2
+            return min(high, max(low, middle)) if low <= high else own
+        under = [m for m in map(self._middle, lowers) if first <= m <= last]
+        return min(under, key=lambda column: abs(column - own)) if under else own
+
+    def _in_port(self, item: int, tops: Sequence[int]) -> int:
+        """Return the column in which a line arrives: straight from above where that can be."""
+        first, last = self._range(item)
+        own = self._middle(item)
+        straight = [column for column in tops if first <= column <= last]
+        return min(straight, key=lambda column: abs(column - own)) if straight else own
+
+
+def assign_tracks(wires: Sequence[Wire]) -> int:
+    """Give the wires that run sideways tracks, and return how many there are.
+
+    Two wires share a track when they do not touch. A wire that arrives in a column where another
+    one leaves must run above it, else their vertical parts would overlap: the classic channel
+    routing problem (Hashimoto and Stevens 1971). A cycle of such wishes is cut where it closes.
+    """
+    bent = [wire for wire in wires if not wire.is_straight]
+    if not bent:
+        return 0
+    leaving: dict[int, list[int]] = {}
+    for at, wire in enumerate(bent):
+        for column in wire.tops:
+            leaving.setdefault(column, []).append(at)
+    below: list[set[int]] = [set() for _ in bent]
+    for at, wire in enumerate(bent):
+        for column in wire.bottoms:
+            for other in leaving.get(column, ()):
+                if other != at:
+                    below[other].add(at)  # `other` comes from above there: it must turn first
+    levels = _levels(below)
+    rows: list[list[Wire]] = []
+    order = sorted(range(len(bent)), key=lambda at: (levels[at], bent[at].left))
+    track_of = [0] * len(bent)
+    above: list[list[int]] = [[] for _ in bent]
+    for at, lower in enumerate(below):
+        for other in lower:
+            above[other].append(at)
+    placed: set[int] = set()
+    for at in order:
+        wire = bent[at]
+        track = max((track_of[other] + 1 for other in above[at] if other in placed), default=0)
+        while track < len(rows) and any(_touch(wire, other) for other in rows[track]):
+            track += 1
+        while track >= len(rows):
+            rows.append([])
+        rows[track].append(wire)
+        track_of[at] = wire.track = track
+        placed.add(at)
+    return len(rows)
+
+
+def _levels(below: Sequence[set[int]]) -> list[int]:
+    """Return how many wires at least are above each, along the wishes that make no cycle."""
+    levels = [0] * len(below)
+    state = bytearray(len(below))
+    order: list[int] = []
+    for start in range(len(below)):
+        stack = [start]
+        while stack:
+            at = stack[-1]
+            if state[at] == 2:
+                stack.pop()
+            elif state[at] == 1:
+                stack.pop()
+                state[at] = 2
+                order.append(at)
+            else:
+                state[at] = 1
+                stack += [lower for lower in below[at] if not state[lower]]
+    seen: set[int] = set()
+    for at in reversed(order):
+        seen.add(at)
+        for lower in below[at]:
+            if lower not in seen:
+                levels[lower] = max(levels[lower], levels[at] + 1)
+    return levels
+
+
+def _touch(one: Wire, other: Wire) -> bool:
+    """Return whether two wires on one track would meet."""
+    return one.left <= other.right + 1 and other.left <= one.right + 1
+
+
+def _overlaps(wire: Wire, column: int, wires: Sequence[Wire]) -> bool:
+    """Return whether a wire, arriving in a column, runs on top of one that leaves there."""
+    for other in wires:
+        if other is wire or column not in other.tops or set(other.nets) & set(wire.nets):
+            continue
+        if wire.is_straight or other.is_straight or other.track >= wire.track:
+            return True
+    return False

@@ -1,0 +1,144 @@
+"""Operators as rows and as JSON documents, for the command line."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import numpy as np
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.operators.history import history_of
+from dld_tui.core.operators.page import operator_page
+from dld_tui.core.operators.palette import domain_title, newest_opsets
+from dld_tui.core.operators.registry import operators, schema_for
+from dld_tui.core.operators.schema import AttributeSchema, AttributeValue, Formal, OperatorSchema
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+
+def all_operators(domain: str | None = None, opset: int | None = None) -> list[OperatorSchema]:
+    """Return the operators of one operator set or of all, as a version of ai.onnx has them.
+
+    Args:
+        domain: The operator set, ``ai.onnx`` or ``""`` being the nameless one; None for all.
+        opset: The version of that set; without one, of ai.onnx. None for the newest.
+
+    Raises:
+        UsageError: There is no such operator set, or no such version of it.
+    """
+    imports = newest_opsets()
+    wanted = None if domain is None else _known(domain)
+    if wanted is not None:
+        imports = {wanted: imports[wanted]}
+    if opset is not None:
+        at = wanted or ""
+        if opset > imports[at]:
+            raise UsageError(
+                f"--opset is {opset}; the newest of {domain_title(at)} is {imports[at]}"
+            )
+        imports[at] = opset
+    return operators(imports)
+
+
+def find(name: str, domain: str | None = None, opset: int | None = None) -> list[OperatorSchema]:
+    """Return the operators of a name, one a domain; the case of letters does not matter.
+
+    Raises:
+        UsageError: There is none; says which may have been meant.
+    """
+    known = all_operators(domain, opset)
+    found = [schema for schema in known if schema.name.lower() == name.lower()]
+    if found:
+        return found
+    newer = schema_for(name, _known(domain or ""), None)
+    if newer is not None:
+        raise UsageError(f"there is no {name} in opset {opset}")
+    names = {schema.name.lower(): schema.name for schema in known}
+    close = get_close_matches(name.lower(), list(names), n=1)
+    meant = f"; did you mean {names[close[0]]}?" if close else ""
+    raise UsageError(f"there is no operator {visible(name)!r}{meant}")
+
+
+def row(schema: OperatorSchema) -> dict[str, JSON]:
+    """Return the entry of a list in JSON."""
+    return {
+        "name": schema.name,
+        "domain": domain_title(schema.domain),
+        "since_version": schema.since_version,
+        "category": schema.category,
+        "deprecated": schema.deprecated,
+        "summary": schema.summary,
+    }
+
+
+def cells(schema: OperatorSchema) -> list[str]:
+    """Return the cells of a table's row."""
+    mark = "deprecated: " if schema.deprecated else ""
+    return [
+        schema.name,
+        domain_title(schema.domain),
+        str(schema.since_version),
+        schema.category,
+        visible(mark + schema.summary),
+    ]
+
+
+def document(schema: OperatorSchema) -> dict[str, JSON]:
+    """Return everything that is known of an operator, in JSON."""
+    history = history_of(schema.name, schema.domain)
+    return {
+        **row(schema),
+        "doc": schema.doc,
+        "inputs": [_formal(formal) for formal in schema.inputs],
+        "outputs": [_formal(formal) for formal in schema.outputs],
+        "attributes": [_attribute(item) for item in schema.attributes],
+        "types": {item.name: list[JSON](item.types) for item in schema.type_constraints},
+        "versions": [
+            {"version": version, "changes": list[JSON](changes)} for version, changes in history
+        ],
+    }
+
+
+def text(schema: OperatorSchema, width: int) -> list[str]:
+    """Return the documentation in lines of `width` columns."""
+    return [line for _, line in operator_page(schema, width)]
+
+
+def _known(domain: str) -> str:
+    plain = "" if domain == "ai.onnx" else domain
+    known = newest_opsets()
+    if plain not in known:
+        names = ", ".join(map(domain_title, known))
+        raise UsageError(f"--domain is {visible(domain)!r}; known are {names}")
+    return plain
+
+
+def _formal(formal: Formal) -> JSON:
+    return {
+        "name": formal.name,
+        "option": formal.option,
+        "type": formal.type_name,
+        "types": list[JSON](formal.types),
+        "description": formal.description,
+    }
+
+
+def _attribute(item: AttributeSchema) -> JSON:
+    return {
+        "name": item.name,
+        "kind": item.kind,
+        "required": item.required,
+        "default": _plain(item.default),
+        "description": item.description,
+    }
+
+
+def _plain(value: AttributeValue) -> JSON:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        listed: JSON = value.tolist()
+        return listed
+    return value

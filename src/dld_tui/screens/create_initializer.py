@@ -1,0 +1,161 @@
+"""The form that makes an initializer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.widget import Widget
+
+from dld_tui.core.document import Scope
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.params import from_json
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.new_tensor import ALWAYS, NEEDS, NewTensor, NewValues, values_of
+from dld_tui.screens.page_work import PageWork
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.page import SubPage
+from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.styled import Rows
+
+if TYPE_CHECKING:
+    from dld_tui.screens.workspace_change import Changing
+
+
+class CreateBox(Frame, Vertical):
+    """The frame of the form."""
+
+
+class CreateInitializer(PageWork, SubPage):
+    """The page: F5 makes the initializer.
+
+    Args:
+        workspace: The workspace of the document.
+        scope: The graph that it is added to.
+        made: Called with its name when it is there.
+    """
+
+    SCOPE = "create"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("create")
+    CSS_PATH = "../styles/form.tcss"
+    tab_title = "new initializer"
+    HELP = (
+        "A new initializer: name, element type, dimensions and values. Tab goes from field to "
+        "field, left and right choose, F5 makes it. Other kinds of values bring up other fields."
+    )
+
+    def __init__(self, workspace: Changing, scope: Scope, made: Callable[[str], None]) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.scope = scope
+        self.made = made
+
+    def body(self) -> Iterable[Widget]:
+        """Return the form."""
+        box = CreateBox(ParamForm(NewTensor, {}), Rows([[]], id="problem"))
+        title = visible(" › ".join(self.scope.path)) or "main"
+        box.frame(f"New initializer · {title}", "F5 create  Esc close")
+        yield box
+
+    @property
+    def form(self) -> ParamForm:
+        """The form."""
+        return self.query_one(ParamForm)
+
+    def on_mount(self) -> None:
+        """Go to the name."""
+        self._say_used()
+        self.form.focus_first()
+
+    def on_unmount(self) -> None:
+        """Stop what runs for this page."""
+        self.stop_work()
+
+    def facts(self) -> set[str]:
+        """Return whether the form may be used."""
+        forms = self.query(ParamForm)
+        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Show which fields count for the chosen values."""
+        self._say_used()
+        self._show_problem("")
+        self.refresh_bindings()
+
+    def _say_used(self) -> None:
+        fill = str(self.form.values()["fill"])
+        used = {*ALWAYS, *NEEDS.get(fill, ())} - ({"sparse"} if fill == "external" else set())
+        for name, row in self.form.rows.items():
+            is_used = name in used
+            row.display = is_used
+            row.field.disabled = not is_used
+            if is_used == bool(row.why_not):
+                row.why_not = "" if is_used else "not used"
+                row.show_problem(row.value()[1] if is_used else None)
+
+    def _show_problem(self, problem: str) -> None:
+        mark = glyphs.current().error
+        rows = [[(f"{mark} {visible(problem)}", "bad")]] if problem else [[("", "")]]
+        self.query_one("#problem", Rows).set_rows(rows)
+
+    # --- making it ------------------------------------------------------------------------------
+
+    def action_create(self) -> None:
+        """Make the initializer."""
+        try:
+            asked = from_json(NewTensor, self.form.values())
+        except DldError as error:
+            self._show_problem(error.message)
+            return
+        found: list[NewValues] = []
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            found.append(values_of(self.document, asked, progress, cancelled))
+
+        def ended(error: DldError | None) -> None:
+            if error is None:
+                self._add(asked, found[0])
+            elif not isinstance(error, CancelledError):
+                self._failed(error)
+
+        self.work("Reading the values", task, ended)
+
+    def _add(self, asked: NewTensor, values: NewValues) -> None:
+        path: list[JSON] = list(self.scope.path)
+        arguments: dict[str, Any] = {"dtype": values.dtype, "dims": values.dims}
+        steps = [
+            partial(
+                self.document.apply,
+                "add_initializer",
+                scope=path,
+                name=asked.name,
+                fill=values.fill,
+                **arguments,
+            )
+        ]
+        if asked.sparse:
+            steps.append(partial(self.document.apply, "to_sparse", scope=path, names=[asked.name]))
+
+        def done() -> None:
+            self.made(asked.name)
+            self.dismiss(None)
+
+        self.edit_on_thread("Making the initializer", steps, done)
+
+    def complain(self, error: DldError) -> None:
+        """Show below the form what is wrong."""
+        self._failed(error)
+
+    def _failed(self, error: DldError) -> None:
+        self._show_problem(f"{error.message}. {error.hint}" if error.hint else error.message)
+
+    def action_close(self) -> None:
+        """Stop what runs, or go back."""
+        if not self.stop_work():
+            self.dismiss(None)

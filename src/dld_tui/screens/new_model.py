@@ -1,0 +1,110 @@
+"""The form of a new model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.widget import Widget
+
+from dld_tui.core.command_line import command_line
+from dld_tui.core.errors import DldError
+from dld_tui.core.new_model import NewModel, new_document
+from dld_tui.core.operators.opsets import known_versions, runtimes_for
+from dld_tui.core.params import from_json
+from dld_tui.core.text import clip
+from dld_tui.core.types import JSON
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.host import host
+from dld_tui.widgets.line_source import Piece
+from dld_tui.widgets.page import SubPage
+from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.styled import Rows
+
+
+class NewModelBox(Frame, Vertical):
+    """The frame of the form."""
+
+
+class NewModelScreen(SubPage):
+    """Asks what a new model begins with, and opens it in a tab."""
+
+    SCOPE = "new_model"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("new_model")
+    CSS_PATH = "../styles/form.tcss"
+    tab_title = "new model"
+    HELP = (
+        "Choose the operator sets, and inputs and outputs where they are known already; both can be"
+        " changed later. F5 opens the model in a tab; it has no file until it is saved."
+    )
+
+    def body(self) -> Iterable[Widget]:
+        """Return the form, which runtimes take the opset, and the equal command line."""
+        box = NewModelBox(
+            ParamForm(NewModel, {}), Rows([[]], id="runtimes"), Rows([[]], id="command")
+        )
+        box.frame("New model", "F5 create  F9 copy  Esc close")
+        yield box
+
+    def on_mount(self) -> None:
+        """Go to the first field."""
+        self.query_one(ParamForm).focus_first()
+
+    def facts(self) -> set[str]:
+        """Return whether the form may be used."""
+        forms = self.query(ParamForm)
+        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Say what takes the opset, and show the equal command line."""
+        room = max(20, self.app.size.width - 6)
+        values = event.form.values()
+        self.query_one("#runtimes", Rows).set_rows([_verdict(values.get("opset"), room)])
+        self.query_one("#command", Rows).set_rows([[(clip(self.command_line, room), "dim")]])
+        self.refresh_bindings()
+
+    @property
+    def command_line(self) -> str:
+        """The shell command that writes the same model."""
+        values = self.query_one(ParamForm).values()
+        return command_line(["dld", "new", "OUT.onnx"], NewModel, values)
+
+    def action_create(self) -> None:
+        """Open the model, or say what is wrong with the form."""
+        from dld_tui.screens.openers import make_new
+
+        try:
+            request = from_json(NewModel, self.query_one(ParamForm).values())
+            new_document(request).close()  # what is wrong is told while the form is there
+        except DldError as error:
+            host(self).show_error(error, "Not created")
+            return
+        owner = host(self)
+        self.dismiss(None)
+        owner.add_page(make_new(request))
+
+    def action_copy_command(self) -> None:
+        """Copy the equal command line."""
+        self.app.copy_to_clipboard(self.command_line)
+
+
+def _verdict(opset: JSON, room: int) -> list[Piece]:
+    known = known_versions()
+    if not isinstance(opset, int):
+        return []
+    if opset > known[-1]:
+        text = f"{glyphs.current().error} The newest opset that is known here is {known[-1]}."
+        return [(clip(text, room), "bad")]
+    names = ", ".join(runtimes_for(opset)) or "no TensorRT from 10 on"
+    return [(clip(f"Documented to take opset {opset}: {names}.", room), "dim")]
+
+
+def ask_new_model(app: App[int]) -> None:
+    """Show the form of a new model, unless it is there."""
+    if not isinstance(app.screen, NewModelScreen):
+        app.push_screen(NewModelScreen())

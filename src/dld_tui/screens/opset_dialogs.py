@@ -1,0 +1,90 @@
+"""Dialogs of an opset conversion: which version, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dld_tui.core.text import visible
+from dld_tui.widgets.dialogs import Dialog
+from dld_tui.widgets.line_source import ListSource, Piece
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.styled import Rows
+from dld_tui.widgets.wrap import wrap
+
+_OTHER_ROWS = 10
+"""Rows of the screen that a list leaves to the rest of a dialog."""
+
+
+class VersionDialog(Dialog[int]):
+    """A list of the known versions, the newest first; gives the chosen one."""
+
+    TITLE_TEXT = "Convert to which opset?"
+    KEYS = "Enter choose  Esc close"
+
+    def __init__(self, present: int, newest: int) -> None:
+        super().__init__()
+        self.present = present
+        self.versions = list(range(newest, 0, -1))
+
+    def body(self) -> Iterable[Widget]:
+        """Return the explanation and the list."""
+        yield Rows([[(f"The model has version {self.present} of ai.onnx.", "dim")], []])
+        rows: list[list[Piece]] = [
+            [(f"{version:>4}", "strong"), (self._note(version), "dim")] for version in self.versions
+        ]
+        view = LineView(ListSource(rows, self.versions))
+        view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
+        yield view
+
+    def _note(self, version: int) -> str:
+        if version == self.present:
+            return "  as it is"
+        return "  the newest that is known" if version == self.versions[0] else ""
+
+    def on_mount(self) -> None:
+        """Begin at the present version."""
+        if self.present in self.versions:
+            self.query_one(LineView).cursor = self.versions.index(self.present)
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Give the version at the cursor."""
+        event.stop()
+        self.dismiss(int(str(event.key)))
+
+
+class ConversionDialog(Dialog[bool]):
+    """What a conversion did; Enter gives True: open the result."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "open", show=False)]
+    TITLE_TEXT = "Converted"
+    KEYS = "Enter open the result  Esc close"
+
+    def __init__(self, lines: Sequence[str], name: str) -> None:
+        """Show lines; `name` is the file's, foreign text."""
+        super().__init__()
+        self.lines = lines
+        self.name_of_file = name
+
+    def body(self) -> Iterable[Widget]:
+        """Return the lines and the name of the file."""
+        rows: list[list[Piece]] = []
+        for number, line in enumerate(self.lines):
+            style = "strong" if number == 0 else "warn" if "not converted" in line else ""
+            rows += [[(row, style)] for row in wrap(line, self.text_width - 1)]
+        view = LineView(ListSource(rows), gutter=False)
+        view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
+        yield view
+        yield Rows([[], [("written to ", "dim"), (visible(self.name_of_file), "")]])
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Open the result, wherever the cursor is."""
+        event.stop()
+        self.dismiss(True)
+
+    def action_open(self) -> None:
+        """Open the result."""
+        self.dismiss(True)

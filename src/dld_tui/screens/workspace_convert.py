@@ -1,0 +1,87 @@
+"""Another version of the ai.onnx operators: asked for, converted by a job, told, and opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dld_tui.core.document.conversion_text import conversion_lines
+from dld_tui.core.errors import DldError
+from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.operators.registry import newest_opset
+from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.opset_dialogs import ConversionDialog, VersionDialog
+from dld_tui.screens.workspace_full_check import FullChecking
+from dld_tui.widgets.dialogs import PromptDialog
+from dld_tui.widgets.host import host
+
+_ACTIVITY = "convert_opset"
+
+
+class Converting(FullChecking):
+    """The part of the workspace that converts."""
+
+    def action_convert_opset(self) -> None:
+        """Ask for a version and a file, convert, and show what changed."""
+        present = self.document.opset_imports.get("")
+        newest = newest_opset()
+        if present is None or newest is None:
+            self.complain(DldError("the model imports no ai.onnx operators"))
+            return
+
+        def chosen(version: int | None) -> None:
+            if version is not None:
+                self._ask_output(version)
+
+        self.app.push_screen(VersionDialog(present, newest), chosen)
+
+    def _ask_output(self, version: int) -> None:
+        path = self.document.path or Path.cwd() / "new.onnx"
+        offered = path.with_name(f"{path.stem}-opset{version}.onnx")
+
+        def problem(text: str) -> str | None:
+            target = Path(text).expanduser()
+            if not text.strip():
+                return "a name is needed"
+            if target.exists():
+                return "the file exists"
+            return None if target.parent.is_dir() else "there is no such folder"
+
+        def given(text: str | None) -> None:
+            if text is not None:
+                self._convert(version, Path(text).expanduser())
+
+        title = f"Convert to opset {version}"
+        prompt = PromptDialog(title, "Write the result to", str(offered), check=problem)
+        self.app.push_screen(prompt, given)
+
+    def _convert(self, version: int, target: Path) -> None:
+        document = self.document
+
+        @contextmanager
+        def convert(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+            converted = snapshot.with_name("converted.onnx")
+            yield {
+                "model": str(snapshot), "output": str(converted), "to": version, "skeleton": True
+            }  # fmt: skip
+            plan = plan_model(
+                converted.read_bytes(),
+                document.blobs,
+                target,
+                external=document.external,
+                spill=document.spill,
+            )
+            plan.write(overwrite=False, cancelled=cancelled)
+
+        def done(result: dict[str, JSON], is_current: bool) -> None:
+            def answered(wanted: bool | None) -> None:
+                if wanted:
+                    host(self).open_path(target)
+
+            lines = conversion_lines(result)
+            if not is_current:
+                lines.append("The model was edited meanwhile: the result is of before that.")
+            self.app.push_screen(ConversionDialog(lines, target.name), answered)
+
+        self.run_beside(f"Converting to opset {version}", _ACTIVITY, convert, done)

@@ -1,0 +1,170 @@
+"""Jobs on the model as it is, edits included, while the work goes on; Esc stops them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from threading import Event
+from time import perf_counter
+from typing import TypeAlias
+
+from textual.worker import Worker
+
+from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.events import Event as JobEvent
+from dld_tui.core.events import Progress
+from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.workspace_background import Watch
+from dld_tui.screens.workspace_findings import Checking
+from dld_tui.targets import registry
+from dld_tui.widgets.job_line import JobLine
+
+SLICE_S = 0.004
+"""How long the event loop works on one thing before it looks at the keys."""
+_AGAIN_S = 0.1
+
+Prepare: TypeAlias = Callable[[Path, CancelCheck], AbstractContextManager["dict[str, JSON]"]]
+"""Makes the request of a job from a snapshot, and tidies up after the job; runs on a thread."""
+Done: TypeAlias = "Callable[[dict[str, JSON], bool], None]"
+"""Takes the result, and whether the model is still as the job saw it."""
+
+
+class Jobs(Checking):
+    """The part of the workspace that runs jobs beside the work."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        super().__init__(path)
+        self.changes = 0
+        """Edits, undos and redos so far."""
+        self._job: Event | None = None
+        """Set to stop the job that runs; None when none does."""
+
+    def on_unmount(self) -> None:
+        """Leave no job behind."""
+        if self._job is not None:
+            self._job.set()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Let Esc stop a job."""
+        if action == "stop" and self._job is not None:
+            return True
+        return super().check_action(action, parameters)
+
+    def cancel_work(self) -> bool:
+        """Ask what runs to stop; False when nothing does."""
+        if super().cancel_work():
+            return True
+        if self._job is None:
+            return False
+        self._job.set()
+        for line in self.query(JobLine):
+            line.stopping()
+        return True
+
+    # --- snapshots ------------------------------------------------------------------------------
+
+    async def write_snapshot(self, path: Path, *, doubtful: bool = False) -> bool:
+        """Write the model without payloads to a file, in slices; False when it changed meanwhile.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        version = self.changes
+        with open(path, "wb") as file:
+            began = perf_counter()
+            for part in snapshot(self.document, doubtful=doubtful):
+                file.write(part)
+                if perf_counter() - began > SLICE_S:
+                    await asyncio.sleep(0)
+                    # Work on a thread may edit the model without saying so before its end.
+                    if self._left or version != self.changes or self._cancel is not None:
+                        return False
+                    began = perf_counter()
+        return True
+
+    # --- jobs -----------------------------------------------------------------------------------
+
+    def run_beside(self, title: str, activity: str, prepare: Prepare, done: Done) -> None:
+        """Run an activity on a snapshot of the model, with one row of progress.
+
+        Args:
+            title: What it is.
+            activity: As in the registry of activities.
+            prepare: See :data:`Prepare`.
+            done: Called on the event loop when it has ended well; other ends are said here.
+        """
+        if self._job is not None:
+            self.complain(DldError("wait until the running job has ended, or stop it with Esc"))
+            return
+        self._job = cancel = Event()
+        line = JobLine(title)
+        self.mount(line, before="KeyBar")
+        folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
+        path = folder / "snapshot.onnx"
+
+        def finish(result: dict[str, JSON] | None, error: DldError | None, version: int) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._job = None
+            if line.is_attached:
+                line.remove()
+            if not self.is_attached:
+                return
+            self.refresh_bindings()
+            if error is not None:
+                self._say_failed(title, error)
+            elif result is not None:
+                done(result, version == self.changes)
+
+        def task(version: int) -> None:
+            try:
+                with prepare(path, cancel.is_set) as request:
+                    result = self._job_result(activity, request, cancel, line)
+            except DldError as error:
+                self.call_later(finish, None, error, version)
+            except BaseException:
+                self.call_later(finish, None, CancelledError(), version)
+                raise  # a fault of the program: the app shows it
+            else:
+                self.call_later(finish, result, None, version)
+
+        async def start() -> None:
+            try:
+                while self._cancel is not None or not await self.write_snapshot(
+                    path, doubtful=True
+                ):
+                    if self._left or cancel.is_set():
+                        finish(None, CancelledError(), self.changes)
+                        return
+                    await asyncio.sleep(_AGAIN_S)
+            except OSError as error:
+                finish(None, DldError(f"no snapshot can be written: {error}"), self.changes)
+                return
+            version = self.changes
+            self.run_worker(lambda: task(version), thread=True, group="job", name=title)
+
+        _: Worker[None] = self.run_worker(start(), group="job", name=f"{title}: snapshot")
+
+    def _job_result(
+        self, activity: str, request: dict[str, JSON], cancel: Event, line: JobLine
+    ) -> dict[str, JSON]:
+        stage = ""
+
+        def heard(event: JobEvent) -> None:
+            nonlocal stage
+            if isinstance(event, Progress) and event.stage != stage:
+                stage = event.stage
+                self.call_later(line.show_progress, event)
+
+        with registry.get().start(activity, request) as job, Watch(job, cancel.is_set):
+            return job.result(heard)
+
+    def _say_failed(self, title: str, error: DldError) -> None:
+        if isinstance(error, CancelledError):
+            self.notify(f"{title}: stopped", timeout=3, markup=False)
+        else:
+            self.complain(error)

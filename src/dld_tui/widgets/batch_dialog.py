@@ -1,0 +1,195 @@
+"""The dialog that sets attributes of many nodes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.types import JSON
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.batch_model import SharedAttribute, TypeGroup, changes_of
+from dld_tui.widgets.dialogs import Dialog, text_field
+from dld_tui.widgets.line_source import Piece
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.literal_preview import edit_value
+from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.styled import Rows
+
+_MOST_ROWS = 14
+_NAME_WIDTH = 22
+
+
+class _Rows:
+    """A row for each operator type and, below it, one for each attribute."""
+
+    def __init__(self, groups: Sequence[TypeGroup]) -> None:
+        self.rows: list[tuple[TypeGroup, SharedAttribute | None]] = []
+        for group in groups:
+            self.rows.append((group, None))
+            self.rows += ((group, item) for item in group.attributes)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def key(self, index: int) -> Hashable:
+        group, item = self.rows[index]
+        return (group.domain, group.op_type, item.name if item is not None else None)
+
+    def text(self, index: int) -> str:
+        return "".join(text for text, _ in self.line(index, 1000)).rstrip()
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        group, item = self.rows[index]
+        if item is None:
+            count = fmt.plural(len(group.nodes), "node")
+            none = "" if group.attributes else "  no attribute that can be typed"
+            style = operator_style(group.op_type, group.domain)
+            return [(visible(group.op_type), style), (f"  {count}{none}", "dim")]
+        name = fit(clip(visible(item.name), _NAME_WIDTH, keep="middle"), _NAME_WIDTH)
+        room = max(8, width - cell_width(name) - 5)
+        shown = glyphs.current()
+        if item.removed:
+            return [(f" {shown.dirty} ", "accent"), (name, ""), ("  default", "accent")]
+        if item.typed is not None:
+            return [
+                (f" {shown.dirty} ", "accent"),
+                (name, ""),
+                (f"  {clip(visible(item.typed), room)}", "accent"),
+            ]
+        quiet = item.mixed or item.sample is None
+        return [
+            ("   ", ""),
+            (name, ""),
+            (f"  {clip(item.text, room)}", "dim" if quiet else "number"),
+        ]
+
+
+class BatchDialog(Dialog[list[JSON]]):
+    """Gives the changes for the edit ``set_attributes``, or None.
+
+    Args:
+        groups: What the nodes share; what is typed is noted in it.
+    """
+
+    TITLE_TEXT = "Attributes"
+    KEYS = "Enter edit  Del default  F5 set all  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5,ctrl+s", "apply", "set all", show=False, priority=True),
+        Binding("delete,d", "default", "default", show=False),
+    ]
+
+    def __init__(self, groups: Sequence[TypeGroup]) -> None:
+        super().__init__()
+        self.groups = groups
+        self._lines = _Rows(groups)
+        self._edited: SharedAttribute | None = None
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list, the field and the line for what is wrong."""
+        view = LineView(self._lines, id="batch-rows")
+        room = max(3, self.app.size.height - 12)
+        view.styles.height = min(len(self._lines), _MOST_ROWS, room)
+        yield view
+        yield Rows([[]], id="batch-label")
+        field = text_field("", id="batch-field")
+        field.disabled = True
+        yield field
+        yield Rows([[]], id="problem")
+
+    def on_mount(self) -> None:
+        """Put the cursor on the first attribute."""
+        view = self.query_one(LineView)
+        view.focus()
+        view.cursor = 1
+        self._say("")
+
+    @property
+    def _item(self) -> SharedAttribute | None:
+        return self._lines.rows[self.query_one(LineView).cursor][1]
+
+    @on(LineView.Activated)
+    def row_activated(self, event: LineView.Activated) -> None:
+        """Edit the value of the attribute at the cursor."""
+        event.stop()
+        item = self._item
+        if item is None:
+            return
+        self._edited = item
+        field = self.query_one("#batch-field", Input)
+        field.disabled = False
+        field.value = item.literal
+        field.cursor_position = len(field.value)
+        field.focus()
+        label = f"{clip(visible(item.name), 40, keep='middle')} ({item.kind})"
+        self.query_one("#batch-label", Rows).set_rows([[(label, "strong")]])
+        self._say("")
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        """Note what was typed, unless it is no value."""
+        event.stop()
+        item = self._edited
+        if item is None:
+            return
+        try:
+            item.value = edit_value(event.value, item.kind, item.dtype)
+        except DldError as error:
+            self._say(error.message)
+            return
+        item.typed, item.removed = event.value, False
+        self._leave_field()
+
+    def action_default(self) -> None:
+        """Let the attribute at the cursor have the operator's default; once more: leave it."""
+        item = self._item
+        if item is None or self._edited is not None:
+            return
+        if item.changed:
+            item.typed, item.removed = None, False
+        elif item.set_in:
+            item.removed = True
+        self._changed()
+
+    def action_apply(self) -> None:
+        """Give the changes."""
+        changes = changes_of(self.groups)
+        if changes:
+            self.dismiss(changes)
+        else:
+            self._say("Nothing is changed yet: Enter edits a value")
+
+    def action_close(self) -> None:
+        """Leave the field, or else the dialog."""
+        if self._edited is not None:
+            self._leave_field()
+        else:
+            super().action_close()
+
+    def _leave_field(self) -> None:
+        self._edited = None
+        field = self.query_one("#batch-field", Input)
+        field.value = ""
+        self.query_one("#batch-label", Rows).set_rows([[]])
+        self.query_one(LineView).focus()
+        field.disabled = True
+        self._changed()
+
+    def _changed(self) -> None:
+        self.query_one(LineView).invalidate()
+        self._say("")
+
+    def _say(self, problem: str) -> None:
+        if problem:
+            row = [(f"{glyphs.current().error} {visible(problem)}", "bad")]
+        else:
+            count = sum(item.changed for group in self.groups for item in group.attributes)
+            row = [(f"{fmt.plural(count, 'attribute')} to set" if count else "", "dim")]
+        self.query_one("#problem", Rows).set_rows([row])

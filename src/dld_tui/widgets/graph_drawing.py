@@ -1,0 +1,213 @@
+"""A layered drawing of vertices as boxes, one line of pieces at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core.graph.cells import boxes_in_row, line_row
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.layout import Box, Layout, lay_out
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.graph_rows import GLYPHS
+from dld_tui.widgets.line_source import Piece
+
+ZOOMS = 3
+"""Levels: labels only, boxes with a label, boxes with name and type too."""
+_LABEL_CELLS, _NAME_CELLS = 24, 28
+_THIN, _HEAVY = "┌─┐│└┘", "┏━┓┃┗┛"
+
+
+@dataclass
+class Drawing:
+    """A graph with its places, and what each box says."""
+
+    graph: Graph
+    layout: Layout
+    texts: list[list[Piece]]
+    """The rows of text in each box."""
+    styles: list[str]
+    """The style of each box."""
+    boxed: bool
+    """Whether boxes have a border."""
+    marks: set[int] = field(default_factory=set)
+    """Vertices that are marked."""
+
+    def box(self, vertex: int) -> Box:
+        """Return where a vertex is."""
+        box = self.layout.boxes[vertex]
+        assert box is not None  # every vertex has a place
+        return box
+
+
+def draw(
+    graph: Graph,
+    zoom: int,
+    style_of: Callable[[int], str],
+    type_of: Callable[[int], str],
+    cuts: Sequence[tuple[int, int]] = (),
+) -> Drawing:
+    """Lay out a graph at a zoom level.
+
+    Args:
+        graph: What to draw.
+        zoom: From 0, the smallest.
+        style_of: The style class of a vertex.
+        type_of: The type of what a vertex makes; empty when it is not known.
+        cuts: How many links of each vertex are not drawn, above and below.
+    """
+    styles = [style_of(vertex) for vertex in range(len(graph))]
+    texts: list[list[Piece]] = [[] for _ in range(len(graph))]
+
+    def size(vertex: int, stubs: Sequence[int]) -> tuple[int, int]:
+        cut = cuts[vertex] if cuts else (0, 0)
+        rows = _texts(graph, vertex, zoom, styles[vertex], type_of, cut)
+        names = [visible(graph.nets[net].name) for net in stubs]
+        if names and zoom:
+            rows.append((clip("◂ " + ", ".join(names), _NAME_CELLS, keep="middle"), "link"))
+        elif names:
+            rows = [("◂" + rows[0][0], rows[0][1])]
+        texts[vertex] = rows
+        width = max(cell_width(text) for text, _ in rows)
+        return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
+
+    layout = lay_out(graph, size)
+    return Drawing(graph, layout, texts, styles, boxed=zoom > 0)
+
+
+def _texts(
+    graph: Graph,
+    vertex: int,
+    zoom: int,
+    style: str,
+    type_of: Callable[[int], str],
+    cut: tuple[int, int],
+) -> list[Piece]:
+    kind, name = graph.kinds[vertex], visible(graph.names[vertex])
+    label = visible(graph.labels[vertex])
+    if kind != Kind.NODE:
+        label = f"{GLYPHS[kind]} {label}"
+    above = f"⋯{cut[0]}› " if cut[0] else ""
+    below = f" ›{cut[1]}⋯" if cut[1] else ""
+    rows = [(above + clip(label, _LABEL_CELLS, keep="middle") + below, style)]
+    if zoom > 1:
+        if name and kind in (Kind.NODE, Kind.HOLDER, Kind.CALL):
+            rows.append((clip(name, _NAME_CELLS, keep="end"), ""))
+        shape = type_of(vertex)
+        if shape:
+            rows.append((clip(shape, _NAME_CELLS), "dim"))
+    return rows
+
+
+def drawn_line(
+    drawing: Drawing, y: int, left: int, width: int, cursor: int, lit: frozenset[int]
+) -> list[Piece]:
+    """Return one row of a drawing as pieces of exactly `width` cells.
+
+    Args:
+        drawing: The drawing.
+        y: The row, from 0.
+        left: The first column that is seen.
+        width: The columns that are seen.
+        cursor: The vertex that stands out.
+        lit: The nets that stand out.
+    """
+    layout = drawing.layout
+    if y >= layout.height:
+        return [(" " * width, "")]
+    row = line_row(layout, y, left, left + width - 1)
+    cells = [(" ", "")] * width
+    for column in row.links:
+        if left <= column < left + width:
+            is_lit = not lit.isdisjoint(row.nets.get(column, ()))
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else "guide")
+    for column in row.arrows:
+        if left <= column < left + width:
+            is_lit = not lit.isdisjoint(row.nets.get(column, ()))
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else "guide")
+    pieces: list[Piece] = []
+    at = 0
+    for box in boxes_in_row(layout, y, left, left + width - 1):
+        start = max(0, box.x - left)
+        pieces += _joined(cells[at:start])
+        part = _box_row(drawing, box, y, is_cursor=box.vertex == cursor)
+        pieces += _cropped(part, max(0, left - box.x), min(width, box.x + box.width - left) - start)
+        at = min(width, box.x + box.width - left)
+    pieces += _joined(cells[at:])
+    return pieces
+
+
+def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Piece]:
+    """Return one row of a box."""
+    style = "accent" if is_cursor else drawing.styles[box.vertex]
+    rows = drawing.texts[box.vertex]
+    if not drawing.boxed:
+        text, own = rows[0]
+        ends = (
+            ("▐", "▌") if is_cursor else ("•", " ") if box.vertex in drawing.marks else (" ", " ")
+        )
+        return [
+            (ends[0], "accent"),
+            (text, f"{own} strong" if is_cursor else own),
+            (ends[1], "accent"),
+        ]
+    glyphs = _HEAVY if is_cursor or box.vertex in drawing.marks else _THIN
+    inside = box.width - 2
+    if y == box.y:
+        return [(glyphs[0] + glyphs[1] * inside + glyphs[2], style)]
+    if y == box.y + box.height - 1:
+        return [(glyphs[4] + glyphs[1] * inside + glyphs[5], style)]
+    text, own = rows[y - box.y - 1]
+    room = inside - 2
+    blank = (room - cell_width(text)) // 2
+    shown = fit(" " * blank + text, room)
+    return [(glyphs[3] + " ", style), (shown, f"{own} strong" if y == box.y + 1 else own),
+            (" " + glyphs[3], style)]  # fmt: skip
+
+
+def _joined(cells: Sequence[Piece]) -> list[Piece]:
+    """Return neighbouring cells of one style as one piece."""
+    pieces: list[Piece] = []
+    for text, style in cells:
+        if pieces and pieces[-1][1] == style:
+            pieces[-1] = (pieces[-1][0] + text, style)
+        else:
+            pieces.append((text, style))
+    return pieces
+
+
+def _cropped(pieces: Sequence[Piece], start: int, width: int) -> list[Piece]:
+    """Return `width` cells of pieces from the cell `start` on."""
+    found: list[Piece] = []
+    for text, style in pieces:
+        cells = cell_width(text)
+        if start >= cells:
+            start -= cells
+            continue
+        if width <= 0:
+            break
+        part = _first(_without(text, start), min(width, cells - start))
+        found.append((part, style))
+        width -= cell_width(part)
+        start = 0
+    return found
+
+
+def _first(text: str, cells: int) -> str:
+    """Return exactly the first cells of text; a wide character that is cut leaves a blank."""
+    if cell_width(text) <= cells:
+        return text
+    at = used = 0
+    while at < len(text) and used + cell_width(text[at]) <= cells:
+        used += cell_width(text[at])
+        at += 1
+    return text[:at] + " " * (cells - used)
+
+
+def _without(text: str, cells: int) -> str:
+    """Return text without its first cells; a wide character that is cut leaves a blank."""
+    at = 0
+    while cells > 0 and at < len(text):
+        cells -= cell_width(text[at])
+        at += 1
+    return " " * -cells + text[at:]

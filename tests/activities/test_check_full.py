@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from dld_tui.activities import check_full
+from dld_tui.activities.check_full import Request, run
+from dld_tui.backends import polygraphy_lint
+from dld_tui.backends.tool_process import ToolEnd
+from dld_tui.core.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Finished, Progress
+from dld_tui.core.files.view import discard_view, external_view
+from tests.activities.test_infer_shapes import NESTED
+from tests.support import models
+
+UNSORTED = """
+<ir_version: 10, opset_import: ["" : 18]>
+unsorted (bool c, float[N] x) => (float[N] y)
+{
+    [choose] y = If (c) <
+        then_branch = yes () => (float[N] t) {
+            [late] t = Neg(m)
+            m = Relu(x)
+        },
+        else_branch = no () => (float[N] e) { e = Identity(x) }
+    >
+}
+"""
+
+
+def check(path: Path, **settings: Any) -> list[dict[str, Any]]:
+    *steps, last = run(Request(path, **settings))
+    assert all(isinstance(step, Progress) for step in steps)
+    assert isinstance(last, Finished)
+    findings: Any = last.result["findings"]
+    assert list(path.parent.glob(".dld-view*")) == []
+    return list(findings)
+
+
+def test_a_good_model_with_subgraphs_and_functions(tmp_path: Path) -> None:
+    for text in (models.CHAIN, NESTED.replace("u = com.example.Unknown(x)", ""), models.FUNCTIONS):
+        assert check(models.write(tmp_path, text)) == []
+
+
+def test_what_the_checker_says_leads_to_nodes_of_subgraphs_too(tmp_path: Path) -> None:
+    (finding,) = check(models.write(tmp_path, UNSORTED))
+
+    assert finding["rule"] == "onnx:checker"
+    assert finding["level"] == "error"
+    assert (finding["place"], finding["index"]) == ([0, "then_branch", 0], 0)
+    assert "topologically sorted" in finding["message"]
+    assert "late" in finding["message"]
+
+
+def test_conflicts_of_types_and_shapes_one_for_each_node(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 3] x, bool c) => (float[3] y, float[k] z)
+        <int64[2] s = {5, 7}>
+        {
+            y = Relu(x)
+            z = If (c) <
+                then_branch = yes () => (float[k] p) { p = Reshape(x, s) },
+                else_branch = no () => (float[k] q) { q = Identity(x) }
+            >
+        }"""
+    findings = check(models.write(tmp_path, text))
+    assert {finding["rule"] for finding in findings} == {"onnx:shape-inference"}
+    places = [(finding["place"], finding["index"]) for finding in findings]
+    assert ([], 0) in places
+    assert ([1, "then_branch", 0], 0) in places
+
+
+def test_weights_are_not_copied_and_not_read(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    big = onnx.helper.make_tensor("big", onnx.TensorProto.FLOAT, [1 << 20], b"\0" * (4 << 20), True)
+    model.graph.initializer.append(big)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+
+    assert check(path) == []
+
+
+def test_a_view_of_an_edited_document(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document.apply("set_input", scope=[], node="third", index=0, value="")
+    document.apply("set_input", scope=[], node="third", index=1, value="")
+    view = external_view(skeleton_bytes(document), document.blobs, values=False)
+    document.close()
+    try:
+        findings = check(view, view=True)
+        assert view.exists()
+    finally:
+        discard_view(view)
+    assert [(finding["place"], finding["index"]) for finding in findings] == [([], 2)]
+
+
+def test_polygraphy_runs_the_nodes_and_its_repeats_are_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("polygraphy")
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2, 3] x) => (float[2, 3] y)
+        { dead = Neg(x) [bad] y = Reluu(x) }"""
+    findings = check(models.write(tmp_path, text), polygraphy=True)
+
+    rules = [(f["rule"], f["index"], f["level"]) for f in findings]
+    assert ("onnx:checker", 1, "error") in rules
+    assert ("polygraphy:onnx_graphsurgeon", 0, "warning") in rules
+    messages = [finding["message"] for finding in findings]
+    assert len(set(messages)) == len(messages)
+
+
+def test_without_polygraphy_it_is_said_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polygraphy_lint, "missing", lambda: ["polygraphy"])
+    (finding,) = check(models.write(tmp_path, models.CHAIN), polygraphy=True)
+
+    assert finding["level"] == "info"
+    assert finding["rule"] == "polygraphy:missing"
+    assert finding["message"] == "polygraphy not installed: pip install 'dld-tui[polygraphy]'"
+
+
+@pytest.mark.parametrize(
+    ("end", "rule", "message"),
+    [
+        (ToolEnd(-15, 3.0, True, ""), "time-limit", "stopped after 3 s"),
+        (ToolEnd(-11, 1.0, False, ""), "crash", "the check crashed (SIGSEGV)"),
+        (
+            ToolEnd(1, 1.0, False, "Trace\nValueError: \x1b no\n[E] FAILED | Runtime: 1s\n"),
+            "failed",
+            "the check failed: ValueError: \\x1b no",
+        ),
+        (ToolEnd(1, 1.0, False, ""), "failed", "the check failed: without a word"),
+    ],
+)
+def test_checks_that_do_not_end_well(end: ToolEnd, rule: str, message: str) -> None:
+    (finding,) = check_full._odd_end("onnx", end, 3.0)
+    assert isinstance(finding, dict)
+    assert (finding["rule"], finding["message"]) == (f"onnx:{rule}", message)
+
+
+def test_the_time_limit_ends_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "slow_tool.py"
+    slow.write_text("import time\ndef main():\n    time.sleep(600)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("dld_tui.backends.onnx_checker.__name__", "slow_tool")
+
+    (finding,) = check(models.write(tmp_path, models.CHAIN), time_limit=0.3)
+    assert finding["rule"] == "onnx:time-limit"
+
+
+def test_what_is_not_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(os.urandom(40))
+    with pytest.raises(InputError):
+        check(path)
+    with pytest.raises(InputError):
+        check(path, view=True)
+
+
+def test_findings_are_json(tmp_path: Path) -> None:
+    findings = check(models.write(tmp_path, UNSORTED))
+    assert json.loads(json.dumps(findings)) == findings

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.activities.convert_opset import Request, run
+from dld_tui.core.document import Document
+from dld_tui.core.document.opset_failures import ConversionError
+from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.events import Finished, Progress
+from dld_tui.core.types import JSON
+from tests.core.document.test_opset_conversion import OLD
+from tests.support import models
+
+
+def convert(request: Request) -> dict[str, JSON]:
+    *steps, last = run(request)
+    assert all(isinstance(step, Progress) for step in steps)
+    assert isinstance(last, Finished)
+    return last.result
+
+
+def with_weights(folder: Path) -> tuple[Path, bytes]:
+    """Write a model with a payload that is cut out, and one in a file of external data."""
+    model = models.parse(OLD)
+    values = np.arange(5_000, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(values, "inside"))
+    outside = numpy_helper.from_array(values * 2, "outside")
+    (folder / "w.bin").write_bytes(outside.raw_data)
+    outside.ClearField("raw_data")
+    outside.data_location = onnx.TensorProto.EXTERNAL
+    outside.external_data.add(key="location", value="w.bin")
+    model.graph.initializer.append(outside)
+    path = folder / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path, values.tobytes()
+
+
+def test_weights_come_along(tmp_path: Path) -> None:
+    path, values = with_weights(tmp_path)
+    out = tmp_path / "out.onnx"
+    result = convert(Request(path, out, 18))
+
+    assert (result["from"], result["to"], result["path"]) == (12, 18, str(out))
+    made = onnx.load(out)
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in made.graph.initializer}
+    assert weights["inside"].tobytes() == values
+    assert (weights["outside"] == weights["inside"] * 2).all()
+    assert made.opset_import[0].version == 18
+
+
+def test_a_skeleton_stays_one(tmp_path: Path) -> None:
+    path, _ = with_weights(tmp_path)
+    document = Document.open(path)
+    skeleton, out = tmp_path / "skeleton", tmp_path / "converted"
+    skeleton.write_bytes(b"".join(snapshot(document)))
+    document.close()
+    convert(Request(skeleton, out, 18, skeleton=True))
+
+    assert out.stat().st_size < 4_000
+    assert onnx.ModelProto.FromString(out.read_bytes()).opset_import[0].version == 18
+
+
+def test_failures(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    out = tmp_path / "out.onnx"
+    with pytest.raises(ConversionError) as caught:
+        convert(Request(path, out, 12))
+    assert caught.value.where == str(path)
+    with pytest.raises(ConversionError) as caught:
+        convert(Request(path, out, 12, skeleton=True))
+    assert caught.value.where is None
+    with pytest.raises(InputError):
+        convert(Request(tmp_path / "absent", out, 19))
+    with pytest.raises(InputError):
+        convert(Request(tmp_path / "absent", out, 19, skeleton=True))
+    (tmp_path / "text").write_bytes(b"\xff" * 9)
+    with pytest.raises(InputError):
+        convert(Request(tmp_path / "text", out, 19, skeleton=True))
+    with pytest.raises(SaveError):
+        convert(Request(path, tmp_path / "no" / "out", 19, skeleton=True))
+    assert not out.exists()

@@ -1,0 +1,62 @@
+"""``dld check --full``: the checks of others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.cli import check_full
+from dld_tui.cli.check_full import full_findings
+from dld_tui.core.document import Document
+from dld_tui.core.errors import UnavailableError
+from tests.activities.test_check_full import UNSORTED
+from tests.support import models
+from tests.support.cli import Dld
+
+
+def test_findings_lead_to_the_nodes_of_the_document(tmp_path: Path) -> None:
+    path = models.write(tmp_path, UNSORTED)
+    document = Document.open(path)
+    (finding,) = full_findings(document, path)
+    document.close()
+
+    assert finding.node is not None
+    assert finding.node.name == "late"
+    assert finding.scope is finding.node.scope
+    assert (finding.level, finding.rule) == ("error", "onnx:checker")
+
+
+def test_the_command(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, UNSORTED)
+    outcome = dld("check", path, "--full", "--json", "--time-limit", 100)
+    assert outcome.status == 1
+    assert {
+        "level": "error",
+        "rule": "onnx:checker",
+        "scope": ["choose:then_branch"],
+        "node": "late",
+    }.items() <= next(f for f in outcome.json["findings"] if ":" in f["rule"]).items()
+    assert dld("check", models.write(tmp_path, models.FUNCTIONS, "f.onnx"), "--full").out == ""
+    assert "time-limit" in dld.fails(2, "check", path, "--full", "--time-limit", 0)
+
+
+def test_what_is_repaired_is_checked_as_it_is_written(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, UNSORTED), tmp_path / "out.onnx"
+    outcome = dld("check", path, "--full", "--fix", "-o", out)
+    assert "onnx:" not in outcome.out
+
+
+def test_polygraphy_that_is_asked_for_and_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "polygraphy not installed: pip install 'dld-tui[polygraphy]'"
+    told = {"level": "info", "rule": "polygraphy:missing", "message": message,
+            "place": None, "index": None}  # fmt: skip
+    monkeypatch.setattr(check_full, "run_activity", lambda *_: {"findings": [told]})
+    path = models.write(tmp_path, models.CHAIN)
+    document = Document.open(path)
+    with pytest.raises(UnavailableError) as caught:
+        full_findings(document, path, polygraphy=True)
+    document.close()
+    assert caught.value.hint == "pip install 'dld-tui[polygraphy]'"

@@ -1,0 +1,87 @@
+"""``dld convert opset``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.core.document.test_opset_conversion import OLD
+from tests.support import models
+from tests.support.cli import Dld
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "onnx"
+
+
+def test_the_report_and_the_file(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, OLD), tmp_path / "out.onnx"
+    outcome = dld("convert", "opset", path, "-o", out, "--to", 18)
+
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.splitlines() == [
+        "opset 12 to 18: 3 changed, 3 added",
+        "  changed  ReduceSum  3",
+        "  added    Constant   3",
+    ]
+    assert onnx.load(out).opset_import[0].version == 18
+    onnx.checker.check_model(out, full_check=True)
+
+
+def test_json_and_an_existing_output(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, OLD), tmp_path / "out.onnx"
+    out.write_text("mine")
+    assert "the file exists" in dld.fails(2, "convert", "opset", path, "-o", out, "--to", 18)
+    assert out.read_text() == "mine"
+
+    outcome = dld("convert", "opset", path, "-o", out, "--to", 18, "--force", "--json")
+    assert outcome.status == 0
+    assert outcome.json == {
+        "path": str(out), "from": 12, "to": 18, "changed": {"ReduceSum": 3},
+        "added": {"Constant": 3}, "removed": {}, "initializers": 0, "notes": [], "remarks": [],
+    }  # fmt: skip
+
+
+def test_refusals_are_one_line(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
+    line = dld.fails(5, "convert", "opset", path, "-o", out, "--to", 12)
+    assert "cannot take" in line
+    assert str(path) in line
+    assert not out.exists()
+    assert "the least is 1" in dld.fails(2, "convert", "opset", path, "-o", out, "--to", 0)
+    assert "not known" in dld.fails(5, "convert", "opset", path, "-o", out, "--to", 999)
+    dld.fails(3, "convert", "opset", tmp_path / "absent.onnx", "-o", out, "--to", 18)
+
+
+def test_a_part_that_could_not_be_converted_is_status_one(dld: Dld, tmp_path: Path) -> None:
+    text = OLD.replace("[gemm]", "dead = Celu (n) [gemm]")
+    outcome = dld(
+        "convert", "opset", models.write(tmp_path, text), "-o", tmp_path / "o.onnx", "--to", 11
+    )
+    assert outcome.status == 1
+    assert "not converted: function acme:Twice" in outcome.out
+
+
+@pytest.mark.parametrize("name", ["light_densenet121", "silero_vad_16k_op15", "minilm_l6_int8"])
+def test_real_models_compute_the_same(dld: Dld, tmp_path: Path, name: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    path, out = DATA / f"{name}.onnx", tmp_path / "out.onnx"
+    if not path.exists():
+        pytest.skip("the real models are not here")
+    assert dld("convert", "opset", path, "-o", out, "--to", 21).status == 0
+
+    ort.set_default_logger_severity(3)
+    sessions = [ort.InferenceSession(str(model)) for model in (path, out)]
+    feed = {}
+    for value in sessions[0].get_inputs():
+        dims = [dim if isinstance(dim, int) and dim > 0 else 1 for dim in value.shape]
+        if value.name == "sr":
+            feed["sr"] = np.array(16_000)
+        elif value.type == "tensor(int64)":
+            feed[value.name] = np.ones(dims, np.int64)
+        else:
+            size = [1, 512] if (name.startswith("silero") and value.name == "input") else dims
+            feed[value.name] = np.linspace(0, 1, int(np.prod(size)), dtype=np.float32).reshape(size)
+    for before, after in zip(*(session.run(None, feed) for session in sessions), strict=True):
+        np.testing.assert_allclose(before, after, atol=1e-6)

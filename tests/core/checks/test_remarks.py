@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from dld_tui.core.checks.remarks import findings_of, remark_finding
+from dld_tui.core.document import Document
+from dld_tui.core.document.labels import Remark
+from dld_tui.core.types import JSON
+from tests.support import models
+
+
+def test_a_remark_leads_to_its_node() -> None:
+    document = Document(models.parse(models.BRANCHES))
+    finding = remark_finding(
+        document, "warning", "onnx:checker", Remark("odd", [1, "then_branch", 0], 1)
+    )
+    assert finding.node is document.main.children()[0].nodes[1]
+    assert finding.scope is document.main.children()[0]
+    assert (finding.level, finding.rule, finding.message) == ("warning", "onnx:checker", "odd")
+
+
+def test_remarks_without_a_place_or_with_one_that_is_gone() -> None:
+    document = Document(models.parse(models.CHAIN))
+    entries: list[JSON] = [
+        {"level": "exception", "rule": "x:y", "message": "m", "place": None, "index": None},
+        {"level": "error", "rule": "x:y", "message": "m", "place": [7, "b", 0], "index": 0},
+        {"level": "error", "rule": "x:y", "message": "m", "place": [], "index": 99},
+    ]
+    found = findings_of(document, entries)
+    assert [(f.level, f.scope, f.node) for f in found] == [
+        ("info", None, None), ("error", None, None), ("error", document.main, None)
+    ]  # fmt: skip

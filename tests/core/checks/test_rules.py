@@ -1,0 +1,261 @@
+"""Every rule fires where it should, is documented, and its repair makes it silent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import onnx.helper as oh
+import pytest
+
+from dld_tui.core.checks import RULES, Finding, check, model
+from dld_tui.core.checks.repairs import repair_steps
+from dld_tui.core.document import Document
+from tests.core.checks import test_checks
+from tests.core.checks.test_checks import opened
+from tests.support import models
+
+Change = Callable[[onnx.ModelProto], object]
+
+
+def node(model: onnx.ModelProto, *arguments: object, **attributes: object) -> None:
+    op_type, inputs, outputs, name = arguments
+    made = oh.make_node(op_type, inputs, outputs, name, **attributes)  # type: ignore[arg-type]
+    model.graph.node.append(made)
+
+
+def info(name: str, dtype: int = 1, dims: list[object] | None = None) -> onnx.ValueInfoProto:
+    return oh.make_tensor_value_info(name, dtype, dims)  # type: ignore[arg-type]
+
+
+def branch(model: onnx.ModelProto, place: int = 0) -> onnx.GraphProto:
+    return model.graph.node[1].attribute[place].g
+
+
+def each(*changes: Change) -> Change:
+    """Return one change that makes several."""
+
+    def run(model: onnx.ModelProto) -> None:
+        for change in changes:
+            change(model)
+
+    return run
+
+
+def import_twice(model: onnx.ModelProto) -> None:
+    model.opset_import.add(domain="", version=17)
+
+
+def old_ir(model: onnx.ModelProto) -> None:
+    model.ir_version = 3
+
+
+def function(model: onnx.ModelProto, name: str, op_type: str = "Relu", domain: str = "") -> None:
+    model.functions.append(
+        oh.make_function(
+            "local", name, ["v"], ["r"], [oh.make_node(op_type, ["v"], ["r"], domain=domain)],
+            [oh.make_opsetid("", 18), oh.make_opsetid("local", 1)],
+        )
+    )  # fmt: skip
+
+
+def reference(model: onnx.ModelProto) -> None:
+    node(model, "LeakyRelu", ["x"], ["k"], "n")
+    model.graph.node[-1].attribute.add(name="alpha", type=1, ref_attr_name="q")
+
+
+def no_value(model: onnx.ModelProto) -> None:
+    node(model, "Foo", ["x"], ["k"], "n", domain="other")
+    model.opset_import.add(domain="other", version=1)
+    model.graph.node[-1].attribute.add(name="nothing")
+
+
+CHAIN_CASES: list[tuple[str, str, Change]] = [
+    ("opset-import", "Operator set com.microsoft is not imported",
+     lambda m: node(m, "FastGelu", ["x"], ["k"], "n", domain="com.microsoft")),
+    ("duplicate-opset", "Operator set ai.onnx is imported 2 times", import_twice),
+    ("unused-opset", "Operator set ai.onnx.ml is imported and never used",
+     lambda m: m.opset_import.add(domain="ai.onnx.ml", version=3)),
+    ("unknown-domain", "1 node of the operator set other is not checked", no_value),
+    ("attribute-type", "Attribute nothing has no type and no value", no_value),
+    ("initializer-not-input", "2 initializers not among the graph inputs", old_ir),
+    ("graph-name", "The graph has no name", lambda m: m.graph.ClearField("name")),
+    ("duplicate-function", "Function local::twice is defined more than once",
+     each(lambda m: function(m, "twice"), lambda m: function(m, "twice"))),
+    ("unused-function", "Function local::twice is never called", lambda m: function(m, "twice")),
+    ("recursive-function", "Function local::twice calls itself",
+     lambda m: function(m, "twice", "twice", "local")),
+    ("unused-output", "Output mask of Dropout is optional and never used",
+     lambda m: node(m, "Dropout", ["x"], ["k", "mask"], "n")),
+    ("unused-input", "Input spare is never used", lambda m: m.graph.input.append(info("spare"))),
+    ("duplicate-producer", "Value w is an initializer and is also made by a node",
+     lambda m: node(m, "Relu", ["x"], ["w"], "n")),
+    ("duplicate-node-name", "2 nodes are called first",
+     lambda m: node(m, "Relu", ["x"], ["k"], "first")),
+    ("duplicate-input", "2 inputs are called x", lambda m: m.graph.input.append(info("x"))),
+    ("duplicate-output", "2 outputs are called y", lambda m: m.graph.output.append(info("y"))),
+    ("empty-name", "A record of initializer has no name",
+     lambda m: m.graph.initializer.append(oh.make_tensor("", 1, [1], [1.0]))),
+    ("odd-name", r"Node name a\x1b[31m has control",
+     lambda m: node(m, "Relu", ["x"], ["k"], "a\x1b[31m")),
+    ("deprecated-operator", "Operator Upsample is deprecated in opset 18",
+     lambda m: node(m, "Upsample", ["x", "w"], ["k"], "n")),
+    ("missing-input", "Add needs its input 0, which is left out",
+     lambda m: node(m, "Add", ["", "x"], ["k"], "n")),
+    ("arity", "Relu has 2 inputs, it takes 1", lambda m: node(m, "Relu", ["x", ""], ["k"], "n")),
+    ("unknown-attribute", "Relu has no attribute foo",
+     lambda m: node(m, "Relu", ["x"], ["k"], "n", foo=1)),
+    ("attribute-type", "Attribute alpha is int, it takes float",
+     lambda m: node(m, "LeakyRelu", ["x"], ["k"], "n", alpha=1)),
+    ("missing-attribute", "Cast needs the attribute to",
+     lambda m: node(m, "Cast", ["x"], ["k"], "n")),
+    ("duplicate-attribute", "Attribute alpha is set more than once",
+     each(lambda m: node(m, "LeakyRelu", ["x"], ["k"], "n", alpha=1.0),
+          lambda m: m.graph.node[-1].attribute.append(oh.make_attribute("alpha", 2.0)))),
+    ("attribute-reference", "refers to the parameter q outside a function", reference),
+    ("input-type", "Input 0 (flag) is bool, it takes",
+     each(lambda m: m.graph.input.append(info("flag", 9)),
+          lambda m: node(m, "Relu", ["flag"], ["k"], "n"))),
+    ("output-type", "Output 0 (k) is float32, it takes int64",
+     each(lambda m: node(m, "Shape", ["x"], ["k"], "n"),
+          lambda m: m.graph.output.append(info("k")))),
+    ("type-conflict", "Input 1 (i) is int64, but Input 0 (x) is float32",
+     each(lambda m: m.graph.input.append(info("i", 7)),
+          lambda m: node(m, "Add", ["x", "i"], ["k"], "n"))),
+    ("type-conflict", "Cast makes int64, but its output k is declared float32",
+     each(lambda m: node(m, "Cast", ["x"], ["k"], "n", to=7),
+          lambda m: m.graph.output.append(info("k")))),
+    ("type-conflict", "Value w is int64 in value_info and float32 in the initializer",
+     lambda m: m.graph.value_info.append(info("w", 7, [4]))),
+    ("shape-conflict", "Value w is [5] in value_info and [4] in the initializer",
+     lambda m: m.graph.value_info.append(info("w", 1, [5]))),
+    ("missing-type", "The graph input bare has no type",
+     lambda m: m.graph.input.append(onnx.ValueInfoProto(name="bare"))),
+    ("unused-value-info", "value_info describes ghost, which is not in the graph",
+     lambda m: m.graph.value_info.append(info("ghost"))),
+    ("duplicate-initializer", "Initializer w is defined twice",
+     lambda m: m.graph.initializer.append(m.graph.initializer[0])),
+]  # fmt: skip
+
+BRANCH_CASES: list[tuple[str, str, Change]] = [
+    ("subgraph-signature", "Subgraph then_branch has 1 output, the node needs 2",
+     lambda m: m.graph.node[1].output.append("more")),
+    ("subgraph-signature", "Subgraph then_branch has 1 input, the node needs 0",
+     lambda m: branch(m).input.append(info("k"))),
+    ("outer-output", "Output a is a value of the scope around it",
+     lambda m: setattr(branch(m).output[0], "name", "a")),
+    ("shadowed-value", "Value x has the name of a value of the scope around it",
+     lambda m: branch(m).node.append(oh.make_node("Relu", ["a"], ["x"], "k"))),
+]  # fmt: skip
+
+REPAIRED = {
+    "ir-missing", "opset-import", "unused-opset", "initializer-not-input", "graph-name",
+    "unused-node", "unused-initializer", "duplicate-initializer", "unsorted-nodes",
+    "duplicate-node-name", "shadowed-value", "outer-output", "unknown-attribute",
+    "unused-value-info", "shape-conflict",
+}  # fmt: skip
+"""Rules with a safe repair, always or sometimes."""
+
+
+def changed(text: str, change: Change) -> onnx.ModelProto:
+    made = models.parse(text)
+    change(made)
+    return made
+
+
+ALL = [
+    *((models.CHAIN, *case) for case in CHAIN_CASES),
+    *((models.PLAIN_BRANCHES, *case) for case in BRANCH_CASES),
+    *((models.CHAIN, *case) for case in test_checks.CASES),
+]
+
+
+def findings_of(document: Document, rule: str) -> list[Finding]:
+    return [finding for finding in check(document) if finding.rule == rule]
+
+
+@pytest.mark.parametrize(("text", "rule", "message", "change"), ALL)
+def test_rule(tmp_path: Path, text: str, rule: str, message: str, change: Change) -> None:
+    document = opened(tmp_path, changed(text, change))
+    found = findings_of(document, rule)
+    assert any(message in finding.message for finding in found), [
+        (f.rule, f.message) for f in check(document)
+    ]
+    assert {finding.level for finding in found} <= {RULES[rule], "error", "warning"}
+
+
+@pytest.mark.parametrize(("text", "rule", "message", "change"), ALL)
+def test_a_repair_makes_its_finding_go_away_and_is_one_step(
+    tmp_path: Path, text: str, rule: str, message: str, change: Change
+) -> None:
+    document = opened(tmp_path, changed(text, change))
+    found = [f for f in findings_of(document, rule) if f.repair is not None]
+    if not found:
+        assert not (rule in REPAIRED and findings_of(document, rule) == [])
+        return
+    before = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    document.apply("repair", steps=repair_steps(found))
+    left = [finding.message for finding in findings_of(document, rule)]
+    assert not {finding.message for finding in found} & set(left)
+    document.undo()
+    after = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    assert after == before
+
+
+def test_rules_with_repairs_are_those_that_are_documented_so(tmp_path: Path) -> None:
+    rules = set()
+    for at, (text, rule, _, change) in enumerate(ALL):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        document = opened(folder, changed(text, change))
+        rules |= {f.rule for f in findings_of(document, rule) if f.repair is not None}
+        document.close()
+    assert rules >= REPAIRED
+
+
+def test_every_rule_is_tried_and_documented() -> None:
+    tried = {rule for _, rule, _, _ in ALL}
+    elsewhere = {"model-size", "nesting-depth"}
+    assert set(RULES) == tried | elsewhere
+    docs = Path(__file__).parents[3].joinpath("docs/checks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^### `([a-z-]+)`", docs, re.MULTILINE)) == set(RULES)
+
+
+def test_too_much_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "LARGEST_FILE", 10)
+    document = opened(tmp_path, models.parse(models.CHAIN))
+    assert len(findings_of(document, "model-size")) == 1
+
+
+def test_subgraphs_too_deep_inside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "DEEPEST", 0)
+    document = opened(tmp_path, models.parse(models.PLAIN_BRANCHES))
+    assert {f.scope.title for f in findings_of(document, "nesting-depth") if f.scope} == {
+        "then_branch",
+        "else_branch",
+    }
+
+
+def test_many_unused_nodes_are_one_finding(tmp_path: Path) -> None:
+    made = models.parse(models.CHAIN)
+    for at in range(300):
+        node(made, "Relu", ["x"], [f"k{at}"], f"n{at}")
+    (finding,) = findings_of(opened(tmp_path, made), "unused-node")
+    assert finding.message == "and 299 other nodes are not on the way to any output"
+    assert finding.node is not None
+    assert finding.node.name == "n299"
+
+
+def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
+    from dld_tui.core.document.values import ValueType
+
+    document = opened(tmp_path, models.parse(models.CHAIN))
+    document.main.inferred = {"a": ValueType("int64", ("N", 4)), "y": ValueType("float32", (7, 4))}
+    found = {f.rule for f in check(document)}
+    assert found >= {"type-conflict"}
+    document.main.stale = {"a", "y"}
+    assert "type-conflict" not in {f.rule for f in check(document)}

@@ -1,0 +1,141 @@
+"""Local functions are added, renamed with their instances, duplicated and deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.calls import instances, key_of, recursive
+from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
+from tests.support import body_models, models
+from tests.support.sessions import bytes_of, run
+
+LEAKY: list[JSON] = ["function local:leaky"]
+FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
+
+
+def opened(folder: Path, text: str) -> Document:
+    return Document.open(models.write(folder, text))
+
+
+def model_of(document: Document) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(bytes_of(document))
+
+
+def test_instances_are_found_in_functions_and_subgraphs_too(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    calls = instances(document)
+    names = {key: [node.name for node in nodes] for key, nodes in calls.items()}
+    assert names == {
+        ("local", "leaky", ""): ["first", "second", "inner"],
+        ("local", "outer", ""): ["third"],
+    }
+
+
+def test_recursive_functions_are_named(tmp_path: Path) -> None:
+    assert recursive(opened(tmp_path, body_models.SHAPES)) == set()
+    found = recursive(opened(tmp_path, body_models.RECURSIVE))
+    assert found == {("local", "ping", ""), ("local", "pong", "")}
+
+
+def test_a_new_function_takes_in_custom_operators_of_its_name(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("replace_nodes", scope=[], nodes=["second"], op_type="Bias", domain="mine")
+    done = document.apply(
+        "add_function", name="Bias", domain="mine", inputs=["v", "b"], outputs=["q"]
+    )
+    assert done.title == "add function 'mine.Bias'; 1 node call it"
+    scope: list[JSON] = ["function mine:Bias"]
+    document.apply("add_node", scope=scope, op_type="Add", inputs=["v", "b"], outputs=["q"])
+    onnx.checker.check_model(model_of(document), full_check=True)
+    assert document.opset_imports == {"": 18, "mine": 1}
+
+
+def test_an_old_model_gets_the_ir_version_that_functions_need(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN.replace("ir_version: 10", "ir_version: 6"))
+    document.apply("add_function", name="f")
+    assert document.model.ir_version == 8
+    document.apply("set_function_attribute", scope=["function local:f"], attribute="k",
+                   kind="int", value=1)  # fmt: skip
+    assert document.model.ir_version == 9
+    document.apply("duplicate_function", scope=["function local:f"], name="f", overload="o")
+    assert document.model.ir_version == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"name": "leaky"}, "already a function 'local.leaky'"),
+        ({"name": ""}, "needs a name"),
+        ({"name": "f", "domain": "ai.onnx"}, "ai.onnx is for the operators of ONNX"),
+        ({"name": "f", "inputs": ["a", "a"]}, "names of their own"),
+    ],
+)
+def test_a_new_function_is_refused(tmp_path: Path, arguments: dict[str, JSON], reason: str) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    with pytest.raises(EditError, match=reason):
+        document.apply("add_function", **arguments)
+
+
+def test_rename_takes_instances_and_imports_along(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    expected = run(document, **FEEDS)
+    done = document.apply("rename_function", scope=LEAKY, name="soft", domain="other")
+    assert done.title == "rename function 'local.leaky' to 'other.soft'; 3 instances follow"
+    assert document.opset_imports == {"": 18, "local": 1, "other": 1}
+    outer = document.scope_at(["function local:outer"])
+    assert {e.domain: e.version for e in outer.proto.opset_import} == {"": 18, "other": 1}  # type: ignore[union-attr]
+    onnx.checker.check_model(model_of(document), full_check=True)
+    for value, wanted in zip(run(document, **FEEDS), expected, strict=True):
+        np.testing.assert_array_equal(value, wanted)
+    document.apply("rename_function", scope=["function local:outer"], domain="other")
+    assert document.opset_imports == {"": 18, "other": 1}, "nothing needs local any more"
+    document.apply("rename_function", scope=["function other:soft"], overload="b")
+    assert {key_of(f)[2] for f in document.functions} == {"", "b"}
+    assert document.main.find("first").overload == "b"  # type: ignore[union-attr]
+
+
+def test_rename_is_refused_where_operators_would_become_instances(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    document.apply("replace_nodes", scope=[], nodes=["pre"], op_type="Plug", domain="local")
+    for arguments, reason in (
+        ({"name": "Plug"}, "1 node of operator 'local.Plug' would become instances"),
+        ({"name": "outer"}, "already a function 'local.outer'"),
+        ({"name": ""}, "needs a name"),
+    ):
+        with pytest.raises(EditError, match=reason):
+            document.apply("rename_function", scope=LEAKY, **arguments)
+    with pytest.raises(EditError, match="not a function"):
+        document.apply("rename_function", scope=[], name="f")
+
+
+def test_duplicate_and_delete(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    document.apply("duplicate_function", scope=["function local:outer"], name="copy")
+    original, copy = (document.scope_at([f"function local:{n}"]) for n in ("outer", "copy"))
+    assert [node.name for node in copy.nodes] == [node.name for node in original.nodes]
+    assert copy.nodes[0] is not original.nodes[0]
+    assert [scope.path for scope in copy.children()] == [
+        ("function local:copy", "choose:then_branch"),
+        ("function local:copy", "choose:else_branch"),
+    ]
+    onnx.checker.check_model(model_of(document))
+    done = document.apply("delete_function", scope=LEAKY)
+    assert done.title == "delete function 'local.leaky'; 4 instances now custom"
+    assert [node.op_type for node in document.main.nodes] == ["Relu", "leaky", "leaky", "outer"]
+    document.undo()
+    assert run(document, **FEEDS)
+
+
+def test_taking_an_input_of_a_function_away_takes_it_from_the_instances(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    document.apply("remove_input", scope=LEAKY, name="x")
+    assert document.main.find("second").inputs == ("a",)  # type: ignore[union-attr]
+    assert document.scope_at(["function local:outer"]).find("inner").inputs == ("f",)  # type: ignore[union-attr]
+    document.apply("remove_output", scope=LEAKY, name="r")
+    assert document.main.find("first").outputs == ()  # type: ignore[union-attr]

@@ -1,0 +1,132 @@
+"""Adding an operator: names, import, bodies and users in one step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.document import Document, Node
+from dld_tui.core.document.saving import save
+from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
+from tests.support import models
+
+LATE = """
+<ir_version: 10, opset_import: ["" : 18]>
+late (float[N, 4] x) => (float[N, 4] y)
+{
+    [first] a = Relu(x)
+    [user] b = Neg(a)
+    [other] c = Abs(x)
+    [deep] d = Sin(b)
+    [last] y = Add(d, c)
+}
+"""
+
+
+def opened(folder: Path, text: str = models.CHAIN) -> Document:
+    return Document.open(models.write(folder, text))
+
+
+def named(document: Document, name: str) -> Node:
+    return next(node for node in document.main.nodes if node.name == name)
+
+
+def bytes_of(document: Document) -> bytes:
+    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+
+
+def test_it_stands_behind_a_value_and_its_users_get_the_output(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    before = bytes_of(document)
+    document.apply("add_operator", scope=[], op_type="Add", inputs=["b", "w"], behind="b")
+    added = named(document, "Add")
+    assert added.inputs == ("b", "w")
+    assert named(document, "third").inputs == ("Add_output", "Add_output")
+    assert [node.name for node in document.main.nodes].index("Add") == 2
+    document.undo()
+    assert bytes_of(document) == before
+
+
+def test_several_outputs_have_names_of_their_own(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    document.apply("add_operator", scope=[], op_type="Split", inputs=["a"], outputs=2)
+    assert named(document, "Split").outputs == ("Split_output_0", "Split_output_1")
+
+
+def test_users_inside_of_bodies_get_it_too(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    document.apply("add_operator", scope=[], op_type="Tanh", inputs=["a"], behind="a")
+    inner = document.scope_at(["choose:then_branch"]).nodes
+    assert [node.inputs for node in inner] == [("Tanh_output",), ("h", "Tanh_output")]
+
+
+def test_what_it_depends_on_keeps_the_value_and_the_order_still_runs(tmp_path: Path) -> None:
+    document = opened(tmp_path, LATE)
+    document.apply("add_operator", scope=[], op_type="Mul", inputs=["a", "c"], behind="a")
+    order = [node.name for node in document.main.nodes]
+    assert order.index("Mul") < order.index("user")
+    assert order.index("other") < order.index("Mul")
+    assert named(document, "user").inputs == ("Mul_output",)
+    document.undo()
+    document.apply("add_operator", scope=[], op_type="Mul", inputs=["a", "d"], behind="a")
+    assert named(document, "user").inputs == ("a",), "the node depends on it"
+
+
+def test_the_operator_set_is_imported_and_the_file_version_follows(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN.replace("ir_version: 10", "ir_version: 8"))
+    document.apply(
+        "add_operator", scope=[], op_type="Scaler", domain="ai.onnx.ml", inputs=["a"], opset=5
+    )
+    assert document.opset_imports == {"": 18, "ai.onnx.ml": 5}
+    assert document.model.ir_version == 10
+    document.apply(
+        "add_operator", scope=[], op_type="Scaler", domain="ai.onnx.ml", inputs=["a"], opset=3
+    )
+    assert document.opset_imports["ai.onnx.ml"] == 5, "an import that is there stays"
+    assert len(document.history.done) == 2
+
+
+def test_the_import_of_a_function_is_its_own(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.FUNCTIONS)
+    document.apply(
+        "add_operator", scope=["function local:twice"], op_type="Gelu", domain="com.microsoft",
+        inputs=["v"], opset=1,
+    )  # fmt: skip
+    assert "com.microsoft" not in document.opset_imports
+    save(document, tmp_path / "saved.onnx")
+    function = Document.open(tmp_path / "saved.onnx").functions[0]
+    assert "com.microsoft" in {entry.domain for entry in function.proto.opset_import}  # type: ignore[union-attr]
+
+
+def test_bodies_are_what_the_operator_wants(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    document.apply(
+        "add_operator", scope=[], op_type="If", inputs=["choice"],
+        bodies=["then_branch", "else_branch"],
+    )  # fmt: skip
+    added = named(document, "If")
+    assert [body.title for body in added.subgraphs()] == ["then_branch", "else_branch"]
+    assert all(len(body.outputs) == 1 for body in added.subgraphs())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"inputs": ["ghost"]}, "no value 'ghost'"),
+        ({"outputs": 0}, "from 1"),
+        ({"outputs": True}, "from 1"),
+        ({"domain": "ai.onnx.ml", "opset": 0}, "whole number"),
+        ({"inputs": ["a"], "behind": "ghost"}, "no value 'ghost'"),
+        ({"bodies": "body"}, "list of strings"),
+    ],
+)
+def test_what_does_not_fit_is_refused_without_a_trace(
+    tmp_path: Path, arguments: dict[str, JSON], reason: str
+) -> None:
+    document = opened(tmp_path)
+    before = bytes_of(document)
+    with pytest.raises(EditError, match=reason):
+        document.apply("add_operator", **{"scope": [], "op_type": "Relu", **arguments})
+    assert bytes_of(document) == before

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.conversion_text import conversion_lines
+from dld_tui.core.document.opset_conversion import (
+    Conversion,
+    ConversionError,
+    convert_opset,
+    known_versions,
+)
+from dld_tui.core.document.places import bodies
+from dld_tui.core.document.serialise import skeleton_bytes
+from tests.support import models
+
+OLD = """
+<ir_version: 7, opset_import: ["" : 12, "acme" : 1],
+ doc_string: "about the model", metadata_props: ["author": "A"]>
+old (float[2, 3, 4] x, bool c) => (float[2, 4] y, float[k] z)
+<float[2, 4] q, float[4] w = {1, 2, 3, 4}>
+{
+    [reduce] q = ReduceSum <axes = [1], keepdims = 0> (x)
+    [custom] r = acme.Twice (q)
+    [add] y = Add (r, w)
+    [choose] z = If (c) <
+        then_branch = yes () => (float[k] t) {
+            [inner] s = ReduceSum <axes = [0, 1], keepdims = 0> (x)
+            t = Add (s, w)
+        },
+        else_branch = no () => (float[k] e) { e = Identity (w) }
+    >
+}
+<domain: "acme", opset_import: ["" : 12]>
+Twice <factor> (v) => (o)
+{
+    [sum] n = ReduceSum <axes = [1], keepdims = 1> (v)
+    [gemm] o = LeakyRelu <alpha: float = @factor> (v)
+}
+"""
+
+
+def old() -> onnx.ModelProto:
+    model = models.parse(OLD)
+    for node in model.graph.node:
+        node.doc_string = f"about {node.name}"
+        node.metadata_props.add(key="kept", value=node.name)
+    model.graph.metadata_props.add(key="graph", value="g")
+    model.graph.quantization_annotation.add(tensor_name="q")
+    return model
+
+
+def by_name(model: onnx.ModelProto, name: str) -> onnx.NodeProto:
+    return next(node for node in model.graph.node if node.name == name)
+
+
+def test_what_needs_it_is_converted_and_all_else_is_kept() -> None:
+    model, before = old(), old()
+    report = convert_opset(model, 18)
+
+    assert model.opset_import[0].version == 18
+    assert (report.changed, report.added) == ({"ReduceSum": 3}, {"Constant": 3})
+    assert not report.removed
+    assert report.notes == []
+    reduce = by_name(model, "reduce")
+    assert [attribute.name for attribute in reduce.attribute] == ["keepdims"]
+    assert reduce.doc_string == "about reduce"
+    assert reduce.metadata_props[0].value == "reduce"
+    for name in ("custom", "add"):
+        assert by_name(model, name) == by_name(before, name)
+    assert model.doc_string == before.doc_string
+    assert model.metadata_props == before.metadata_props
+    assert model.graph.metadata_props == before.graph.metadata_props
+    assert model.graph.quantization_annotation == before.graph.quantization_annotation
+    assert model.graph.input == before.graph.input
+    assert model.graph.value_info == before.graph.value_info
+    assert model.graph.initializer == before.graph.initializer
+    onnx.checker.check_model(model, full_check=True)
+
+
+def test_subgraphs_and_functions_too() -> None:
+    model = old()
+    convert_opset(model, 18)
+
+    body = by_name(model, "choose").attribute[0].g
+    assert [node.op_type for node in body.node] == ["Constant", "ReduceSum", "Add"]
+    assert body.node[1].name == "inner"
+    assert body.name == "yes"
+    (function,) = model.functions
+    assert function.opset_import[0].version == 18
+    assert [node.op_type for node in function.node] == ["Constant", "ReduceSum", "LeakyRelu"]
+    assert function.node[2].attribute[0].ref_attr_name == "factor"
+    assert list(function.attribute) == ["factor"]
+
+
+def test_added_values_and_nodes_have_names_of_their_own() -> None:
+    model = old()
+    model.graph.node.add(op_type="Identity", input=["x"], output=["opset18_Constant_0"])
+    convert_opset(model, 18)
+
+    nodes = [node for _, body in bodies(model) for node in body.node]
+    made = [name for node in nodes for name in node.output]
+    assert len(set(made)) == len(made)
+    names = [node.name for node in nodes if node.name]
+    assert len(set(names)) == len(names)
+
+
+def test_a_function_that_stands_in_the_way_is_left_and_told() -> None:
+    model = old()
+    model.functions[0].node.add(op_type="Celu", input=["n"], output=["dead"], name="newer")
+    kept = model.functions[0].SerializeToString()
+    report = convert_opset(model, 11)
+
+    assert model.opset_import[0].version == 11
+    assert model.functions[0].SerializeToString() == kept
+    (note,) = report.notes
+    assert note.startswith("function acme:Twice stays at opset 12: Celu")
+    assert "newer" in note
+    assert "  not converted: function acme:Twice" in "\n".join(conversion_lines(report.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "message"),
+    [
+        (
+            'opset_import: ["" : 17]> g (float[2] x) => (float[2] y) '
+            "{ [norm] y = LayerNormalization (x, x) }",
+            11,
+            "LayerNormalization does not exist in opset 11: node norm",
+        ),
+        (
+            'opset_import: ["" : 14]> g (float[2] x) => (float[2] y) '
+            "{ a = Relu (x) [b] y = Relu (a) }",
+            12,
+            "cannot take Relu from opset 14 on the way to opset 12: node >a and 1 more",
+        ),
+        (
+            'opset_import: ["" : 12]> g (float[2] x) => (float[2] y) { [odd] y = Reluu (x) }',
+            18,
+            "Reluu is not an operator of ai.onnx: node odd",
+        ),
+        (
+            'opset_import: ["acme" : 1]> g (float[2] x) => (float[2] y) { y = acme.F (x) }',
+            18,
+            "imports no ai.onnx operators",
+        ),
+        ('opset_import: ["" : 12]> g (float[2] x) => (float[2] y) { y = Relu (x) }', 9999,
+         "opset 9999 is not known"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_converted_is_said_in_one_line(
+    text: str, version: int, message: str
+) -> None:
+    model = models.parse(f"<ir_version: 8, {text}")
+    before = model.SerializeToString()
+    with pytest.raises(ConversionError) as caught:
+        convert_opset(model, version)
+
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
+    assert model.SerializeToString() == before
+
+
+def test_the_same_version_changes_nothing() -> None:
+    model = old()
+    assert convert_opset(model, 12) == Conversion(12, 12)
+    assert model == old()
+    assert conversion_lines(Conversion(12, 12).to_json()) == [
+        "opset 12 to 12: no node had to change"
+    ]
+
+
+def test_the_ir_version_is_raised_where_the_opset_needs_it() -> None:
+    model = old()
+    convert_opset(model, 21)
+    assert model.ir_version == 10
+    assert 21 in known_versions()
+
+
+def test_the_alias_of_the_domain() -> None:
+    model = models.parse(OLD)
+    model.opset_import[0].domain = "ai.onnx"
+    by_name(model, "reduce").domain = "ai.onnx"
+    convert_opset(model, 18)
+
+    assert (model.opset_import[0].domain, model.opset_import[0].version) == ("ai.onnx", 18)
+    assert by_name(model, "reduce").domain == "ai.onnx"
+
+
+def test_payloads_that_are_cut_out(tmp_path: Path) -> None:
+    model = old()
+    values = np.arange(20_000, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(values, "big"))
+    plain = onnx.helper.make_tensor("floats", onnx.TensorProto.FLOAT, [5000], values[:5000])
+    model.graph.initializer.append(plain)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    skeleton = onnx.ModelProto.FromString(skeleton_bytes(document))
+    kept = [tensor.SerializeToString() for tensor in skeleton.graph.initializer]
+    document.close()
+
+    convert_opset(skeleton, 18)
+    assert [tensor.SerializeToString() for tensor in skeleton.graph.initializer] == kept
+
+
+def test_the_text_of_a_report() -> None:
+    report = Conversion(12, 18, initializers=1)
+    report.changed["ReduceSum"] = 3
+    report.added["Constant"] = 1200
+    assert conversion_lines(report.to_json()) == [
+        "opset 12 to 18: 3 changed, 1,200 added",
+        "  changed  ReduceSum  3",
+        "  added    Constant   1,200",
+        "  added    1 initializer",
+    ]

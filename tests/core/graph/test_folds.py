@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from dld_tui.core.graph.blocks import repeats
+from dld_tui.core.graph.folds import Fold, fold_tree
+from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.order import demand_order
+from dld_tui.core.graph.rails import Rails, lay_rails
+from dld_tui.core.graph.scopes import common_scope, filled_gaps, name_scopes
+from tests.support.graphs import graph_of_links, random_graph
+
+
+def residual_network(blocks: int, scope: str = "", shift: bool = False) -> Graph:
+    """Return a stem, some residual blocks and a head."""
+    links, last = [("Input", "Stem"), ("Stem", "Pool")], "Pool"
+    for block in range(blocks):
+        prefix = f"/{scope}{block}/" if scope else f"b{block}x"
+        names = [f"{prefix}{kind}{block}" for kind in ("Conv", "Relu", "Conv2y", "Add")]
+        links += [(last, names[0]), (names[0], names[1]), (names[1], names[2])]
+        links += [(names[2], names[3]), (last, names[3])]
+        last = names[3]
+    links += [(last, "Mean"), ("Mean", "Gemm"), ("Gemm", "Softmax")]
+    graph = graph_of_links(links)
+    # Labels are the kinds of work: without the block.
+    graph.labels = [name.rpartition("/")[2].rpartition("x")[2].rstrip("0123456789")
+                    for name in graph.names]  # fmt: skip
+    return graph
+
+
+def folded(graph: Graph) -> tuple[Rails, list[Fold]]:
+    rails = lay_rails(graph, demand_order(graph))
+    return rails, fold_tree(graph, rails)
+
+
+def test_repeated_blocks_are_found_without_names() -> None:
+    graph = residual_network(6)
+    rails = lay_rails(graph, demand_order(graph))
+    found = repeats(graph, rails, [()] * len(graph), 0, len(graph))
+    assert [(repeat.count, repeat.starts[1] - repeat.starts[0]) for repeat in found] == [(6, 4)]
+
+
+def test_blocks_begin_where_name_scopes_do() -> None:
+    graph = residual_network(5, "layer.")
+    _rails, folds = folded(graph)
+    repeat = next(fold for fold in folds if fold.count > 1)
+    assert (repeat.count, repeat.title) == (5, "layer.0 … layer.4")
+    assert [block.title for block in repeat.children] == [f"layer.{n}" for n in range(5)]
+    assert [graph.labels[v] for v in repeat.children[1].vertices] == [
+        "Conv", "Relu", "Conv2y", "Add",
+    ]  # fmt: skip
+
+
+def test_operators_are_counted_for_one_time_of_a_repeat() -> None:
+    _, folds = folded(residual_network(4))
+    assert folds[0].operators == {"Conv": 1, "Relu": 1, "Conv2y": 1, "Add": 1}
+
+
+def test_a_mask_for_all_blocks_does_not_hide_them() -> None:
+    graph = residual_network(8)
+    mask = graph.add("Mask", "mask")
+    graph.link("mask", mask, [v for v, label in enumerate(graph.labels) if label == "Add"])
+    _, folds = folded(graph)
+    assert any(fold.count >= 7 for fold in folds)
+
+
+def test_scopes_fold_inside_each_other() -> None:
+    names = ["/m/a/x1", "/m/a/x2", "/m/a/x3", "/m/b/y1", "/m/b/y2", "/m/b/y3"]
+    graph = graph_of_links(list(itertools.pairwise(names)))
+    graph.labels = ["A", "B", "C", "D", "E", "F"]
+    _, folds = folded(graph)
+    assert [(fold.title, len(fold)) for fold in folds] == [("m", 6)]
+    assert [fold.title for fold in folds[0].children] == ["a", "b"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_folds_lie_side_by_side_or_inside_each_other(seed: int) -> None:
+    graph = random_graph(seed)
+    _, folds = folded(graph)
+    check(folds, 0, len(graph))
+
+
+def check(folds: list[Fold], start: int, end: int) -> None:
+    for fold in folds:
+        assert start <= fold.start < fold.end <= end
+        start = fold.end
+        assert len(fold.vertices) == len(fold)
+        check(fold.children, fold.start, fold.end)
+
+
+def test_tensors_that_cross_the_border_of_a_fold() -> None:
+    graph = residual_network(3, "layer.")
+    _, folds = folded(graph)
+    repeat = next(fold for fold in folds if fold.count > 1)
+    assert [graph.nets[number].name for number in repeat.nets_in] == ["Pool:0"]
+    assert [graph.nets[number].name for number in repeat.nets_out] == ["/layer.2/Add2:0"]
+
+
+def test_hostile_names_have_bounded_depth() -> None:
+    deep = "/a" * 3000
+    graph = graph_of_links([(f"{deep}/x1", f"{deep}/x2"), (f"{deep}/x2", f"{deep}/x3")])
+    _, folds = folded(graph)
+    depth = 0
+    while folds:
+        depth, folds = depth + 1, folds[0].children
+    assert depth <= 24
+
+
+def test_scopes_of_names() -> None:
+    graph = graph_of_links([("/a/b/c", "plain"), ("plain", "a/d"), ("a/d", "//x")])
+    assert name_scopes(graph) == [("a", "b"), (), ("a",), ()]
+    assert common_scope([("a", "b"), (), ("a", "c")]) == ("a",)
+    assert common_scope([(), ()]) == ()
+
+
+def test_rows_without_a_scope_belong_to_what_is_around_them() -> None:
+    inner, outer = ("a", "b"), ("a",)
+    assert filled_gaps([(), inner, (), inner, (), outer, ()]) == [
+        (), inner, inner, inner, outer, outer, (),
+    ]  # fmt: skip

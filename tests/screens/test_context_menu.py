@@ -1,0 +1,120 @@
+"""The context menu has the commands that fit, and runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.commands import Command
+from dld_tui.screens.context_menu import ContextMenu, letters
+from dld_tui.screens.palette import Entry
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.line_view import LineView
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+def uncovered(session: Session) -> bool:
+    """Return whether no dialog or page is over the workspace."""
+    return session.app.screen is session.screen
+
+
+def menu(session: Session) -> ContextMenu:
+    screen = session.app.screen
+    assert isinstance(screen, ContextMenu)
+    return screen
+
+
+def titles(session: Session) -> dict[str, str | None]:
+    return {entry.command.title: entry.why_not for entry in menu(session).entries}
+
+
+@SIZES
+async def test_a_node_has_what_needs_a_node(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        node = await session.go("second")
+        await session.press("full_stop")
+        shown = titles(session)
+        assert {"rename", "delete", "connect", "to source", "precision"} <= set(shown)
+        assert shown["open body"] == "this node has no body"
+        assert "filter" not in shown
+        assert "Add second" in session.text
+        menu(session).query_one(LineView).cursor = len(shown)
+        await session.until(lambda: "this node has no body" in session.text)
+        await session.press("r", "ctrl+u")
+        await session.type("other")
+        await session.press("enter")
+        assert node.name == "other"
+
+
+async def test_what_cannot_run_says_why_and_the_menu_stays(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("second")
+        await session.press("full_stop", "s")
+        assert isinstance(session.app.screen, ContextMenu)
+        await session.press("escape")
+        assert uncovered(session)
+
+
+async def test_rows_have_commands_of_their_own(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("second")
+        await session.row("B w")
+        await session.press("full_stop")
+        assert "make graph input" in titles(session)
+        assert "open body" not in titles(session)
+        assert "input B" in session.text
+        await session.press("escape")
+        session.screen.show_subject(session.screen.document.main)
+        session.screen.parameters.list.focus()
+        assert session.screen.parameters.list.go_to_key(("Outputs", 0))
+        await session.pilot.pause()
+        await session.press("full_stop")
+        assert {"move up", "move down", "delete"} <= set(titles(session))
+
+
+async def test_it_stays_on_the_screen_wherever_the_cursor_is(chain: Path) -> None:
+    async with opened(chain, NARROW) as session:
+        await session.go("last")
+        await session.press("full_stop")
+        box = menu(session).query_one(".dialog").region
+        assert box.bottom <= 24
+        assert box.right <= 80
+
+
+async def test_the_right_button_opens_it_on_the_row_that_is_clicked(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        view = session.screen.explorer.list
+        at = view.find_key(session.screen.document.main.nodes[2])
+        assert at is not None
+        await session.pilot.click(view, offset=(10, at + view.header_rows), button=3)
+        await session.until(lambda: isinstance(session.app.screen, ContextMenu))
+        assert "Mul third" in session.text
+        await session.pilot.click(offset=(1, 1))
+        assert uncovered(session)
+
+
+def test_every_entry_has_keys_of_its_own() -> None:
+    rows = [Command(f"a.{n}", title, "Help.") for n, title in enumerate(["add", "and", "aa"] * 3)]
+    rows += [Command("b.x", "other", "Help.", keys="y"), Command("b.d", "del", "H.", "delete,d")]
+    rows.append(Command("b.u", "top", "Help.", keys="up"))
+    entries = [Entry(row, None, None) for row in rows]  # type: ignore[arg-type]
+    found = letters(entries, {"b.x": "x"})
+    assert found[-3:-1] == [["x"], ["delete", "d"]]
+    assert found[-1] == ["t"], "a key that moves in the menu is not taken"
+    every = [key for keys in found for key in keys]
+    assert len(set(every)) == len(every)

@@ -1,0 +1,217 @@
+"""Metadata, doc strings, precisions and shape profiles are shown and changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import TextArea
+
+from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.profiles import profiles_of
+from dld_tui.screens.metadata import MetadataList, MetadataScreen
+from dld_tui.screens.profiles import ProfilesScreen, RangeDialog, shape_of, shape_text
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import PromptDialog
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.text_dialog import TextDialog
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+def uncovered(session: Session) -> bool:
+    """Return whether no dialog or page is over the workspace."""
+    return session.app.screen is session.screen
+
+
+def go(session: Session, label: str, part: str = "") -> None:
+    """Put the cursor of the metadata page on a row."""
+    view = session.app.screen.query_one(MetadataList)
+    texts = [view.lines.text(at) for at in range(len(view.lines))]
+    start = next(at for at, text in enumerate(texts) if text.startswith(part))
+    view.cursor = next(at for at in range(start, len(texts)) if texts[at].startswith(label))
+
+
+@SIZES
+async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        node = await session.go("second")
+        await session.press("t")
+        assert isinstance(session.app.screen, MetadataScreen)
+        await session.press("a")
+        await session.type("note")
+        await session.press("enter")
+        await session.type("first")
+        await session.press("enter")
+        assert node.metadata == {"note": "first"}
+        go(session, "note")
+        await session.press("e", "ctrl+u")
+        await session.type("other")
+        await session.press("enter")
+        assert node.metadata == {"note": "other"}
+        go(session, "note")
+        await session.press("d")
+        assert node.metadata == {}
+        await session.press("u")
+        assert node.metadata == {"note": "other"}
+        await session.press("escape")
+        assert uncovered(session)
+
+
+async def test_doc_strings_have_lines(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second")
+        await session.press("t", "e")
+        assert isinstance(session.app.screen, TextDialog)
+        await session.press("a", "enter", "b", "ctrl+s")
+        assert node.doc_string == "a\nb"
+        assert "and 1 more line" in session.text
+        go(session, "doc string", "Model")
+        await session.press("e", "m", "ctrl+s")
+        assert session.screen.document.model.doc_string == "m"
+
+
+async def test_model_fields_are_checked(chain: Path) -> None:
+    async with opened(chain) as session:
+        model = session.screen.document.model
+        await session.press("t")
+        go(session, "IR version")
+        await session.press("e")
+        assert isinstance(session.app.screen, PromptDialog)
+        await session.press("ctrl+u", "x", "enter")
+        assert "a whole number is needed" in session.text
+        await session.press("ctrl+u", "9", "enter")
+        assert model.ir_version == 9
+        go(session, "producer")
+        await session.press("e", "m", "e", "enter")
+        assert model.producer_name == "me"
+
+
+async def test_types_of_values_are_listed_and_changed(chain: Path) -> None:
+    async with opened(chain) as session:
+        document = session.screen.document
+        document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
+        await session.press("t")
+        go(session, "a ", "Declared types")
+        await session.press("e", "ctrl+u")
+        await session.type("f16[")
+        assert "not a type" in session.text
+        await session.type("2]")
+        await session.press("enter")
+        known = document.main.value_type("a")
+        assert known is not None
+        assert known.text == "float16[2]"
+        go(session, "a ", "Declared types")
+        await session.press("d")
+        assert document.main.value_type("a") is None
+
+
+async def test_metadata_of_a_node_is_edited_in_its_parameters(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second")
+        session.screen.edit("set_metadata", key="k", value="v", scope=[], nodes=["second"])
+        session.screen.edit("set_doc_string", text="text", scope=[], nodes=["second"])
+        await session.row("k v")
+        await session.press("e", "w", "ctrl+s")
+        assert node.metadata == {"k": "vw"}
+        await session.row("k vw")
+        await session.press("d")
+        assert node.metadata == {}
+        await session.row("Doc string")
+        await session.press("d")
+        assert node.doc_string == ""
+
+
+@SIZES
+async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        nodes = session.screen.document.main.nodes
+        assert "TRT" not in session.text
+        await session.go("first")
+        await session.press("space", "space", "P", "2")
+        assert [precision_of(node) for node in nodes] == ["fp16", "fp16", "", ""]
+        await session.until(lambda: "TRT" in session.text and "fp16" in session.text)
+        await session.press("escape")
+        session.screen.action_mark_precision()
+        await session.settle()
+        await session.press("1")
+        assert session.screen.explorer.list.marks == set(nodes[:2])
+        await session.press("P", "c")
+        assert {precision_of(node) for node in nodes} == {""}
+
+
+@SIZES
+async def test_profiles_are_made_and_checked(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        document = session.screen.document
+        session.screen.action_profiles()
+        await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
+        assert "Press a to add one" in session.text
+        await session.press("a", "e")
+        assert isinstance(session.app.screen, RangeDialog)
+        await session.press("tab", "tab", "ctrl+u")
+        await session.type("8x5")
+        await session.press("enter")
+        assert "dimension 1 is fixed to 4" in session.text
+        await session.press("backspace", "4", "enter")
+        (profile,) = profiles_of(document)
+        assert profile["x"].max == (8, 4)
+        assert "8x4" in session.text
+        await session.press("a")
+        assert len(profiles_of(document)) == 2
+        await session.press("d")
+        assert profiles_of(document) == [profile]
+        await session.press("u", "u", "u", "u")
+        assert profiles_of(document) == []
+
+
+async def test_profiles_that_fit_no_more_are_marked(chain: Path) -> None:
+    async with opened(chain) as session:
+        document = session.screen.document
+        document.apply(
+            "set_profiles", profiles=[{"x": {"min": [1, 4], "opt": [1, 4], "max": [1, 4]}}]
+        )
+        document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=["N", 5])
+        session.screen.action_profiles()
+        await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
+        assert "dimension 1 is fixed to 5" in session.text
+        document.apply("set_metadata", key="dld.profiles", value="{")
+        await session.pilot.pause()
+        assert "is not JSON" in session.text
+
+
+async def test_odd_characters_are_edited_as_escapes(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second")
+        text = "a\\b\n\x1b]0;x\x07"
+        session.screen.edit("set_doc_string", text=text, scope=[], nodes=["second"])
+        await session.press("t")
+        session.app.screen.query_one(LineView).cursor = 1
+        await session.press("e")
+        area = session.app.screen.query_one(TextArea)
+        assert area.text == "a\\\\b\n\\x1b]0;x\\x07"
+        await session.press("backslash", "q", "ctrl+s")
+        assert isinstance(session.app.screen, TextDialog), "it is no escape, so the dialog stays"
+        await session.press("backspace", "backspace", "z", "ctrl+s")
+        assert node.doc_string == text + "z"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [("1x3x224", (1, 3, 224)), ("[1, 3]", (1, 3)), ("1 2", (1, 2)), ("", ()), ("scalar", ())],
+)
+def test_shapes_are_read(text: str, shape: tuple[int, ...]) -> None:
+    assert shape_of(text) == shape
+    assert shape_of(shape_text(shape)) == shape

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dld_tui.core import config
+from dld_tui.screens.tensor_editor import TensorScreen
+from dld_tui.screens.tensor_place import TensorPlace
+from dld_tui.widgets.tensor_pane import CellEditor
+from tests.support.tensors import VOLUME, editor, write_tensors
+from tests.support.workspace import WIDE, Session, opened
+
+
+async def edit(session: Session, page: TensorScreen, text: str, key: str = "enter") -> None:
+    """Type a value into the cell that is being edited."""
+    await session.until(lambda: isinstance(page.focused, CellEditor) and page.focused.selection)
+    await session.pilot.press("backspace", *(KEYS.get(char, char) for char in text), key)
+    await session.pilot.pause()
+
+
+async def focused(session: Session, page: TensorScreen) -> None:
+    """Wait until the grid has the keys."""
+    await session.until(lambda: page.focused is page.grid)
+
+
+KEYS = {".": "full_stop", "-": "minus", " ": "space", "'": "apostrophe"}
+
+
+async def test_cells_are_edited_in_place_and_taken_back(tmp_path: Path) -> None:
+    async with editor(tmp_path, "w") as (session, page):
+        await session.pilot.press("right", "e")
+        await edit(session, page, "2.5")
+        assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
+        assert "[1] = 2.5" in session.text
+        await session.pilot.press("u")
+        await session.pilot.pause()
+        assert page.tensor.read().tolist() == [1, 2, 3, 4]
+        await session.pilot.press("ctrl+y")
+        await session.pilot.pause()
+        assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
+
+
+async def test_tab_and_arrows_go_on_to_other_cells(tmp_path: Path) -> None:
+    async with editor(tmp_path, "matrix") as (session, page):
+        await session.pilot.press("enter")
+        await edit(session, page, "5", "tab")
+        await edit(session, page, "6", "down")
+        await edit(session, page, "7")
+        assert page.tensor.read().tolist() == [5, 6, 0, 7]
+
+
+async def test_what_does_not_fit_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with editor(tmp_path, "matrix") as (session, page):
+        await session.pilot.press("e")
+        await edit(session, page, "128")
+        assert "int8 holds -128 to 127" in session.text
+        assert page.tensor.read().tolist() == [1, -2, 0, 127]
+        await session.pilot.press("escape")
+        await session.pilot.pause()
+        assert page.focused is page.grid
+        assert session.app.screen is page
+
+
+async def test_slices_of_more_dimensions(tmp_path: Path) -> None:
+    async with editor(tmp_path, "volume") as (session, page):
+        view = page.grid.view
+        assert (view.rows, view.columns, view.fixed) == (4, 5, (0, 0, 0))
+        await session.press("right_square_bracket", "down", "right")
+        assert "[1, 1, 1] = 26" in session.text
+        await session.press("left_square_bracket", "left_square_bracket")
+        assert "[2, 1, 1] = 46" in session.text
+        await session.press("t")
+        assert (page.grid.view.rows, page.grid.view.columns) == (5, 4)
+        assert "[2, 1, 1] = 46" in session.text
+        await session.press("r")
+        assert page.grid.view.row_axis == 0
+        assert "[2, 1, 1] = 46" in session.text
+
+
+async def test_going_to_an_index(tmp_path: Path) -> None:
+    async with editor(tmp_path, "volume") as (session, page):
+        await session.pilot.press("i", *"2", "space", "1", "space", "minus", "1", "enter")
+        await session.until(lambda: session.app.screen is page)
+        await session.pilot.pause()
+        assert f"[2, 1, 4] = {VOLUME[2, 1, 4]:g}" in session.text
+        await session.pilot.press("i", "9", "9", "enter")
+        await session.pilot.pause()
+        assert "flat index goes from 0 to 59" in session.text
+
+
+async def test_a_range_is_filled_added_to_and_multiplied(tmp_path: Path) -> None:
+    async with editor(tmp_path, "volume") as (session, page):
+        await session.pilot.press("right_square_bracket", "shift+down", "shift+right", "f")
+        await session.pilot.press("9", "enter")
+        await session.pilot.pause()
+        wanted = VOLUME.copy()
+        wanted[1, :2, :2] = 9
+        assert np.array_equal(page.tensor.read().reshape(3, 4, 5), wanted)
+        assert len(session.screen.document.history.done) == 1
+        await session.pilot.press("plus", "1", "enter")
+        await session.pilot.press("asterisk", "2", "enter")
+        await session.pilot.pause()
+        wanted[1, :2, :2] = 20
+        assert np.array_equal(page.tensor.read().reshape(3, 4, 5), wanted)
+
+
+async def test_arithmetic_out_of_range_is_refused(tmp_path: Path) -> None:
+    async with editor(tmp_path, "matrix") as (session, page):
+        await session.pilot.press("shift+down", "shift+right", "asterisk", "2", "enter")
+        await session.pilot.pause()
+        assert "int8 holds -128 to 127" in session.text
+        assert page.tensor.read().tolist() == [1, -2, 0, 127]
+
+
+async def test_statistics_and_histogram_are_beside_when_wide(tmp_path: Path) -> None:
+    async with editor(tmp_path, "odd", WIDE) as (session, page):
+        await session.until(lambda: page.side.state == "done")
+        assert page.side.statistics is not None
+        assert (page.side.statistics.nans, page.side.statistics.infinities) == (1, 1)
+        await session.pilot.pause()
+        assert "at most 1 a bar" in session.text
+
+
+async def test_statistics_are_asked_for_when_narrow_or_large(tmp_path: Path) -> None:
+    config.save({"preview_bytes": 8})
+    async with editor(tmp_path, "volume") as (session, page):
+        assert "Statistics" not in session.text
+        await session.press("s")
+        await session.until(lambda: page.side.state == "done")
+        await session.pilot.pause()
+        assert "29.5" in session.text
+        await session.press("s")
+        assert "Statistics" not in session.text
+
+
+async def test_a_tensor_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    async with editor(tmp_path, "gone") as (session, page):
+        assert "External data gone.bin not found" in session.text
+        await session.press("e", "f", "G", "space", "i")
+        assert session.app.screen is page
+
+
+async def test_every_kind_of_element_can_be_edited(tmp_path: Path) -> None:
+    cases = {"words": "'two'", "odd": "nan", "brain": "2.5", "scalar": "9", "mask": "false",
+             "nibbles": "7", "eight": "2.0"}  # fmt: skip
+    async with opened(write_tensors(tmp_path)) as session:
+        for name, typed in cases.items():
+            session.screen.open_tensor(TensorPlace(session.screen.document.main, name))
+            await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+            page = session.app.screen
+            assert isinstance(page, TensorScreen)
+            await focused(session, page)
+            await session.pilot.press("e")
+            await edit(session, page, typed)
+            assert f"= {typed}" in session.text, name
+            await session.pilot.press("escape")
+            await session.until(lambda: session.app.screen is session.screen)
+
+
+async def test_undoing_what_made_the_tensor_leaves_the_page(tmp_path: Path) -> None:
+    async with opened(write_tensors(tmp_path)) as session:
+        session.screen.document.apply(
+            "add_initializer", scope=[], name="new", dtype="float32", dims=[2],
+            fill={"kind": "zeros"},
+        )  # fmt: skip
+        session.screen.open_tensor(TensorPlace(session.screen.document.main, "new"))
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        await session.until(lambda: session.app.screen.focused is not None)
+        await session.pilot.press("u")
+        await session.until(lambda: session.app.screen is session.screen)
+
+
+async def test_arrays_go_out_and_come_in(tmp_path: Path) -> None:
+    async with editor(tmp_path, "volume") as (session, page):
+        page._export(tmp_path / "out.npy")
+        await session.until((tmp_path / "out.npy").exists)
+        await session.until(lambda: not page.is_working)
+        assert np.array_equal(np.load(tmp_path / "out.npy"), VOLUME)
+        np.save(tmp_path / "in.npy", np.ones((2, 2), np.int64))
+        page._import(tmp_path / "in.npy")
+        await session.until(lambda: session.app.screen is not page)
+        await session.pilot.pause()
+        assert "the file has int64[2, 2]" in " ".join(session.text.split())
+        await session.pilot.press("r")
+        await session.until(lambda: page.tensor.dtype == "int64")
+        assert page.grid.view.shape == (2, 2)
+        await session.until(lambda: session.app.screen is page and not page.is_working)
+        np.save(tmp_path / "pickle.npy", np.array([{}], object))
+        page._import(tmp_path / "pickle.npy")
+        await session.until(lambda: "pickle" in session.text)
+
+
+async def test_converting_shows_the_loss_first(tmp_path: Path) -> None:
+    async with editor(tmp_path, "volume") as (session, page):
+        await session.pilot.press("T")
+        await session.until(lambda: session.app.screen is not page)
+        await session.type("int4")
+        await session.until(lambda: "2 bytes" not in session.text)
+        await session.pilot.press("enter")
+        await session.until(lambda: "out of range" in session.text)
+        assert page.tensor.dtype == "float32"
+        await session.pilot.press("enter")
+        await session.until(lambda: page.tensor.dtype == "int4")
+        assert "int4[3, 4, 5]" in session.text
+        await session.pilot.press("u")
+        await session.until(lambda: page.tensor.dtype == "float32")
+
+
+async def test_enter_and_e_open_it_from_the_parameters(tmp_path: Path) -> None:
+    async with opened(write_tensors(tmp_path), WIDE) as session:
+        await session.go("first")
+        await session.row("B w")
+        await session.pilot.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        await session.pilot.press("escape")
+        await session.until(lambda: session.app.screen is session.screen)
+        await session.go("const")
+        await session.row("value")
+        await session.pilot.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        page = session.app.screen
+        assert isinstance(page, TensorScreen)
+        await session.until(lambda: page.focused is page.grid)
+        await session.pilot.press("e")
+        await edit(session, page, "9")
+        const = session.screen.document.main.find("const")
+        assert const is not None
+        value = const.attribute("value")
+        assert value is not None
+        assert value.value.read().tolist() == [9, 6, 7, 8]

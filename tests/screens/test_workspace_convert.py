@@ -1,0 +1,89 @@
+"""Another version of the operators: asked for, converted, told, opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from textual.widgets import Input
+
+from dld_tui.screens.opset_dialogs import ConversionDialog, VersionDialog
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import PromptDialog
+from tests.core.document.test_opset_conversion import OLD
+from tests.support import models
+from tests.support.workspace import NARROW, Session, opened
+
+
+@pytest.fixture(autouse=True)
+def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+def told(session: Session) -> str:
+    return " ".join(notice.message for notice in session.app._notifications)
+
+
+async def ask(session: Session, ups: int) -> str:
+    """Choose the version some rows above the present one; return the file that is offered."""
+    session.screen.action_convert_opset()
+    await session.until(lambda: isinstance(session.app.screen, VersionDialog))
+    await session.pilot.press(*["up"] * ups, "enter")
+    await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+    return session.app.screen.query_one(Input).value
+
+
+async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OLD)
+    before = path.read_bytes()
+    async with opened(path, NARROW) as session:
+        session.screen.edit("rename_node", scope=[], node="add", name="plus")
+        offered = await ask(session, 6)
+        assert offered == str(tmp_path / "model-opset18.onnx")
+        await session.pilot.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
+        assert "opset 12 to 18: 3 changed, 3 added" in session.text
+        assert "ReduceSum" in session.text
+
+        await session.pilot.press("enter")
+        await session.until(lambda: len(session.app.pages) == 2)
+        made = onnx.load(offered)
+        assert made.opset_import[0].version == 18
+        assert [node.name for node in made.graph.node][3] == "plus"
+        assert path.read_bytes() == before
+
+
+async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        session.screen.action_convert_opset()
+        await session.until(lambda: isinstance(session.app.screen, VersionDialog))
+        await session.pilot.press("end", "enter")
+        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        await session.pilot.press("enter")
+        await session.until(lambda: "on the way to opset 1" in told(session))
+        assert list(tmp_path.glob("*opset*")) == []
+
+
+async def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "model-opset18.onnx").write_text("mine")
+    async with opened(models.write(tmp_path, OLD)) as session:
+        await ask(session, 6)
+        await session.until(lambda: "the file exists" in session.text)
+        await session.pilot.press("enter")
+        assert isinstance(session.app.screen, PromptDialog)
+        session.app.screen.query_one(Input).value = str(tmp_path / "absent" / "x.onnx")
+        await session.until(lambda: "there is no such folder" in session.text)
+        session.app.screen.query_one(Input).value = " "
+        await session.until(lambda: "a name is needed" in session.text)
+        await session.pilot.press("escape")
+    assert (tmp_path / "model-opset18.onnx").read_text() == "mine"
+
+
+async def test_a_model_without_the_operators(tmp_path: Path) -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["acme" : 1]> g (float[2] x) => (float[2] y) {y=acme.F(x)}'
+    )
+    async with opened(models.write(tmp_path, text)) as session:
+        session.screen.action_convert_opset()
+        await session.until(lambda: "imports no ai.onnx operators" in told(session))

@@ -1,0 +1,165 @@
+"""Findings follow the edits, are filtered, and are repaired, in the real app."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+
+import onnx
+import onnx.helper as oh
+import pytest
+
+from dld_tui.core.checks import Finding
+from dld_tui.screens.workspace_findings import Checking
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+
+def rules(session: Session) -> list[str]:
+    return sorted({finding.rule for finding in session.screen.findings.findings})
+
+
+async def checked(session: Session) -> None:
+    await session.until(lambda: session.screen.is_checked)
+
+
+async def on_rule(session: Session, rule: str) -> None:
+    """Put the cursor of the findings on the first of a rule."""
+    await checked(session)
+    await session.press("4")
+    shown = session.screen.findings.shown
+    at = next(at for at, finding in enumerate(shown) if finding.rule == rule)
+    session.screen.findings.list.cursor = at
+    await session.pilot.pause()
+
+
+@pytest.fixture
+def shady(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.SHADY)
+
+
+async def test_findings_follow_edit_undo_and_redo(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
+        await checked(session)
+        assert "unused-node" not in rules(session)
+        session.screen.edit("delete_nodes", scope=[], nodes=["last"])
+        await session.until(lambda: {"missing-output", "unused-node"} <= set(rules(session)))
+        await session.press("u")
+        await session.until(lambda: "unused-node" not in rules(session))
+        await session.press("ctrl+y")
+        await session.until(lambda: "unused-node" in rules(session))
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_one_key_repairs_and_one_undo_takes_it_back(
+    shady: Path, size: tuple[int, int]
+) -> None:
+    async with opened(shady, size) as session:
+        await on_rule(session, "shadowed-value")
+        before = rules(session)
+        await session.press("f")
+        await session.until(lambda: "shadowed-value" not in rules(session))
+        assert session.screen.document.history.done[-1].edit == "rename_shadowing"
+        await session.press("u")
+        await session.until(lambda: rules(session) == before)
+
+
+async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    for name in ("k", "l"):
+        model.graph.value_info.append(oh.make_tensor_value_info(name, 1, [1]))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    async with opened(path, WIDE) as session:
+        await on_rule(session, "unused-value-info")
+        await session.press("F")
+        await session.until(lambda: "unused-value-info" not in rules(session))
+        assert len(session.screen.document.history.done) == 1
+
+
+async def test_everything_is_repaired_from_the_palette(shady: Path) -> None:
+    async with opened(shady, WIDE) as session:
+        await checked(session)
+        session.screen.action_fix_all()
+        await session.until(lambda: session.screen.is_checked)
+        assert len(session.screen.document.history.done) == 1
+        assert session.screen.document.history.done[-1].edit == "repair"
+
+
+async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
+    async with opened(models.write(tmp_path, text), WIDE) as session:
+        await on_rule(session, "unknown-operator")
+        assert "fixable" not in session.screen.facts()
+        await session.press("f")
+        assert not session.screen.document.history.done
+
+
+async def test_a_filter_shows_some_and_esc_shows_all(shady: Path) -> None:
+    async with opened(shady, WIDE) as session:
+        await on_rule(session, "arity")
+        pane = session.screen.findings
+        every = len(pane.findings)
+        await session.press("o")
+        assert {finding.rule for finding in pane.shown} == {"arity"}
+        assert "1 of arity shown" in pane.frame_keys
+        await session.press("o")
+        assert len(pane.shown) == every
+        await session.press("/")
+        await session.type("unused")
+        await session.press("enter")
+        assert 0 < len(pane.shown) < every
+        assert pane.list.has_focus
+        await session.press("escape")
+        assert len(pane.shown) == every
+
+
+async def test_a_filter_that_hides_all_says_so(shady: Path) -> None:
+    async with opened(shady, WIDE) as session:
+        await on_rule(session, "arity")
+        await session.press("/")
+        await session.type("zzz")
+        await session.press("down")
+        assert session.screen.findings.current is None
+        await session.until(lambda: "Nothing passes the filter" in session.text)
+        await session.press("f", "escape")
+        assert session.screen.findings.current is not None
+
+
+async def test_the_menu_offers_the_repair(shady: Path) -> None:
+    async with opened(shady, WIDE) as session:
+        await on_rule(session, "arity")
+        await session.press("full_stop")
+        await session.until(lambda: "repair all" in session.text)
+
+
+async def test_findings_of_other_tools_are_listed_and_replaced(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
+        await checked(session)
+        screen = session.screen
+        screen.add_external([Finding("error", "onnx:check", "refused")], "onnx")
+        assert "onnx:check" in rules(session)
+        screen.add_external([], "onnx")
+        assert "onnx:check" not in rules(session)
+
+
+async def test_checking_a_large_model_leaves_room_for_keys(tmp_path: Path) -> None:
+    names = [f"v{at}" for at in range(6001)]
+    nodes = [oh.make_node("Relu", [a], [b], b) for a, b in pairwise(names)]
+    ends = [oh.make_tensor_value_info(name, 1, [1]) for name in (names[0], names[-1])]
+    graph = oh.make_graph(nodes, "g", ends[:1], ends[1:])
+    path = tmp_path / "large.onnx"
+    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)]), path)
+    async with opened(path, WIDE) as session:
+        await checked(session)
+        session.screen.action_check_again()
+        turns = 0
+        began = perf_counter()
+        while not session.screen.is_checked and perf_counter() - began < 20:
+            await asyncio.sleep(0)
+            turns += 1
+        assert session.screen.is_checked
+        assert turns > 5, "others get their turn while the model is checked"
+        assert Checking.CHECK_SLICE_S <= 0.01

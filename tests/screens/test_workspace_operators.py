@@ -1,0 +1,292 @@
+"""Quick add, wiring and operator sets in a workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from dld_tui.widgets.add_node import AddNode
+from dld_tui.widgets.dialogs import PromptDialog
+from dld_tui.widgets.opset_dialog import OpsetDialog
+from dld_tui.widgets.value_picker import ValuePicker
+from dld_tui.widgets.wiring_dialog import WiringDialog
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+async def quick_add(session: Session, text: str) -> WiringDialog:
+    """Open the palette, choose the best match and come to its wiring."""
+    await session.press("a")
+    await session.until(lambda: isinstance(session.app.screen, AddNode))
+    await session.type(text)
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+    screen = session.app.screen
+    assert isinstance(screen, WiringDialog)
+    return screen
+
+
+def rows(dialog: WiringDialog | OpsetDialog) -> list[str]:
+    return [dialog.view.lines.text(at) for at in range(len(dialog.view.lines))]
+
+
+def go_to(dialog: WiringDialog | OpsetDialog, label: str) -> None:
+    texts = rows(dialog)
+    dialog.view.cursor = next(at for at, text in enumerate(texts) if text.startswith(label))
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_an_operator_is_added_behind_the_cursor(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await session.go("first")
+        dialog = await quick_add(session, "tanh")
+        assert rows(dialog)[0].endswith("Add the node")
+        await session.press("enter")
+        node = session.screen.node
+        assert node is not None
+        assert (node.op_type, node.inputs) == ("Tanh", ("a",))
+        assert session.screen.explorer.node is node
+        assert len(session.screen.document.history.done) == 1
+        await session.press("u")
+        assert len(session.screen.document.main.nodes) == 4
+
+
+async def test_inserted_on_the_link_its_users_get_the_output(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        dialog = await quick_add(session, "tanh")
+        go_to(dialog, "insert on the link")
+        await session.press("enter")
+        assert "[✔]" in next(row for row in rows(dialog) if row.startswith("insert"))
+        await session.press("f5")
+        second = session.screen.document.main.find("second")
+        assert second is not None
+        assert second.inputs == ("Tanh_output", "w")
+
+
+async def test_what_is_required_is_asked_for(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        dialog = await quick_add(session, "concat")
+        assert rows(dialog)[0] == "Still to choose: attribute axis"
+        await session.press("f5")
+        assert session.app.screen is dialog, "nothing is added yet"
+        await session.press("enter")
+        await session.type("one")
+        await session.press("enter")
+        assert isinstance(session.app.screen, PromptDialog), "the error is shown"
+        session.app.screen.query_one(Input).value = "1"
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+        go_to(dialog, "inputs 1")
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, ValuePicker))
+        await session.type("w")
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+        await session.press("f5")
+        node = session.screen.node
+        assert node is not None
+        assert node.inputs == ("a", "w")
+        axis = node.attribute("axis")
+        assert axis is not None
+        assert axis.value == 1
+
+
+async def test_a_new_initializer_and_a_name(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        dialog = await quick_add(session, "mul")
+        await session.press("i")
+        session.app.screen.query_one(Input).value = "float32[4] 1 2 3 4"
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+        assert any("f32[4]" in row and "new: values" in row for row in rows(dialog))
+        go_to(dialog, "name")
+        await session.press("enter")
+        await session.type("second")
+        await session.press("enter")
+        assert "already called so" in session.text
+        session.app.screen.query_one(Input).value = "scale"
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+        await session.press("f5")
+        node = session.screen.node
+        assert node is not None
+        assert (node.name, node.inputs) == ("scale", ("a", "Mul_B"))
+        tensor = session.screen.document.main.initializer("Mul_B")
+        assert tensor is not None
+        assert tensor.shape == (4,)
+
+
+async def test_a_type_that_does_not_fit_is_seen_and_can_be_cleared(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("last")
+        dialog = await quick_add(session, "bitwisenot")
+        assert "is float32; takes" in rows(dialog)[1]
+        go_to(dialog, "X")
+        await session.press("d")
+        assert "required" in rows(dialog)[1]
+
+
+async def test_outputs_can_be_counted(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        dialog = await quick_add(session, "split")
+        go_to(dialog, "outputs")
+        await session.press("enter")
+        session.app.screen.query_one(Input).value = "2"
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+        await session.press("f5")
+        node = session.screen.node
+        assert node is not None
+        assert len(node.outputs) == 2
+
+
+async def test_another_domain_is_imported_with_the_node(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        await quick_add(session, "binarizer")
+        assert "imports ai.onnx.ml 5" in session.text
+        await session.press("f5")
+        assert session.screen.document.opset_imports == {"": 18, "ai.onnx.ml": 5}
+
+
+async def test_an_operator_for_an_empty_model(tmp_path: Path) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 18]> empty (float[N] x) => (float[N] y) {}'
+    async with opened(models.write(tmp_path, text)) as session:
+        await quick_add(session, "relu")
+        await session.press("f5")
+        assert session.screen.document.main.nodes[0].inputs == ("x",)
+
+
+async def test_bodies_are_made_with_the_node(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        await session.go("pre")
+        dialog = await quick_add(session, "if")
+        assert sum("a new body" in row for row in rows(dialog)) == 2
+        go_to(dialog, "cond")
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, ValuePicker))
+        await session.type("choice")
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+        await session.press("f5")
+        node = session.screen.node
+        assert node is not None
+        assert len(node.subgraphs()) == 2
+
+
+async def test_operator_sets_are_imported_changed_and_removed(chain: Path) -> None:
+    async with opened(chain, NARROW) as session:
+        await session.press("V")
+        dialog = session.app.screen
+        assert isinstance(dialog, OpsetDialog)
+        assert "4 nodes" in rows(dialog)[0]
+        assert "TensorRT 10.0" in session.text
+        await session.press("d")
+        assert session.screen.document.opset_imports == {"": 18}, "it is used"
+        await session.press("a", "1", "enter")
+        await session.until(lambda: session.app.screen is dialog)
+        assert session.screen.document.opset_imports == {"": 18, "ai.onnx.ml": 5}
+        await session.press("enter")
+        session.app.screen.query_one(Input).value = "3"
+        await session.press("enter")
+        await session.until(lambda: session.app.screen is dialog)
+        assert session.screen.document.opset_imports["ai.onnx.ml"] == 3
+        await session.press("d")
+        assert session.screen.document.opset_imports == {"": 18}
+
+
+async def test_an_operator_set_by_name(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("V", "a", "o")
+        await session.type("com.example")
+        await session.press("enter")
+        assert "not known here" in session.text
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, OpsetDialog))
+        assert session.screen.document.opset_imports == {"": 18, "com.example": 1}
+
+
+async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
+    from dld_tui.app import DldApp
+    from dld_tui.screens.new_model import NewModelScreen
+    from dld_tui.screens.workspace import WorkspaceScreen
+    from tests.support.workspace import wait_for
+
+    app = DldApp()
+    async with app.run_test(size=NARROW) as pilot:
+        await pilot.press("ctrl+n")
+        await wait_for(pilot, lambda: isinstance(app.screen, NewModelScreen))
+        form = app.screen
+        assert isinstance(form, NewModelScreen)
+        fields = {name: row for name, row in form.query_one("ParamForm").rows.items()}  # type: ignore[attr-defined]
+        fields["opset"].text = "999"
+        await pilot.pause()
+        await pilot.press("f5")
+        await pilot.pause()
+        assert app.pages == [], "there is no such opset"
+        await pilot.press("escape")
+        fields["opset"].text = "17"
+        fields["inputs"].text = "x:float32[N,3]"
+        await pilot.pause()
+        assert form.command_line == "dld new OUT.onnx --opset 17 --input 'x:float32[N,3]'"
+        await pilot.press("f5")
+        await wait_for(pilot, lambda: app.pages)
+        page = app.pages[0]
+        assert isinstance(page, WorkspaceScreen)
+        await wait_for(pilot, lambda: page.is_open)
+        assert page.document.opset_imports == {"": 17}
+        assert page.document.main.inputs == ("x",)
+
+
+async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
+    from dld_tui.screens.operators import OperatorsScreen
+    from dld_tui.widgets.operator_browser import OperatorBrowser
+
+    async with opened(chain, NARROW) as session:
+        await session.go("last")
+        await session.press("f3")
+        await session.until(lambda: isinstance(session.app.screen, OperatorsScreen))
+        browser = session.app.screen.query_one(OperatorBrowser)
+        await session.until(lambda: browser.operator is not None)
+        assert browser.operator is not None
+        assert browser.operator.name == "Sigmoid"
+        assert "Sigmoid takes one input" in session.text
+        await session.press("escape")
+        assert session.app.screen is session.screen
+
+
+async def test_the_start_page_leads_to_the_operators() -> None:
+    from dld_tui.app import DldApp
+    from dld_tui.screens.operators import OperatorsScreen
+    from tests.support.workspace import wait_for
+
+    app = DldApp()
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("f3")
+        await wait_for(pilot, lambda: isinstance(app.screen, OperatorsScreen))
+        await pilot.press(*"gelu")
+        await pilot.press("f3")
+        assert isinstance(app.screen, OperatorsScreen)
+
+
+async def test_a_function_asks_for_all_its_inputs_first(tmp_path: Path) -> None:
+    text = models.FUNCTIONS.replace("twice (v) =>", "twice (v, more) =>")
+    async with opened(models.write(tmp_path, text)) as session:
+        await session.go("call")
+        dialog = await quick_add(session, "twice")
+        assert rows(dialog)[dialog.view.cursor].startswith("more")
+        await session.press("f5")
+        node = session.screen.node
+        assert node is not None
+        assert node.inputs == ("y",)

@@ -1,0 +1,238 @@
+"""Marking, copying, pasting, extracting and editing many nodes, by keys alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.batch_dialog import BatchDialog
+from dld_tui.widgets.dialogs import ChoiceDialog, PromptDialog
+from dld_tui.widgets.extract_dialog import ExtractDialog
+from dld_tui.widgets.filter_dialog import FilterDialog
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened, wait_for
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+SCOPED = """
+<ir_version: 10, opset_import: ["" : 18]>
+scoped (float[1, 2, 8, 8] x) => (float[1, 2, 8, 8] y)
+<float[2, 2, 1, 1] w = {1, 2, 3, 4}>
+{
+    ["/a/one"] a = Conv <group = 1, kernel_shape = [1, 1]> (x, w)
+    ["/a/two"] b = Relu(a)
+    ["/b/one"] c = Conv <group = 1, kernel_shape = [1, 1], dilations = [2, 2]> (b, w)
+    ["/b/two"] y = Add(c, a)
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def scoped(tmp_path: Path) -> Path:
+    model = models.parse(SCOPED.replace('["/', "[n_").replace('"]', "]").replace("/", "_"))
+    for node in model.graph.node:
+        node.name = node.name.replace("n_", "/").replace("_", "/")
+    path = tmp_path / "scoped.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def marked(session: Session) -> list[str]:
+    return [node.name for node in session.screen.explorer.marked]
+
+
+def names(session: Session) -> list[str]:
+    return [node.name for node in session.screen.document.main.nodes]
+
+
+async def mark(session: Session, *found: str) -> None:
+    for name in found:
+        await session.go(name)
+        await session.press("space")
+
+
+@SIZES
+async def test_mark_along_the_links(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await mark(session, "first", "third")
+        assert "2 marked" in session.text
+        await session.press("w", "b")
+        assert marked(session) == ["first", "second", "third"]
+        await session.press("w", "i")
+        assert marked(session) == ["last"]
+        await session.press("w", "u")
+        assert len(marked(session)) == 4
+        await session.press("w", "c")
+        assert marked(session) == []
+        assert "marked" not in session.text.splitlines()[1]
+        await session.go("second")
+        await session.press("w", "d")
+        assert marked(session) == ["second", "third", "last"]
+
+
+async def test_mark_by_name_and_type(scoped: Path) -> None:
+    async with opened(scoped) as session:
+        await session.go("/b/one")
+        await session.press("w", "n")
+        assert isinstance(session.app.screen, PromptDialog)
+        await session.press("enter")
+        assert marked(session) == ["/b/one", "/b/two"]
+        await session.press("w", "c", "w", "t")
+        assert marked(session) == ["/a/one", "/b/one"]
+        await session.press("w", "n", "ctrl+u")
+        await session.type("/x")
+        assert "No node's name begins so" in session.text
+
+
+async def test_mark_by_filter_adds_to_the_marks(scoped: Path) -> None:
+    async with opened(scoped) as session:
+        await mark(session, "/a/two")
+        await session.press("w", "f")
+        assert isinstance(session.app.screen, FilterDialog)
+        await session.press("tab")
+        await session.type("has dilations")
+        await session.press("enter")
+        await session.until(lambda: marked(session) == ["/a/two", "/b/one"])
+
+
+async def test_copy_and_paste_in_another_tab(chain: Path, scoped: Path) -> None:
+    async with opened(scoped) as session:
+        await mark(session, "/a/one", "/a/two")
+        await session.press("y")
+        session.app.open_path(chain)
+        await wait_for(session.pilot, lambda: len(session.app.pages) == 2)
+        other = session.app.pages[1]
+        assert isinstance(other, WorkspaceScreen)
+        await wait_for(session.pilot, lambda: other.is_open and other.focused is not None)
+        there = Session(session.app, session.pilot, other)
+        await there.press("p")
+        assert names(there)[-2:] == ["/a/one", "/a/two"]
+        assert marked(there) == ["/a/one", "/a/two"]
+        added = there.screen.document.main.initializer("w_1")
+        assert added is not None
+        assert added.shape == (2, 2, 1, 1)
+        await there.press("u")
+        assert not there.screen.document.dirty
+
+
+async def test_cut_and_paste_is_as_before(chain: Path) -> None:
+    async with opened(chain) as session:
+        await mark(session, "second", "third")
+        await session.press("ctrl+x")
+        assert names(session) == ["first", "last"]
+        assert len(session.screen.document.history.done) == 1
+        await session.press("p")
+        assert names(session) == ["first", "second", "third", "last"]
+        assert session.screen.document.main.nodes[1].inputs == ("a", "w")
+
+
+async def test_paste_needs_something_copied(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        assert session.screen.check_action("paste_nodes", ()) is None
+        await session.press("p")
+        assert len(names(session)) == 4
+
+
+async def test_delete_in_several_scopes_is_one_step(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        await mark(session, "pre", "inner")
+        await session.press("d", "d")
+        assert names(session) == ["choose"]
+        assert len(session.screen.document.history.done) == 1
+        await session.press("u")
+        assert names(session) == ["pre", "choose"]
+        assert not session.screen.document.dirty
+
+
+@SIZES
+async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await mark(session, "second", "third")
+        await session.press("x")
+        assert isinstance(session.app.screen, ExtractDialog)
+        assert "2 nodes, 1 initializer of 16 B" in session.text
+        assert "input   a" in session.text
+        assert "output  c" in session.text
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        part = onnx.load(chain.with_name("model.part.onnx"))
+        assert [node.name for node in part.graph.node] == ["second", "third"]
+        await session.press("o")
+        await session.until(lambda: len(session.app.pages) == 2)
+
+
+async def test_extract_a_name_scope(scoped: Path) -> None:
+    async with opened(scoped) as session:
+        rows = session.screen.explorer.list
+        rows.cursor = next(at for at in range(len(rows.lines)) if "/b" in rows.lines.text(at))
+        await session.pilot.pause()
+        await session.press("x")
+        assert "2 nodes" in session.text
+        assert "input   b" in session.text
+
+
+async def test_extract_a_body_and_keep_what_is_there(tmp_path: Path) -> None:
+    target = tmp_path / "model.then_branch.onnx"
+    target.write_bytes(b"mine")
+    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
+        await session.go("choose")
+        await session.press("x", "b")
+        assert "input   a" in session.text
+        await session.press("enter")
+        assert "Overwrite?" in session.text
+        await session.press("a")
+        assert isinstance(session.app.screen, ExtractDialog)
+        await session.press("escape")
+        assert target.read_bytes() == b"mine"
+
+
+@SIZES
+async def test_shared_attributes_in_one_step(scoped: Path, size: tuple[int, int]) -> None:
+    async with opened(scoped, size) as session:
+        await session.press("w", "i", "E")
+        dialog = session.app.screen
+        assert isinstance(dialog, BatchDialog)
+        shown = {item.name: item.text for item in dialog.groups[0].attributes}
+        assert (dialog.groups[0].op_type, shown["group"]) == ("Conv", "1")
+        assert (shown["dilations"], shown["strides"]) == ("(mixed)", "(not set)")
+        rows = [item.name for item in dialog.groups[0].attributes]
+        await session.press(*["down"] * rows.index("dilations"), "delete")
+        await session.press(*["down"] * (rows.index("group") - rows.index("dilations")), "enter")
+        await session.press("ctrl+u", "x", "enter")
+        assert "is not a whole number" in session.text
+        await session.press("ctrl+u", "2", "enter")
+        assert "2 attributes to set" in session.text
+        await session.press("f5")
+        nodes = session.screen.document.main.nodes
+        groups = [n.attribute("group") for n in nodes if n.op_type == "Conv"]
+        assert [found.value for found in groups if found is not None] == [2, 2]
+        assert nodes[2].attribute("dilations") is None
+        assert len(session.screen.document.history.done) == 1
+        await session.press("u")
+        assert not session.screen.document.dirty
+
+
+async def test_export_edits(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        await session.press("d", "r")
+        session.screen.action_export_script()
+        await session.pilot.pause()
+        await session.press("enter")
+        script = chain.with_name("model.edits.jsonl")
+        await session.until(script.exists)
+        assert '"delete_many"' in script.read_text()

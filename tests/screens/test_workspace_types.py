@@ -1,0 +1,194 @@
+"""Types and shapes after edits: marked as doubtful at once, told anew by a child process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.document import Change
+from dld_tui.core.document.values import ValueType
+from dld_tui.screens import workspace_types
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace_background import InferredTypes
+from dld_tui.screens.workspace_types import RULE
+from tests.support import models
+from tests.support.workspace import Session, opened
+
+SHAPES = """
+<ir_version: 10, opset_import: ["" : 18]>
+shapes (float[N, 6] x) => (float[a, b] y)
+{
+    [turn] t = Transpose <perm = [1, 0]> (x)
+    [aside] s = Relu(x)
+    [join] j = Abs(t)
+    [last] y = Neg(j)
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER_AFTER_S", (0.01, 0.01))
+
+
+@asynccontextmanager
+async def inferred(folder: Path, text: str = SHAPES) -> AsyncIterator[Session]:
+    async with opened(models.write(folder, text)) as session:
+        await session.until(lambda: session.screen.types_are_fresh)
+        yield session
+
+
+def external(session: Session) -> list[str]:
+    return [f.message for f in session.screen.findings.findings if f.rule == RULE]
+
+
+async def test_stale_at_once_and_refreshed_after_an_edit_undo_and_redo(tmp_path: Path) -> None:
+    async with inferred(tmp_path) as session:
+        main, screen = session.screen.document.main, session.screen
+        assert main.value_type("j") == ValueType("float32", (6, "N"))
+
+        def turned(perm: list[int], j: ValueType) -> None:
+            assert main.is_stale("t")
+            assert main.is_stale("j")
+            assert not main.is_stale("s")
+
+        screen.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+                    value=[0, 1])  # fmt: skip
+        turned([0, 1], ValueType("float32", (6, "N")))
+        assert not screen.types_are_fresh
+        await session.until(lambda: screen.types_are_fresh)
+        assert not main.is_stale("j")
+        assert main.value_type("j") == ValueType("float32", ("N", 6))
+
+        for key, dims in (("u", (6, "N")), ("ctrl+y", ("N", 6))):
+            await session.press(key)
+            await session.until(lambda: screen.types_are_fresh)
+            assert main.value_type("j") == ValueType("float32", dims)
+
+
+async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with inferred(tmp_path) as session:
+        await session.go("join")
+        assert any("f32[6,N]" in row for row in session.details)
+        monkeypatch.setattr(WorkspaceScreen, "INFER_AFTER_S", (60.0, 60.0))
+        session.screen.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+                            value=[0, 1])  # fmt: skip
+        await session.settle()
+        assert any("~f32[6,N]" in row for row in session.details)
+        await session.until(lambda: session.text.count("~") >= 5)  # three nodes, and the details
+
+        session.screen.infer()
+        await session.until(lambda: session.screen.types_are_fresh)
+        await session.until(lambda: any("f32[N,6]" in row for row in session.details))
+        assert "~" not in session.text
+
+
+async def test_only_the_state_after_the_last_edit_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with inferred(tmp_path) as session:
+        screen = session.screen
+        older, newer = InferredTypes(), InferredTypes()
+        older.scopes.append(([], {"j": ValueType("int8", ())}))
+        newer.scopes.append(([], {"j": ValueType("bool", ())}))
+        monkeypatch.setattr(WorkspaceScreen, "INFER_AFTER_S", (60.0, 60.0))
+        screen.edit("rename_node", scope=[], node="aside", name="one")
+        version = screen.changes
+        screen.edit("rename_node", scope=[], node="one", name="two")
+
+        screen._inferred(version, older)
+        assert screen.document.main.value_type("j") == ValueType("float32", (6, "N"))
+        screen._inferred(version + 1, newer)
+        assert screen.types_are_fresh
+        assert screen.document.main.value_type("j") == ValueType("bool", ())
+
+
+async def test_a_job_for_an_older_state_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def waits(snapshot: Path, home: Path | None, cancelled: object) -> InferredTypes:
+        assert callable(cancelled)
+        asked.append(False)
+        place = len(asked) - 1
+        if place == 0:
+            while not cancelled():
+                pass
+            asked[0] = True
+        return InferredTypes()
+
+    monkeypatch.setattr(workspace_types, "infer_types", waits)
+    async with opened(models.write(tmp_path, SHAPES)) as session:
+        await session.until(lambda: asked)
+        session.screen.edit("rename_node", scope=[], node="aside", name="one")
+        await session.until(lambda: session.screen.types_are_fresh)
+        assert asked[0]
+
+
+async def test_errors_of_inference_lead_to_the_node_and_go_when_mended(tmp_path: Path) -> None:
+    async with inferred(tmp_path) as session:
+        assert external(session) == []
+        session.screen.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+                            value=[0, 1, 2, 3])  # fmt: skip
+        await session.until(lambda: session.screen.types_are_fresh)
+        (finding,) = (f for f in session.screen.findings.findings if f.rule == RULE)
+        assert finding.level == "error"
+        assert finding.node is session.screen.document.main.nodes[0]
+        assert "Transpose" in finding.message
+
+        await session.press("u")
+        await session.until(lambda: session.screen.types_are_fresh)
+        assert external(session) == []
+
+
+async def test_a_model_that_inference_refuses_is_said(tmp_path: Path) -> None:
+    text = SHAPES.replace('"" : 18', '"other" : 1')
+    async with inferred(tmp_path, text) as session:
+        assert [message[:20] for message in external(session)] == ["shapes are not known"]
+
+
+async def test_new_models_and_everything_changed(tmp_path: Path) -> None:
+    async with inferred(tmp_path) as session:
+        screen = session.screen
+        screen.document_changed(Change("reset", None))
+        assert screen.document.main.is_stale("s")
+        await session.until(lambda: screen.types_are_fresh)
+        assert not screen.document.main.is_stale("s")
+
+
+async def test_nothing_is_asked_while_a_thread_may_edit(tmp_path: Path) -> None:
+    async with inferred(tmp_path) as session:
+        screen = session.screen
+        screen._cancel = event = asyncio.Event()  # type: ignore[assignment]
+        screen.types_are_fresh = False
+        screen.infer()
+        await session.pilot.pause()
+        assert not screen.types_are_fresh
+        screen._cancel = None
+        await session.until(lambda: screen.types_are_fresh)
+        assert not event.is_set()
+
+
+async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
+    count = 6_000
+    nodes = [
+        onnx.helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)
+    ]
+    x = onnx.helper.make_tensor_value_info("v0", onnx.TensorProto.FLOAT, [2])
+    y = onnx.helper.make_tensor_value_info(f"v{count}", onnx.TensorProto.FLOAT, [2])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "long", [x], [y])), path)
+    async with opened(path) as session:
+        screen, main = session.screen, session.screen.document.main
+        await session.until(lambda: screen.types_are_fresh)
+        assert main.value_type("v5000") == ValueType("float32", (2,))
+        screen.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
+        screen.edit("set_attribute", scope=[], node="n0", attribute="k", kind="int", value=1)
+        assert len(main.stale) < count  # not all of it in one go
+        await session.until(lambda: len(main.stale) == count)

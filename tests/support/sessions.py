@@ -1,0 +1,24 @@
+"""Running a document with onnxruntime, for tests; they are skipped where it is not installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.core.document import Document
+
+
+def bytes_of(document: Document) -> bytes:
+    """Return what saving a document would write."""
+    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+
+
+def run(model: Document | bytes, **feeds: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """Return the outputs of a model."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    onnxruntime.set_default_logger_severity(4)
+    data = bytes_of(model) if isinstance(model, Document) else model
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.widgets.initializer_rows import (
+    CONSTANT,
+    DENSE,
+    SPARSE,
+    InitializerRow,
+    InitializerTable,
+    initializer_rows,
+)
+from dld_tui.widgets.row_table import plain
+from tests.support.tensors import write_tensors
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> dict[str, InitializerRow]:
+    document = Document.open(write_tensors(tmp_path))
+    return {row.name: row for row in initializer_rows(document.scopes(), constants=True)}
+
+
+def test_every_kind_is_listed(rows: dict[str, InitializerRow]) -> None:
+    assert [rows[name].kind for name in ("w", "thin", "k")] == [DENSE, SPARSE, CONSTANT]
+    assert rows["k"].node is not None
+    assert not rows["k"].is_initializer
+    assert (rows["thin"].shape, rows["thin"].elements) == ((10,), 2)
+
+
+def test_uses_and_places_are_known(rows: dict[str, InitializerRow]) -> None:
+    assert [rows[name].uses for name in ("w", "k", "volume")] == [2, 1, 0]
+    assert rows["gone"].where == "gone.bin @0"
+    assert rows["w"].where == "inline"
+    assert rows["thin"].where == "sparse"
+
+
+def test_the_offset_of_a_large_payload_is_where_it_is_in_the_file(tmp_path: Path) -> None:
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    array = np.arange(5000, dtype=np.float32)
+    graph = helper.make_graph([], "g", [], [], [numpy_helper.from_array(array, "long")])
+    path = tmp_path / "long.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    row = next(initializer_rows(Document.open(path).scopes()))
+    offset = path.read_bytes().index(array.tobytes())
+    assert row.where == f"inline @{offset:,}"
+
+
+def test_sorting_and_searching(rows: dict[str, InitializerRow]) -> None:
+    table = InitializerTable(list(rows.values()), lambda row: "gone" if row.name == "gone" else "")
+    order = sorted(range(len(table)), key=lambda at: table.sort_value(at, "elements"))
+    assert table.rows[order[-1]].name == "volume"
+    at = next(at for at, row in enumerate(table.rows) if row.name == "gone")
+    assert "gone.bin" in table.text(at)
+    assert plain(table.cell(at, "problem", 30)).endswith("gone")
+    assert table.sort_value(at, "problem") == "gone"
+    unused = next(at for at, row in enumerate(table.rows) if row.name == "odd")
+    assert table.cell(unused, "problem", 30) == ("never used", "warn")
+    assert table.sort_value(unused, "problem") is None

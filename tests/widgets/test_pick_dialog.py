@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from dld_tui.widgets.pick_dialog import MOST, PickDialog, PickItem
+from tests.support.tui import HOSTILE, HostApp, screen_text, until
+
+
+def numbered(count: int) -> Iterator[PickItem]:
+    for number in range(count):
+        name = HOSTILE if number == 7 else f"node_{number}"
+        yield PickItem(number, [(name, "")], name)
+
+
+async def test_words_narrow_it_down_and_enter_chooses() -> None:
+    chosen: list[Hashable] = []
+    app = HostApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(PickDialog("Which?", lambda: numbered(5000)), chosen.append)
+        await until(pilot, lambda: f"{MOST} or more" in screen_text(app))
+        await pilot.press(*"conv", "space", *"blk")
+        await until(pilot, lambda: HOSTILE in screen_text(app))
+        await until(pilot, lambda: "node_" not in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: chosen == [7])
+
+
+async def test_arrows_move_while_one_types() -> None:
+    chosen: list[Hashable] = []
+    app = HostApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(PickDialog("Which?", lambda: numbered(5), value=1), chosen.append)
+        await until(pilot, lambda: "node_4" in screen_text(app))
+        await pilot.press("down", "down", "up", "enter")
+        await until(pilot, lambda: chosen == [2])
+
+
+async def test_nothing_matches_and_escape_gives_none() -> None:
+    chosen: list[Hashable] = []
+    app = HostApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(PickDialog("Which?", lambda: numbered(5)), chosen.append)
+        await until(pilot, lambda: "node_4" in screen_text(app))
+        await pilot.press(*"zzz")
+        await until(pilot, lambda: "Nothing matches." in screen_text(app))
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: chosen == [None])

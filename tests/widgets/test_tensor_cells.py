@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.core.errors import InputError
+from dld_tui.widgets.tensor_cells import CellBlocks
+from dld_tui.widgets.tensor_layout import GridLayout, layout_of
+from dld_tui.widgets.tensor_text import NumberFormat, exact_text, style_of
+
+
+class Counted:
+    """Elements that are their own index; notes what is read."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.reads: list[tuple[int, int]] = []
+
+    def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
+        stop = min(start + (count or 0), self.count)
+        self.reads.append((start, stop - start))
+        return np.arange(start, stop, dtype=np.int64)
+
+
+def texts(view: GridLayout, rows: range, columns: range) -> list[list[str]]:
+    blocks = CellBlocks(Counted(view.count), "int64", view, NumberFormat())
+    return [[blocks.cell(row, column)[0] for column in columns] for row in rows]
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0), (2, 0), (0, 2), (1, 2), (2, 1)])
+def test_every_view_shows_the_elements(axes: tuple[int, int]) -> None:
+    shape = (20, 30, 40)
+    array = np.arange(24_000).reshape(shape)
+    view = GridLayout(shape, *axes, (3, 4, 5))
+    index: list[Any] = [3, 4, 5]
+    index[axes[0]] = index[axes[1]] = slice(None)
+    plane = array[tuple(index)]
+    wanted = plane if axes[0] < axes[1] else plane.T
+    found = texts(view, range(view.rows), range(view.columns))
+    assert found == [[str(value) for value in row] for row in wanted.tolist()]
+
+
+def test_elements_far_apart_are_read_one_by_one() -> None:
+    view = GridLayout((3, 3, 1 << 20), 0, 1, (0, 0, 7))
+    elements = Counted(view.count)
+    blocks = CellBlocks(elements, "int64", view, NumberFormat())
+    assert blocks.cell(1, 1)[0] == str(4 * (1 << 20) + 7)
+    assert sum(count for _, count in elements.reads) == 9
+
+
+def test_only_what_is_seen_is_read() -> None:
+    view = layout_of((100_000, 100_000))
+    elements = Counted(view.count)
+    blocks = CellBlocks(elements, "int64", view, NumberFormat())
+    blocks.load(range(50_000, 50_020), range(70_000, 70_010))
+    assert sum(count for _, count in elements.reads) <= 48 * 16
+    before = len(elements.reads)
+    blocks.cell(50_001, 70_001)
+    assert len(elements.reads) == before
+
+
+def test_the_last_row_of_a_wrapped_tensor_is_short() -> None:
+    view = layout_of((23,)).wrapped_for(10)
+    assert texts(view, range(2, 3), range(5)) == [["20", "21", "22", "", ""]]
+
+
+def test_what_cannot_be_read_is_a_problem() -> None:
+    class Broken(Counted):
+        def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
+            raise InputError("the file is gone")
+
+    blocks = CellBlocks(Broken(4), "int64", layout_of((2, 2)), NumberFormat())
+    assert blocks.cell(0, 0) == ("", "")
+    assert blocks.problem == "the file is gone"
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "text"),
+    [
+        (0.123456789, "float32", "0.123"),
+        (float("nan"), "float32", "nan"),
+        (-3, "int4", "d"),
+        (-1, "int8", "ff"),
+        (255, "uint16", "00ff"),
+        (True, "bool", "true"),
+        (1 + 2j, "complex64", "1+2j"),
+        (b"a\x1b[0m", "string", "'a\\x1b[0m'"),
+    ],
+)
+def test_elements_as_text(value: Any, dtype: str, text: str) -> None:
+    assert NumberFormat(3, hexadecimal=True).text(value, dtype) == text
+
+
+def test_long_strings_are_cut() -> None:
+    assert len(NumberFormat().text(b"x" * 5000, "string")) == 24
+
+
+def test_zeros_are_quiet_and_nan_stands_out() -> None:
+    assert [style_of(value) for value in (0, 0.0, 1.5, float("inf"), b"")] == [
+        "faint", "faint", "number", "bad", "",
+    ]  # fmt: skip
+
+
+def test_what_is_edited_is_exact() -> None:
+    assert exact_text(np.array([0.1], np.float32), "float32") == "0.1"
+    assert exact_text(np.array([-7], np.int8), "int4") == "-7"
+    assert exact_text(np.array([b"a'b"], object), "string") == r"'a\'b'"
+    assert exact_text(np.array([1 / 3]), "float64") == repr(1 / 3)

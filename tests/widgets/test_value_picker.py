@@ -1,0 +1,107 @@
+"""The dialog that finds a value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.values import ValueType
+from dld_tui.widgets.value_picker import ValuePicker
+from tests.support import models
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, until
+
+
+def document(tmp_path: Path, text: str = models.CHAIN) -> Document:
+    return Document.open(models.write(tmp_path, text))
+
+
+def listed(picker: ValuePicker) -> list[str]:
+    return [str(picker.rows.key(at)) for at in range(len(picker.rows))]
+
+
+def only_tensors(known: ValueType | None) -> str | None:
+    return None if known is not None and known.dtype == "float32" else "is not float32"
+
+
+async def ask(pilot: Pilot[int], picker: ValuePicker) -> list[str | None]:
+    answers: list[str | None] = []
+    pilot.app.push_screen(picker, answers.append)
+    await pilot.pause()
+    return answers
+
+
+async def test_a_value_is_found_by_name_type_and_producer(tmp_path: Path) -> None:
+    app, opened = HostApp(), document(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        picker = ValuePicker(opened.main, title="Connect")
+        answers = await ask(pilot, picker)
+        assert listed(picker) == ["x", "a", "b", "c", "y", "w", "unused"]
+        await pilot.press(*"sigm")
+        assert listed(picker) == ["y"]
+        await pilot.press(*["backspace"] * 4, *"init")
+        assert listed(picker) == ["w", "unused"]
+        await pilot.press(*["backspace"] * 4, *"float")
+        assert set(listed(picker)) >= {"x", "w"}
+        await pilot.press(*["backspace"] * 5, *"mul", "enter")
+        assert answers == ["c"]
+
+
+async def test_it_shows_type_and_maker_at_80_columns(tmp_path: Path) -> None:
+    app, opened = HostApp(), document(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await ask(pilot, ValuePicker(opened.main, title=f"{HOSTILE}{ESCAPE}"))
+        row = next(row for row in rows_of(app) if "f32[N,4]" in row and "input" in row)
+        assert "x" in row
+        assert HOSTILE + "\\x1b]0;x\\x07" in screen_text(app)
+
+
+async def test_values_that_do_not_fit_come_last_and_say_why(tmp_path: Path) -> None:
+    app, opened = HostApp(), document(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        picker = ValuePicker(opened.main, title="Connect", wanted=only_tensors)
+        await ask(pilot, picker)
+        names = listed(picker)
+        assert set(names[:4]) == {"x", "y", "w", "unused"}
+        assert "is not float32" in screen_text(app)
+
+
+async def test_excluded_first_and_the_empty_row(tmp_path: Path) -> None:
+    app, opened = HostApp(), document(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        picker = ValuePicker(
+            opened.main, title="Connect", exclude={"b", "c"}, first=["w", "c", "gone"],
+            empty_label="leave empty",
+        )  # fmt: skip
+        answers = await ask(pilot, picker)
+        assert listed(picker) == ["", "w", "x", "a", "y", "unused"]
+        await pilot.press("enter")
+        assert answers == [""]
+
+
+async def test_escape_gives_none_and_nothing_found_says_so(tmp_path: Path) -> None:
+    app, opened = HostApp(), document(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        answers = await ask(pilot, ValuePicker(opened.main, title="Connect"))
+        await pilot.press(*"qqq", "enter")
+        assert "no value fits" in screen_text(app)
+        assert answers == []
+        await pilot.press("escape")
+        assert answers == [None]
+
+
+async def test_many_values_are_collected_while_keys_are_answered(tmp_path: Path) -> None:
+    nodes = "\n".join(f"v{n + 1} = Relu(v{n})" for n in range(3000))
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    long (float[4] v0) => (float[4] v3000) {{ {nodes} }}"""
+    app, opened = HostApp(), document(tmp_path, text)
+    async with app.run_test(size=(80, 24)) as pilot:
+        picker = ValuePicker(opened.main, title="Connect")
+        at_once = picker.complete
+        assert not at_once
+        answers = await ask(pilot, picker)
+        await pilot.press(*"v2999")
+        await until(pilot, lambda: picker.complete and len(picker.rows) > 0)
+        await pilot.press("enter")
+        assert answers == ["v2999"]
