@@ -13,7 +13,6 @@ from dld_tui.core.checks.signatures import Key, Root, function_key
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.wiretext import text_of
-from dld_tui.core.operators.registry import known_domains, newest_opset
 
 LARGEST_FILE = 2**31 - 1
 """Bytes of the largest protobuf message."""
@@ -62,7 +61,7 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
             yield found("initializer-not-input", text, repair=_set_ir(4))
     if not root.entries:
         yield found("opset-missing", "No opset_import: invalid for IR >= 3")
-    newest = newest_opset() or 0
+    newest = onnx.defs.onnx_opset_version()
     version = root.imports.get("", 0)
     if version > newest:
         text = f"Opset {version} is newer than this tool knows ({newest})"
@@ -74,7 +73,11 @@ def _set_ir(version: int) -> Repair:
 
 
 def _check_imports(roots: list[Root]) -> Iterator[Finding]:
-    known = set(known_domains()) if roots[0].operators else set()
+    known: set[str] = set()
+    if roots[0].operators:
+        from dld_tui.core.operators.registry import known_domains  # lazy: see signatures.py
+
+        known.update(known_domains())
     counts: Counter[str] = Counter()
     functions = roots[0].functions
     for root in roots:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import onnx
 
 from dld_tui.core.checks.findings import Repair, name_of
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.wiretext import text_of
-from dld_tui.core.operators.registry import known_domains, newest_opset, schema_for
-from dld_tui.core.operators.schema import Formal, OperatorSchema
+
+if TYPE_CHECKING:
+    from dld_tui.core.operators.schema import Formal, OperatorSchema
+
+# The tables of operators are loaded where they are used: `dld inspect` compares no calls.
 
 Key = tuple[str, str]
 """The domain, ``""`` for ai.onnx, and the name of an operator."""
@@ -84,6 +88,8 @@ class Root:
         domain, op_type = key
         if not self.operators:
             return Signature(name_of(op_type), checked=False)
+        from dld_tui.core.operators.registry import known_domains, schema_for
+
         title = name_of(op_type)
         function = self.functions.get(key)
         if domain not in self.imports and self.imports:
@@ -109,6 +115,8 @@ class Root:
 
     def _import_repair(self, key: Key) -> Repair | None:
         """Return the import to add, where only one version can be meant."""
+        from dld_tui.core.operators.registry import newest_opset
+
         domain = key[0]
         if self.scope.is_function:
             return None

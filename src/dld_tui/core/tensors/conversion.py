@@ -275,7 +275,9 @@ def _tally_integers(report: ConversionReport, values: Array, result: Array, targ
         overflow = np.zeros(values.shape, np.bool_)
     else:
         low, high = integer_limits(target)
-        overflow = changed = (values < low) | (values > high)
+        # numpy compares booleans with no number beyond its own long.
+        whole = values.view(np.uint8) if values.dtype == np.bool_ else values
+        overflow = changed = (whole < low) | (whole > high)
         report.overflow += int(overflow.sum())
     if changed.any():
         wide = np.longdouble
