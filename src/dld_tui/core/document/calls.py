@@ -69,13 +69,8 @@ def nodes_with_key(document: Document, key: FunctionKey) -> list[Node]:
 
 
 def _nodes_called(document: Document, names: set[str]) -> list[Node]:
-    if not names:
-        return []
-    # The raw texts first: they tell most nodes of a large model apart. A name that is not UTF-8 is
-    # bytes in the message.
-    raw = names | {name.encode("utf-8", "surrogateescape") for name in names}
     return [
-        node for scope in document.scopes() for node in scope.nodes if node.proto.op_type in raw
+        node for scope in document.scopes() for name in names for node in scope.nodes_of_type(name)
     ]
 
 

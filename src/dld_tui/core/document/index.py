@@ -54,6 +54,31 @@ def place_of(nodes: list[Node], node: Node) -> int:
     return node.place
 
 
+class NodeIndex:
+    """Nodes of a scope by one of their texts: ``name`` or ``op_type``."""
+
+    def __init__(self, field: str, nodes: Iterable[Node]) -> None:
+        self._field = field
+        self._found: dict[str, dict[Node, None]] = {}
+        for node in nodes:
+            self.add(node)
+
+    def add(self, node: Node) -> None:
+        """Enter a node under its present text."""
+        self._found.setdefault(getattr(node, self._field), {})[node] = None
+
+    def remove(self, node: Node) -> None:
+        """Take out a node that is entered under its present text."""
+        text = getattr(node, self._field)
+        del self._found[text][node]
+        if not self._found[text]:
+            del self._found[text]
+
+    def get(self, text: str) -> tuple[Node, ...]:
+        """Return the nodes with a text, in the order in which they were entered."""
+        return tuple(self._found.get(text, ()))
+
+
 class NameIndex:
     """Records of one list by name; several records may have the same name in a broken model."""
 

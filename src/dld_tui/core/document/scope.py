@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.index import LinkIndex, NameIndex, place_of, record_name
+from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.values import ValueType, value_type_of
@@ -94,7 +94,8 @@ class Scope:
         self.holders.update((node, None) for node in self.nodes if node.children)
         self._links: LinkIndex | None = None
         self._named: dict[str, NameIndex] = {}
-        self._node_names: dict[str, list[Node]] | None = None
+        self._by_name: NodeIndex | None = None
+        self._by_type: NodeIndex | None = None
         self.ordered = False
         """Whether each node came after those it uses, when :mod:`.order` looked last."""
         self.entered: dict[Node, None] | None = None
@@ -203,12 +204,16 @@ class Scope:
         return index
 
     @property
-    def _names(self) -> dict[str, list[Node]]:
-        if self._node_names is None:
-            self._node_names = {}
-            for node in self.nodes:
-                self._node_names.setdefault(node.name, []).append(node)
-        return self._node_names
+    def _names(self) -> NodeIndex:
+        if self._by_name is None:
+            self._by_name = NodeIndex("name", self.nodes)
+        return self._by_name
+
+    def nodes_of_type(self, op_type: str) -> Sequence[Node]:
+        """Return the nodes of this very scope that name an operator, of any domain."""
+        if self._by_type is None:
+            self._by_type = NodeIndex("op_type", self.nodes)
+        return self._by_type.get(op_type)
 
     def enter(self, list_name: str, record: Any) -> None:
         """Enter a record into the indexes. For the edit primitives."""
@@ -218,10 +223,9 @@ class Scope:
             return
         if self.entered is not None:
             self.entered[record] = None
-        if self._links is not None:
-            self._links.add(record)
-        if self._node_names is not None:
-            self._node_names.setdefault(record.name, []).append(record)
+        for index in (self._links, self._by_name, self._by_type):
+            if index is not None:
+                index.add(record)
         if record.children:
             self.holders[record] = None
 
@@ -231,10 +235,9 @@ class Scope:
             if list_name in self._named:
                 self._named[list_name].remove(record)
             return
-        if self._links is not None:
-            self._links.remove(record)
-        if self._node_names is not None:
-            self._node_names[record.name].remove(record)
+        for index in (self._links, self._by_name, self._by_type):
+            if index is not None:
+                index.remove(record)
         self.holders.pop(record, None)
 
     def new_node(self, proto: onnx.NodeProto) -> Node:
@@ -268,7 +271,7 @@ class Scope:
         Names may be missing and need not be unique. The first output is unique in a valid model.
         """
         name = node.name
-        if name and name[0] not in ">#" and len(self._names.get(name, ())) == 1:
+        if name and name[0] not in ">#" and len(self._names.get(name)) == 1:
             return name
         for output in node.outputs:
             if output and len(self.links.producers.get(output, ())) == 1:
@@ -281,7 +284,7 @@ class Scope:
             return self.producer(ref[1:])
         if ref.startswith("#") and ref[1:].isdecimal() and int(ref[1:]) < len(self.nodes):
             return self.nodes[int(ref[1:])]
-        found = self._names.get(ref, ())
+        found = self._names.get(ref)
         return found[0] if len(found) == 1 else None
 
     def index_of(self, node: Node) -> int:
@@ -294,7 +297,7 @@ class Scope:
 
     def nodes_named(self, name: str) -> list[Node]:
         """Return the nodes with exactly this name."""
-        return list(self._names.get(name, ()))
+        return list(self._names.get(name))
 
     # --- following values -----------------------------------------------------------------------
 
