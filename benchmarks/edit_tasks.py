@@ -15,14 +15,8 @@ if TYPE_CHECKING:
 USERS = 1_000
 """Nodes that use one value, for replacing all uses of it."""
 ROUNDS = 5
-WHOLE = frozenset(
-    (
-        *("sort_nodes", "remove_unused", "rename_duplicate_nodes", "replace_uses"),
-        *("add_function", "duplicate_function", "rename_function", "delete_function"),
-        "make_function",
-    )
-)
-"""Edits that look at all nodes by their nature: for an order, for what is idle, for calls."""
+WHOLE = frozenset({"sort_nodes", "remove_unused", "rename_duplicate_nodes", "replace_uses"})
+"""Edits that look at all nodes by their nature: for an order, for what is idle."""
 ELSEWHERE = frozenset(
     {"restore", "repair", "own_outputs", "rename_shadowing", "remove_repeated_initializers"}
 )
