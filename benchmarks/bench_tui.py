@@ -1,4 +1,4 @@
-"""The explorer of 50,000 nodes in a real terminal: first rows, and a key press to its repaint."""
+"""The explorer and the graph of 50,000 nodes in a real terminal: first rows, key presses."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ TO_NODES = "gjjzjzjj"
 """Keys from the first row to a node: down to a scope, unfold it, and the one in it."""
 
 FIRST_ROWS_MS, REPAINT_MS, ROW_BYTES = 1000.0, 20.0, 2048.0
+GRAPH_MS, GRAPH_ROW_BYTES, GRAPH_PAGE_BYTES = 1000.0, 1024.0, 10_240.0
 
 
 def main(argv: list[str]) -> int:
@@ -38,6 +39,7 @@ def main(argv: list[str]) -> int:
         _add_first_rows(table, folder, many, small, opened, options.rounds)
         for columns, rows in SIZES:
             _add_keys(table, folder, many, columns, rows, options.keys)
+            _add_graph(table, folder, many, columns, rows, options.keys)
     return table.finish()
 
 
@@ -91,6 +93,30 @@ def _add_keys(
     table.add(f"{size}: one page, p95", p95([answer.row_ms for answer in pages]))
     table.add(f"{size}: one page, most bytes", max(a.row_bytes for a in pages), unit="B")
     table.add(f"{size}: one row right after the first rows, worst", max(a.row_ms for a in busy))
+
+
+def _add_graph(
+    table: harness.Table, folder: Path, model: Path, columns: int, rows: int, presses: int
+) -> None:
+    size = f"{columns}x{rows} graph"
+    with _start(folder, model, columns, rows) as terminal:
+        began = terminal.wait_for(ROWS, timeout=60)
+        terminal.press("2")
+        shown = (terminal.wait_for(r"overview", timeout=60) - began) * 1000
+        table.add(f"{size}: first picture after the rows", shown, bound=GRAPH_MS, rule="1 s")
+        terminal.wait_idle()
+        terminal.press("v")  # the rails, in which every node is a row
+        terminal.wait_idle()
+        moves = [terminal.press("jk"[index % 2]) for index in range(presses)]
+        pages = [terminal.press(("\x1b[6~", "\x1b[5~")[index % 2]) for index in range(20)]
+    table.add(f"{size}: one row, median", statistics.median(a.row_ms for a in moves))
+    table.add(
+        f"{size}: one row, p95", p95([a.row_ms for a in moves]), bound=REPAINT_MS, rule="20 ms"
+    )
+    most = max(answer.row_bytes for answer in moves)
+    table.add(f"{size}: one row, most bytes", most, unit="B", bound=GRAPH_ROW_BYTES, rule="1 KB")
+    most = max(answer.row_bytes for answer in pages)
+    table.add(f"{size}: one page, most bytes", most, unit="B", bound=GRAPH_PAGE_BYTES, rule="10 KB")
 
 
 def p95(values: list[float]) -> float:

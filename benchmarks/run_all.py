@@ -15,8 +15,11 @@ SCRIPTS = (
     "tensor_edit",
     "diff",
     "lint",
+    "graph",
     "tui",
     "profiler",
+    "report",
+    "import",
 )
 _SMALL = {
     "startup": ["--rounds", "5"],
@@ -26,8 +29,11 @@ _SMALL = {
     "tensor_edit": ["--width", "2000", "--cells", "100", "--rounds", "1"],
     "diff": ["--nodes", "5000", "--weights", "1500", "--rounds", "2"],
     "lint": ["--nodes", "5000", "--weights", "1500", "--rounds", "2"],
+    "graph": ["--layers", "9", "--large", "13", "--rounds", "2"],
     "tui": ["--nodes", "5000", "--weights", "1500", "--keys", "30"],
     "profiler": ["--rounds", "5"],
+    "report": ["--layers", "500", "--passes", "40", "--samples", "100000", "--rounds", "1"],
+    "import": ["--megabytes", "30", "--copy", "10", "--rounds", "1"],
 }
 
 

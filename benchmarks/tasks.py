@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.edit_tasks import document_edits, protobuf_edits
+from benchmarks.graph_tasks import dot_layout, graph_prepare
+from benchmarks.import_tasks import json_import, profile_import, trace_import
 from benchmarks.lint_tasks import document_lint, document_updates, onnx_lint, polygraphy_lint
+from benchmarks.report_tasks import (
+    json_report_open,
+    json_report_write,
+    report_open,
+    report_write,
+)
 from benchmarks.tensor_tasks import document_cells, document_look, numpy_look, onnx_cells
 
 
@@ -170,6 +178,11 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         document_open,
         document_save,
         document_updates,
+        dot_layout,
+        graph_prepare,
+        json_import,
+        json_report_open,
+        json_report_write,
         numpy_look,
         onnx_cells,
         onnx_diff,
@@ -178,7 +191,11 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         onnx_open,
         onnx_save,
         polygraphy_lint,
+        profile_import,
         protobuf_edits,
+        report_open,
+        report_write,
+        trace_import,
     )
 }
 

@@ -1,7 +1,12 @@
-"""Take the pictures of the documentation: the real program on its own demo models."""
+"""Take the pictures of the documentation: the real program on its own demo models.
+
+The pictures of graphs are of public models; give the folder with them as the argument, else these
+pictures stay as they are.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import re
@@ -9,6 +14,19 @@ import tempfile
 from pathlib import Path
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
+GRAPHS = (
+    ("graph_minilm_small", "minilm_l6_int8.onnx", (80, 24), ["2", "m", *["pagedown"] * 3], "graph"),
+    ("graph_minilm", "minilm_l6_int8.onnx", (200, 50), ["2", "j"], "Graph"),
+    ("graph_densenet", "light_densenet121.onnx", (150, 42), ["2", "j"], "Graph"),
+    (
+        "graph_silero",
+        "silero_vad_16k_op15.onnx",
+        (150, 42),
+        ["slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
+        "If",
+    ),
+)
+"""Name, model, size, keys and the text that is waited for, of each picture of a graph."""
 
 
 async def take(
@@ -36,6 +54,9 @@ async def take(
 
 def main() -> None:
     """Make the demo models and a report, and photograph them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="?", type=Path, help="a folder with the public models")
+    models: Path | None = parser.parse_args().models
     with tempfile.TemporaryDirectory() as folder:
         for variable in ("CONFIG", "STATE", "CACHE"):
             os.environ[f"XDG_{variable}_HOME"] = f"{folder}/{variable}"
@@ -50,6 +71,9 @@ def main() -> None:
         IMAGES.mkdir(parents=True, exist_ok=True)
         keys = ["j", "l", "j", "l", "j", "l", "j", "j"]
         asyncio.run(take("workspace", transformer, (150, 42), keys, "By scope"))
+        for name, model, size, pressed, wait_for in GRAPHS:
+            if models is not None and (models / model).exists():
+                asyncio.run(take(name, models / model, size, pressed, wait_for))
         asyncio.run(take("report", report, (180, 50), [], "median"))
 
 

@@ -138,6 +138,10 @@ class DldApp(Tabs, Commands, App[int]):
         """Show a node of a model, which is opened first when it is not."""
         self.open_path(path, lambda page: page.reveal(scope_path, node_ref))
 
+    def reveal_layer(self, path: Path | str, index: int) -> None:
+        """Show a layer of a report, which is opened first when it is not."""
+        self.open_path(path, lambda page: page.reveal_layer(index))
+
     def _recognise(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
         from dld_tui.core.files.recognise import recognise
         from dld_tui.screens.openers import prepare
@@ -242,6 +246,13 @@ class DldApp(Tabs, Commands, App[int]):
         from dld_tui.screens.diff import DiffScreen
 
         self.add_page(DiffScreen(old, new, weights=weights))
+
+    def action_compare_reports(self) -> None:
+        """Ask for two reports, or for one when a report is shown, and compare them."""
+        from dld_tui.screens.compare_ask import ask_reports
+
+        page = self.page
+        ask_reports(self, page.path if page.SCOPE == "report" else None)
 
     def start_activity(self, activity: str, values: Mapping[str, JSON]) -> None:
         """Show the form of an activity, some of its fields filled."""

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from dld_tui.backends import onnxruntime as backend
-from dld_tui.backends.onnxruntime import Session, SessionSettings
+from dld_tui.backends import onnxruntime_options
+from dld_tui.backends.onnxruntime import Session
+from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.inputs.generate import random_inputs
@@ -148,7 +150,7 @@ def test_a_missing_gpu_provider_says_what_to_install() -> None:
         backend.find_provider("CUDA")
 
 
-@pytest.mark.parametrize("level", backend.OPTIMIZATION_LEVELS)
+@pytest.mark.parametrize("level", onnxruntime_options.OPTIMIZATION_LEVELS)
 def test_optimisation_levels(tmp_path: Path, level: str) -> None:
     session = session_of(tmp_path, models.CHAIN, SessionSettings(optimization_level=level))
 
@@ -156,7 +158,7 @@ def test_optimisation_levels(tmp_path: Path, level: str) -> None:
 
 
 def test_threads_and_the_parallel_executor_are_set() -> None:
-    options = backend._options(
+    options = onnxruntime_options.session_options(
         backend.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
     )
 
@@ -169,7 +171,7 @@ def test_threads_and_the_parallel_executor_are_set() -> None:
 def test_the_device_goes_to_providers_that_have_several() -> None:
     settings = SessionSettings(device_id=3)
 
-    assert backend._providers(["CUDA", "CPU"], settings) == [
+    assert onnxruntime_options.provider_list(["CUDA", "CPU"], settings) == [
         ("CUDAExecutionProvider", {"device_id": "3"}),
         "CPUExecutionProvider",
     ]

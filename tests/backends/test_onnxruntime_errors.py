@@ -140,3 +140,13 @@ def test_long_texts_and_controls_are_tamed() -> None:
 def test_hostile_texts_cost_no_time() -> None:
     hostile = 'In Node, ("' + "(" * 20_000 + ", " * 5_000 + "Type '" * 3_000
     assert explain(hostile).status == 5
+
+
+def test_a_gpu_that_fails_says_where_to_look() -> None:
+    found = explain(
+        f"{_FAIL}CUDA failure 719: unspecified launch failure ; GPU=0 ; expr=cudaStreamSync",
+        Fail,
+        "run",
+    )
+
+    assert "nvidia-smi" in str(found.hint)

@@ -39,3 +39,20 @@ def test_in_a_terminal_progress_is_one_line_that_goes_away(
         shown.event(Log("quiet", "debug"))
     line = "\r\x1b[Ka long sta…"
     assert capsys.readouterr().err == f"{line}\r\x1b[Knote\n{line}\r\x1b[K"
+
+
+def test_a_long_read_tells_its_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter((100.0, 100.1, 102.0))
+    monkeypatch.setattr(narrator, "is_terminal", lambda stream: True)
+    monkeypatch.setattr("dld_tui.cli.narrator.time.monotonic", lambda: next(clock))
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = Narrator()
+    for done in (1_000_000, 2_000_000, 50_000_000):
+        shown.bytes_read(done, 100_000_000)
+    lines = capsys.readouterr().err.split("\r\x1b[K")
+    assert lines[-2:] == [
+        "reading  2 MB of 100 MB  2 %",
+        "reading  50 MB of 100 MB  50 %  25 MB/s",
+    ]

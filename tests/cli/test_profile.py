@@ -56,6 +56,15 @@ def test_json_is_that_of_the_report(dld: Dld, tmp_path: Path) -> None:
 
 
 @needs_onnxruntime
+def test_the_optimised_model_is_saved_and_named(dld: Dld, tmp_path: Path) -> None:
+    model, saved = models.write(tmp_path, models.CHAIN), tmp_path / "optimised.onnx"
+    report = ["-o", tmp_path / "out.dldprof", "--iterations", 3, "--layer-passes", 0]
+    outcome = dld("profile", "onnxruntime", model, *report, "--optimized-model", saved)
+    assert outcome.out.endswith(f"\nOptimised model: {saved}\n")
+    assert dld("inspect", saved).status == 0
+
+
+@needs_onnxruntime
 def test_existing_report_is_kept_without_force(dld: Dld, tmp_path: Path) -> None:
     model, report = models.write(tmp_path, models.CHAIN), tmp_path / "out.dldprof"
     report.write_text("precious")

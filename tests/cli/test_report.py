@@ -11,6 +11,7 @@ import pytest
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from tests.support.cli import Dld, process
+from tests.support.gpu_reports import make_gpu_report
 
 CONV = NodeLink((), "stem/Conv", "stem/Conv", "Conv", share=0.5)
 RELU = NodeLink((), "stem/Relu", "stem/Relu", "Relu", share=0.5)
@@ -141,3 +142,22 @@ def test_files_that_are_no_reports(dld: Dld, tmp_path: Path, content: bytes) -> 
 
 def test_model_is_no_report(dld: Dld, tmp_path: Path) -> None:
     assert str(tmp_path / "none") in dld.fails(3, "report", tmp_path / "none")
+
+
+def test_times_on_the_gpu_rank_the_layers(dld: Dld, tmp_path: Path) -> None:
+    path = make_gpu_report(tmp_path / "gpu.dldprof")
+    outcome = dld("report", path)
+    lines = outcome.out.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("layer "))
+    assert "GPU ms" in lines[at]
+    assert "softmax_4" in lines[at + 1]
+    assert any(line.startswith("GPU busy 0.259 ms of 0.291") for line in lines)
+    assert "Top 5 of 12 layers take 63.8 % of GPU time" in outcome.out
+    assert "GPU ms" in dld("report", path, "--by", "type").out
+    rows = list(csv.DictReader(io.StringIO(csv_of(dld, path, tmp_path))))
+    assert float(rows[4]["gpu_time_ms"]) == pytest.approx(0.0432, abs=1e-3)
+
+
+def csv_of(dld: Dld, path: Path, folder: Path) -> str:
+    assert dld("report", path, "--csv", folder / "t.csv").status == 0
+    return (folder / "t.csv").read_text(encoding="utf-8")

@@ -21,14 +21,9 @@ from dld_tui.screens import report as module
 from dld_tui.screens.report import ReportScreen
 from dld_tui.screens.report_columns import ColumnsDialog
 from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.environment_lines import environment_lines, flat
 from dld_tui.widgets.layer_table import LayerPane
-from dld_tui.widgets.report_views import (
-    ChartPane,
-    EnvironmentView,
-    SummaryView,
-    environment_lines,
-    flat,
-)
+from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.timeline import TimelineView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_nested_report, make_report, writer

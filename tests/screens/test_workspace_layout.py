@@ -8,13 +8,16 @@ from dld_tui.screens.workspace_layout import (
     DEFAULT_SHARES,
     EXPLORER,
     FINDINGS,
+    GRAPH,
     PARAMETERS,
+    WIDE,
+    WIDEST,
     Layout,
     arrange,
     grow,
 )
 
-ALL = (EXPLORER, PARAMETERS, FINDINGS)
+ALL = (EXPLORER, GRAPH, PARAMETERS, FINDINGS)
 
 
 def test_wide_panes_fill_the_width_and_findings_take_what_they_need() -> None:
@@ -81,3 +84,27 @@ def test_remembered_sizes_come_back_and_nonsense_does_not() -> None:
 def test_tiny_screens_do_not_break(size: tuple[int, int]) -> None:
     found = arrange(Layout(), *size, ALL, findings=3)
     assert all(cells >= 0 for cells in {**found.columns, **found.rows}.values())
+
+
+def test_three_panes_are_side_by_side_from_a_width_on() -> None:
+    assert set(arrange(Layout(), WIDEST, 40, ALL).columns) == {EXPLORER, GRAPH, PARAMETERS}
+    assert set(arrange(Layout(), WIDEST - 1, 40, ALL).columns) == {EXPLORER, PARAMETERS}
+    assert set(arrange(Layout(left=GRAPH), WIDEST - 1, 40, ALL).columns) == {GRAPH, PARAMETERS}
+    assert not arrange(Layout(), WIDE - 1, 40, ALL).wide
+
+
+@pytest.mark.parametrize("width", [WIDEST, 147, 200, 301])
+def test_three_panes_fill_the_width_however_they_are_grown(width: int) -> None:
+    layout = Layout()
+    for pane in (EXPLORER, GRAPH, PARAMETERS, GRAPH):
+        for _ in range(30):
+            grow(layout, pane, 7, width, 40)
+            columns = arrange(layout, width, 40, ALL).columns
+            assert sum(columns.values()) == width
+            assert all(cells >= 20 for cells in columns.values())
+
+
+def test_the_graph_is_the_main_pane_of_a_narrow_screen_when_it_is_chosen() -> None:
+    found = arrange(Layout(main=GRAPH), 80, 22, ALL)
+    assert set(found.rows) == {GRAPH, PARAMETERS}
+    assert found.rows[GRAPH] > found.rows[PARAMETERS]

@@ -74,6 +74,30 @@ twice (v) => (r)
 """
 
 
+def layered(count: int = 4) -> str:
+    """Return a model of equal blocks with name scopes, weights, a stem and a head."""
+    weights = ", ".join(f"float[4] w{n} = {{1, 2, 3, 4}}" for n in range(count))
+    blocks = "".join(
+        f"""
+    ["/layers.{n}/norm"] n{n} = Relu(h{n})
+    ["/layers.{n}/scale"] s{n} = Mul(n{n}, w{n})
+    ["/layers.{n}/gate"] g{n} = Sigmoid(n{n})
+    ["/layers.{n}/join"] j{n} = Add(s{n}, g{n})
+    ["/layers.{n}/skip"] h{n + 1} = Add(h{n}, j{n})"""
+        for n in range(count)
+    )
+    return f"""
+<ir_version: 10, opset_import: ["" : 18]>
+layered (float[N, 4] x) => (float[N, 4] y)
+<{weights}>
+{{
+    ["/stem"] h0 = Neg(x)
+    {blocks}
+    ["/head"] y = Tanh(h{count})
+}}
+"""
+
+
 def parse(text: str) -> onnx.ModelProto:
     """Return the model of an ONNX text."""
     return onnx.parser.parse_model(text)

@@ -212,7 +212,7 @@ def test_measure_counts_layers_that_lie_inside() -> None:
     lanes = layout(
         [("t", [Span(0, 50, 1, 0, 20.0), span(10, 40, 2), span(50, 60, 3), span(60, 95, 4)])]
     )
-    found = measure(lanes, 60, 0)
+    found = measure(Timeline(lanes, 100), 60, 0)
     assert (found.length_us, found.layers, found.self_us) == (60, 3, 60.0)
 
 

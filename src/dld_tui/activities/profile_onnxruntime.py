@@ -1,7 +1,7 @@
 """Profile a model with ONNX Runtime: latency first, then the time of each layer.
 
-Result: ``{"report": PATH, "summary": {...}}``. A run that is stopped leaves a partial report when
-passes were measured, else nothing.
+Result: ``{"report": PATH, "summary": {...}}``, and ``"optimized_model": PATH`` when that was saved.
+A run that is stopped leaves a partial report when passes were measured, else nothing.
 """
 
 from __future__ import annotations
@@ -9,172 +9,24 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.activities.profile_onnxruntime_request import Request as Request
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.params import param, to_json
+from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.backends.onnxruntime_options import SessionSettings
     from dld_tui.backends.onnxruntime_profiling import Plan
     from dld_tui.core.latency import Extent
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
 _FIGURES = ("median", "min", "max", "mean", "std", "p90", "p95", "p99")
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to run and how long."""
-
-    model: Path = param(
-        label="Model",
-        help="The ONNX model to profile.",
-        kind="file",
-        positional=True,
-        metavar="MODEL",
-    )
-    output: Path | None = param(
-        None,
-        label="Report",
-        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
-        " number where that exists.",
-        spellings=("--output", "-o"),
-        kind="output",
-        metavar="REPORT",
-    )
-    provider: str = param(
-        "CPU",
-        label="Provider",
-        help="Execution provider, such as CPU or CUDA. Several, separated by commas, are tried in"
-        " this order for each operator.",
-        spellings=("--provider", "--providers"),
-        metavar="NAME",
-    )
-    shape: tuple[str, ...] = param(
-        (),
-        label="Input shapes",
-        help="Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be"
-        " separated by commas. A free dimension takes what another given shape says of its name,"
-        " else 1.",
-        spellings=("--shape", "--shapes", "--input-shapes"),
-        kind="shapes",
-        metavar="NAME:DIMS",
-    )
-    inputs: Path | None = param(
-        None,
-        label="Input data",
-        help="Folder with input_0.pb, input_1.pb, … or NAME.npy, or with folders"
-        " test_data_set_0, … of these, which take turns. By default inputs are random.",
-        spellings=("--inputs",),
-        kind="folder",
-        metavar="DIR",
-    )
-    iterations: int | None = param(
-        None,
-        label="Iterations",
-        help="Timed passes; at least so many where --duration is given, too. By default at least"
-        " 10, and as many as take 3 seconds, up to 10,000.",
-        minimum=1,
-        maximum=10_000_000,
-        spellings=("--iterations",),
-        metavar="N",
-    )
-    duration: float | None = param(
-        None,
-        label="Duration",
-        help="Measure for at least so long.",
-        unit="s",
-        minimum=0,
-        spellings=("--duration",),
-        metavar="S",
-    )
-    warm_up: int = param(
-        10,
-        label="Warm-up passes",
-        help="Passes before the timed ones; one is always made. As Polygraphy counts them:"
-        " trtexec's --warmUp is a time.",
-        minimum=0,
-        spellings=("--warm-up",),
-        metavar="N",
-    )
-    warm_up_ms: float = param(
-        0.0,
-        label="Warm-up time",
-        help="Warm up for at least so long, too.",
-        unit="ms",
-        minimum=0,
-        spellings=("--warm-up-ms", "--warmUp"),
-        metavar="MS",
-    )
-    threads: int = param(
-        0,
-        label="Threads",
-        help="Threads within an operator; 0 is one a core.",
-        minimum=0,
-        maximum=4096,
-        spellings=("--threads", "--intra-threads"),
-        metavar="N",
-        page="Session",
-    )
-    inter_threads: int = param(
-        0,
-        label="Operators at once",
-        help="Above 1, that many operators run in parallel where the graph allows it.",
-        minimum=0,
-        maximum=4096,
-        spellings=("--inter-threads",),
-        metavar="N",
-        page="Session",
-    )
-    optimization_level: str = param(
-        "all",
-        label="Optimisation level",
-        help="How far ONNX Runtime rewrites the graph.",
-        choices=("disabled", "basic", "extended", "layout", "all"),
-        spellings=("--optimization-level",),
-        page="Session",
-    )
-    device_id: int = param(
-        0,
-        label="Device",
-        help="Number of the device, for providers that have several.",
-        minimum=0,
-        spellings=("--device-id", "--device"),
-        metavar="N",
-        page="Session",
-    )
-    layer_passes: int | None = param(
-        None,
-        label="Layer passes",
-        help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
-        " the timed ones, up to 50, less for large models.",
-        minimum=0,
-        spellings=("--layer-passes",),
-        metavar="N",
-        page="Measuring",
-    )
-    seed: int = param(
-        0,
-        label="Seed",
-        help="Of the random inputs.",
-        minimum=0,
-        spellings=("--seed",),
-        metavar="N",
-        page="Measuring",
-    )
-    percentile: str = param(
-        "90,95,99",
-        label="Percentiles",
-        help="Percentiles of the latency to print, separated by commas.",
-        spellings=("--percentile",),
-        metavar="P,…",
-        page="Measuring",
-    )
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -200,26 +52,33 @@ def run(request: Request) -> Iterator[Event]:
         profiling = ProfilingRun(plan, document, facts)
         yield from profiling.events()
     summary = _summary(profiling.latencies, percentiles)
-    yield Finished({"report": str(profiling.report_path), "summary": summary})
+    result: dict[str, JSON] = {"report": str(profiling.report_path), "summary": summary}
+    if profiling.optimized_path is not None:
+        result["optimized_model"] = str(profiling.optimized_path)
+    yield Finished(result)
 
 
 def _plan(request: Request) -> Plan:
-    from dld_tui.backends import onnxruntime as backend
+    from dld_tui.backends.gpu_capture import GpuPlan
     from dld_tui.backends.onnxruntime_profiling import Plan
 
-    names = [name.strip() for name in request.provider.split(",") if name.strip()]
+    session = _session(request)
     settings = to_json(request)
     del settings["model"], settings["output"]  # known from the report itself
+    gpu = GpuPlan(
+        device=request.device_id,
+        timeline=request.gpu_timeline,
+        counters=request.gpu_counters,
+        interval_us=request.counter_interval,
+        counter_passes=request.counter_passes,
+        lock_clocks=request.lock_clocks,
+    )
+    if request.lock_clocks and not session.uses_cuda:
+        raise UsageError("--lock-clocks needs a provider that runs on an NVIDIA GPU")
     return Plan(
         model=request.model,
         report=_output(request).absolute(),
-        session=backend.SessionSettings(
-            providers=tuple(backend.find_provider(name) for name in names or ["CPU"]),
-            device_id=request.device_id,
-            threads=request.threads,
-            inter_threads=request.inter_threads,
-            optimization_level=request.optimization_level,
-        ),
+        session=session,
         shapes=request.shape,
         inputs=request.inputs,
         seed=request.seed,
@@ -228,6 +87,29 @@ def _plan(request: Request) -> Plan:
         timed=_extent(request.iterations, request.duration),
         layer_passes=request.layer_passes,
         recorded_settings=settings,
+        gpu=gpu if session.uses_cuda else None,
+        io_binding=request.io_binding,
+        optimized_model=request.optimized_model,
+    )
+
+
+def _session(request: Request) -> SessionSettings:
+    from dld_tui.backends import onnxruntime as backend
+    from dld_tui.backends import onnxruntime_options as options
+
+    names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
+    providers = tuple(backend.find_provider(name) for name in names)
+    return options.SessionSettings(
+        providers=providers,
+        provider_options=options.options_by_provider(request.provider_option, providers),
+        device_id=request.device_id,
+        threads=request.threads,
+        inter_threads=request.inter_threads,
+        execution_mode=request.execution_mode,
+        optimization_level=request.optimization_level,
+        dimensions=options.parse_sizes(request.dim),
+        custom_operators=tuple(Path(name) for name in request.custom_op_library),
+        config=options.parse_pairs(request.session_config, "--session-config"),
     )
 
 

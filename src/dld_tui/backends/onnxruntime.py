@@ -8,16 +8,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import os
+import io
 import re
 import time
 from array import array
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dld_tui.backends.onnxruntime_binding import BoundFeed, bound_timer
 from dld_tui.backends.onnxruntime_errors import error_from
+from dld_tui.backends.onnxruntime_options import (
+    SUFFIX,
+    SessionSettings,
+    provider_list,
+    session_options,
+)
 from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.inputs.dtypes import AnyArray, is_extended
 from dld_tui.core.inputs.shapes import InputSpec
@@ -27,9 +33,6 @@ from dld_tui.core.text import visible
 Feed: TypeAlias = "dict[str, Any]"
 """What a session takes: arrays, lists of arrays, and its own values for types that NumPy lacks."""
 
-OPTIMIZATION_LEVELS = ("disabled", "basic", "extended", "layout", "all")
-_SUFFIX = "ExecutionProvider"
-_WITH_DEVICE_ID = ("CUDA", "Tensorrt", "NvTensorRTRTX", "ROCM", "MIGraphX", "Dml", "CANN")
 _INSTALL = "Install it with: pip install 'dld-tui[cpu]'"
 _INSTALL_GPU = "Install it with: pip install 'dld-tui[gpu]' (in place of onnxruntime)"
 _WARNING, _FATAL = 2, 4
@@ -62,7 +65,7 @@ def version() -> str:
 
 def providers() -> list[str]:
     """Return the execution providers that are installed, by their short names, e.g. ``CPU``."""
-    return [name.removesuffix(_SUFFIX) for name in load().get_available_providers()]
+    return [name.removesuffix(SUFFIX) for name in load().get_available_providers()]
 
 
 def find_provider(name: str) -> str:
@@ -71,7 +74,7 @@ def find_provider(name: str) -> str:
     Raises:
         UnavailableError: This ONNX Runtime does not have it.
     """
-    wanted = name.removesuffix(_SUFFIX).lower()
+    wanted = name.removesuffix(SUFFIX).lower()
     installed = providers()
     for provider in installed:
         if provider.lower() == wanted:
@@ -81,26 +84,6 @@ def find_provider(name: str) -> str:
         f" {', '.join(installed)}",
         hint=_INSTALL_GPU if wanted in ("cuda", "tensorrt") else None,
     )
-
-
-@dataclass(frozen=True)
-class SessionSettings:
-    """How to make a session."""
-
-    providers: tuple[str, ...] = ("CPU",)
-    """Short names, the preferred one first."""
-    device_id: int = 0
-    threads: int = 0
-    """Threads within an operator; 0 lets ONNX Runtime choose."""
-    inter_threads: int = 0
-    """Operators at once; above 1 the parallel executor is used."""
-    optimization_level: str = "all"
-    profile_prefix: Path | None = None
-    """Where to write ONNX Runtime's own profile; None for no profiling."""
-    optimized_path: Path | None = None
-    """Where to write the optimised model, without its weights; None for not at all."""
-    quiet: bool = False
-    """Log errors only."""
 
 
 class Session:
@@ -119,12 +102,15 @@ class Session:
     def __init__(self, model: Path, settings: SessionSettings) -> None:
         runtime = load()
         names = [find_provider(name) for name in settings.providers]
-        self._model = model
+        self._model, self._settings = model, settings
+        if settings.uses_cuda:
+            _load_cuda(runtime)
+        options = session_options(runtime, settings)
         with errors_of(model, "load"):
             self._session = runtime.InferenceSession(
-                str(model), _options(runtime, settings), providers=_providers(names, settings)
+                str(model), options, providers=provider_list(names, settings)
             )
-        self.providers = [n.removesuffix(_SUFFIX) for n in self._session.get_providers()]
+        self.providers = [n.removesuffix(SUFFIX) for n in self._session.get_providers()]
         """Those in use, the preferred one first."""
         if names and names[0] not in self.providers:
             raise UnavailableError(
@@ -161,6 +147,22 @@ class Session:
 
         return time_calls
 
+    def bind(self, feeds: Sequence[Feed]) -> list[BoundFeed]:
+        """Put feeds into the memory of the preferred provider; see :class:`BoundFeed`.
+
+        Raises:
+            ActivityError: An input is not a tensor, or there is no room.
+        """
+        device = (self._settings.memory, self._settings.device_id)
+        if device[0] == "cpu":
+            device = ("cpu", 0)
+        with errors_of(self._model, "run"):
+            return [BoundFeed(load(), self._session, feed, device) for feed in feeds]
+
+    def bound_timer(self, feeds: Sequence[BoundFeed]) -> TimeCalls:
+        """Return the loop that times runs with feeds that are on the device."""
+        return bound_timer(self._session, feeds)
+
     def run(self, feed: Feed) -> list[Any]:
         """Run once and return the outputs.
 
@@ -172,49 +174,21 @@ class Session:
         with errors_of(self._model, "run"):
             return list(self._session.run(None, feed, options))
 
+    def profiling_start_ns(self) -> int:
+        """Return when profiling began: the zero of its times, in nanoseconds of the Unix epoch."""
+        return int(self._session.get_profiling_start_time_ns())
+
     def end_profiling(self) -> Path:
         """Stop profiling and return the file that was written."""
         return Path(self._session.end_profiling())
 
 
-def _options(runtime: Any, settings: SessionSettings) -> Any:
-    options = runtime.SessionOptions()
-    options.log_severity_level = _WARNING + settings.quiet
-    options.intra_op_num_threads = settings.threads
-    options.inter_op_num_threads = settings.inter_threads
-    if settings.inter_threads > 1:
-        options.execution_mode = runtime.ExecutionMode.ORT_PARALLEL
-    level = {
-        "disabled": "ORT_DISABLE_ALL",
-        "basic": "ORT_ENABLE_BASIC",
-        "extended": "ORT_ENABLE_EXTENDED",
-        "layout": "ORT_ENABLE_LAYOUT",
-        "all": "ORT_ENABLE_ALL",
-    }[settings.optimization_level]
-    options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
-    if settings.profile_prefix is not None:
-        options.enable_profiling = True
-        options.profile_file_prefix = str(settings.profile_prefix)
-    if settings.optimized_path is not None:
-        _save_graph_only(options, settings.optimized_path)
-    return options
-
-
-def _save_graph_only(options: Any, path: Path) -> None:
-    """Have the optimised model saved without its weights: in no time, and of any size."""
-    weights = path.with_suffix(".weights")
-    weights.symlink_to(os.devnull)
-    options.optimized_model_filepath = str(path)
-    prefix = "session.optimized_model_external_initializers"
-    options.add_session_config_entry(f"{prefix}_file_name", weights.name)
-    options.add_session_config_entry(f"{prefix}_min_size_in_bytes", "1024")
-
-
-def _providers(names: Sequence[str], settings: SessionSettings) -> list[Any]:
-    options = {"device_id": str(settings.device_id)}
-    return [
-        (name + _SUFFIX, options) if name in _WITH_DEVICE_ID else name + _SUFFIX for name in names
-    ]
+def _load_cuda(runtime: Any) -> None:
+    """Load the libraries of CUDA that come as packages, where the loader does not look for them."""
+    preload = getattr(runtime, "preload_dlls", None)  # since 1.21
+    if preload is not None:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints what it does not find
+            preload()
 
 
 _TYPE = re.compile(r"(?:(seq|optional|sparse_tensor|map)\()?(?:tensor\((\w+)\)|(.*?))\)?$")

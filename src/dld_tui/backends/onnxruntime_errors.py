@@ -25,6 +25,18 @@ _NODE_PATTERNS = tuple(
         rf"(?<!\S)(?P<why>{_OP}\(-?\d+\) is not a registered function/op)",
     )
 )
+_GPU_FAULTS = (
+    "unspecified launch failure",
+    "illegal memory access",
+    "CUDA failure 46:",
+    "CUDA failure 100:",
+    "CUDA failure 214:",
+    "CUDA failure 719:",
+    "devices are busy or unavailable",
+    "uncorrectable ECC error",
+    "GPU is lost",
+)
+"""What ONNX Runtime passes on of CUDA when the device fails in the middle of a run."""
 _PREFIX = re.compile(
     r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : "
     r"|Load model from .*? failed: ?"
@@ -81,6 +93,8 @@ def _short(text: str, limit: int = 300) -> str:
 def _hint(text: str) -> str | None:
     if "llocate memory" in text or "bad_alloc" in text:
         return "It needs more memory than there is"
+    if any(sign in text for sign in _GPU_FAULTS):
+        return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
     if "No Op registered" in text or "not a registered function/op" in text:
         return "The operator is not part of ONNX Runtime; it may need a custom operator library"
     if "Could not find an implementation" in text:

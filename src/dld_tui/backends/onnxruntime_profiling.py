@@ -9,21 +9,31 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from dld_tui.backends.onnxruntime import Feed, Session, SessionSettings, errors_of, version
+from dld_tui.backends.gpu_capture import GpuCapture, GpuPlan
+from dld_tui.backends.onnxruntime import Feed, Session, errors_of, version
+from dld_tui.backends.onnxruntime_binding import BoundFeed
+from dld_tui.backends.onnxruntime_optimized import save_optimized_model
+from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime_remarks import copies_note, fallback_notes
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.environment import peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.gpu.attribution import LayerSpan, PassSpan
+from dld_tui.core.inputs.dimensions import check_dimensions
 from dld_tui.core.inputs.folder import load_input_sets
 from dld_tui.core.inputs.generate import random_inputs
 from dld_tui.core.inputs.shapes import guessed_inputs, parse_shapes, resolve_shapes
-from dld_tui.core.latency import Burst, Extent, measure
+from dld_tui.core.latency import Burst, Extent, TimeCalls, measure
 from dld_tui.core.model_identity import identify
 from dld_tui.core.report.import_ort import add_ort_profile
+from dld_tui.core.report.ort_profile import ProfilePass
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
 
@@ -32,6 +42,9 @@ _MOST_LAYER_EVENTS = 900_000
 """ONNX Runtime stops to record at 1,000,000."""
 _WRITE_SECONDS = 1.0
 _OPTIMIZED = "optimized.onnx"
+_LAYERS = "Measuring layers"
+_SLOWED = 1.5
+"""How much longer a pass takes with profiling on, roughly."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,12 @@ class Plan:
     layer_passes: int | None
     """None for a sensible number; 0 for no layers."""
     recorded_settings: dict[str, JSON]
+    gpu: GpuPlan | None = None
+    """What to capture of a GPU; None when the model runs on none."""
+    io_binding: bool = False
+    """Inputs and outputs stay on the device, so that latency is without copies."""
+    optimized_model: Path | None = None
+    """Where to save the optimised model; replaced if it exists."""
 
 
 class ProfilingRun:
@@ -64,7 +83,7 @@ class ProfilingRun:
         environment: Facts of the machine, with at least ``cpu``.
 
     Raises:
-        UsageError: A shape is given for what is no input.
+        UsageError: A shape is given for what is no input, or a size for no free dimension.
     """
 
     def __init__(self, plan: Plan, document: Document, environment: dict[str, JSON]) -> None:
@@ -74,8 +93,13 @@ class ProfilingRun:
         self._plan = plan
         self._document = document
         self._environment = environment
+        self._gpu = GpuCapture(plan.gpu) if plan.gpu is not None else None
+        self._bound: list[BoundFeed] = []
+        self.optimized_path: Path | None = None
+        """Where the optimised model is; None when it was not saved."""
         inputs = [name for name in document.main.inputs if document.main.initializer(name) is None]
         self._given_shapes = parse_shapes(plan.shapes, inputs)
+        check_dimensions(plan.session.dimensions, (document.main.value_type(n) for n in inputs))
         self._model: dict[str, JSON] = {}
         self._input_shapes: dict[str, JSON] = {}
         self._feeds: list[Feed] = []
@@ -92,13 +116,25 @@ class ProfilingRun:
         """
         try:
             yield from self._stages()
+            self._close_gpu()
             self.report_path = self._report.finish()
         except BaseException as error:
+            self._close_gpu()
             self._give_up(error)
             raise
 
+    def _close_gpu(self) -> None:
+        if self._gpu is not None:
+            self._gpu.close()
+            if self._writer is not None:
+                self._gpu.write_notes(self._writer)
+
     def _stages(self) -> Iterator[Event]:
         self._model = yield from identify(self._plan.model, self._document)
+        if self._gpu is not None:
+            yield Progress(0, None, stage="Looking at the GPU")
+            self._gpu.open()
+            self._environment.update(self._gpu.environment)
         yield Progress(0, None, stage="Loading the model")
         begin = time.perf_counter()
         session = Session(self._plan.model, self._plan.session)
@@ -107,8 +143,11 @@ class ProfilingRun:
         self._make_inputs(session)
         yield from self._warm_up(session)
         yield from self._measure_latency(session)
+        self._measure_memory()
+        self._bound.clear()
         del session  # two at once would take twice the memory
         yield from self._measure_layers()
+        yield from self._save_optimized()
 
     @property
     def _report(self) -> ReportWriter:
@@ -116,6 +155,8 @@ class ProfilingRun:
         if self._writer is None:
             provider = self._plan.session.providers[0]
             device = f"{provider} device {self._plan.session.device_id}"
+            if self._gpu is not None:
+                device = str(self._environment.get("gpu", device))
             self._writer = ReportWriter.create(
                 self._plan.report,
                 network=self._plan.model.name,
@@ -166,19 +207,43 @@ class ProfilingRun:
                 error.hint = f"Free dimensions were taken as 1; give their sizes: {options}"
             raise
         extent = Extent(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
-        for _, progress in self._bursts(session, extent, "Warming up"):
+        if self._plan.io_binding:
+            self._bound = session.bind(self._feeds)
+            extent = replace(extent, calls=max(1, extent.calls))
+        for _, progress in self._bursts(self._timer(session), extent, "Warming up"):
             yield progress
+
+    def _timer(self, session: Session) -> TimeCalls:
+        return session.bound_timer(self._bound) if self._bound else session.timer(self._feeds)
 
     def _measure_latency(self, session: Session) -> Iterator[Event]:
         yield Progress(0, None, stage="Measuring latency")
         self._written_at = time.monotonic()
-        for burst, progress in self._bursts(session, self._plan.timed, "Measuring latency"):
+        timer = self._timer(session)
+        for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
             if time.monotonic() - self._written_at >= _WRITE_SECONDS:
                 self._write_latencies()
             yield progress
             yield Metric("latency", sorted(burst.milliseconds)[len(burst.milliseconds) // 2], "ms")
+            if self._gpu is not None:
+                yield from self._gpu.metrics()
         self._write_latencies()
+        if self._bound:
+            with errors_of(self._plan.model, "run"):
+                copies = self._bound[0].time_copies()
+            self._report.set_fact("copies", asdict(copies))
+            note = copies_note(copies, self._bound[0].on_host)
+            self._report.note(note.text, note.level)
+
+    def _measure_memory(self) -> None:
+        found = {
+            "peak_memory_bytes": peak_memory(),
+            "gpu_memory_bytes": self._gpu.memory() if self._gpu is not None else None,
+        }
+        for name, size in found.items():
+            if size is not None:
+                self._report.set_fact(name, size)
 
     def _write_latencies(self) -> None:
         new = self.latencies[self._written :]
@@ -198,13 +263,38 @@ class ProfilingRun:
         with tempfile.TemporaryDirectory(prefix="layers-") as name:
             folder = Path(name)
             session = self._profiled_session(folder)
-            # One more to warm up.
-            for _, progress in self._bursts(session, Extent(passes + 1), "Measuring layers"):
-                yield progress
+            if self._plan.io_binding:
+                self._bound = session.bind(self._feeds)
+            yield from self._run_layers(session, passes)
+            origin_ns = session.profiling_start_ns()
             profile = session.end_profiling()
+            self._bound.clear()
             del session
             yield Progress(0, None, stage="Writing the report")
-            self._write_layers(profile, folder / _OPTIMIZED)
+            self._write_layers(profile, folder / _OPTIMIZED, origin_ns)
+
+    def _run_layers(self, session: Session, passes: int) -> Iterator[Event]:
+        """Run the passes and one more to warm up, with the GPU watched."""
+        timer, gpu = self._timer(session), self._gpu
+        if gpu is None:
+            for _, progress in self._bursts(timer, Extent(passes + 1), _LAYERS):
+                yield progress
+            return
+        gpu.start_trace()
+        pass_ms = _SLOWED * sorted(self.latencies)[len(self.latencies) // 2]
+        plan = gpu.plan_samples(pass_ms, passes)
+        sampled = plan.passes if plan is not None else 0
+        yield from self._burst_layers(timer, gpu, passes + 1 - sampled)
+        if plan is not None:
+            gpu.start_samples(plan)
+            yield from self._burst_layers(timer, gpu, sampled)
+            gpu.stop_samples()
+        gpu.stop_trace()
+
+    def _burst_layers(self, timer: TimeCalls, gpu: GpuCapture, passes: int) -> Iterator[Event]:
+        for _, progress in self._bursts(timer, Extent(passes), _LAYERS):
+            gpu.between_passes()
+            yield progress
 
     def _layer_passes(self) -> int:
         nodes = max(1, cast("int", self._model["nodes"]))
@@ -222,18 +312,52 @@ class ProfilingRun:
         except ActivityError:  # what some providers make of a graph cannot be written
             return Session(self._plan.model, settings)
 
-    def _write_layers(self, profile: Path, optimized: Path) -> None:
+    def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
+        spans: list[PassSpan] = []
+
+        def observe(one: ProfilePass, layers: Mapping[int, int]) -> None:
+            rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in one.events]
+            spans.append(PassSpan(one.index, one.start_us, one.duration_us, rows))
+
         with contextlib.ExitStack() as stack:
             document = None
             if optimized.exists():
                 document = stack.enter_context(contextlib.closing(Document.open(optimized)))
-            add_ort_profile(self._report, profile, self._document, document, warm_up=1)
+            found = add_ort_profile(
+                self._report,
+                profile,
+                self._document,
+                document,
+                warm_up=1,
+                on_pass=observe if self._gpu is not None else None,
+            )
+        for note in fallback_notes(found.kernels, self._plan.session.providers[0]):
+            self._report.note(note.text, note.level)
+        if self._gpu is not None:
+            self._gpu.write(self._report, origin_ns, spans)
+
+    def _save_optimized(self) -> Iterator[Event]:
+        """Save the optimised model with its weights, by a session of its own."""
+        target = self._plan.optimized_model
+        if target is None:
+            return
+        yield Progress(0, None, stage="Saving the optimised model")
+        try:
+            size = summarise(self._document).initializer_bytes
+            save_optimized_model(self._plan.model, self._plan.session, target, size)
+        except ActivityError as error:
+            text = f"The optimised model was not saved: {error.message}."
+            self._report.note(text, "warning")
+            yield Log(text, "warning")
+        else:
+            self.optimized_path = target
+            self._report.set_fact("optimized_model", str(target.absolute()))
 
     def _bursts(
-        self, session: Session, extent: Extent, stage: str
+        self, timer: TimeCalls, extent: Extent, stage: str
     ) -> Iterator[tuple[Burst, Progress]]:
-        """Call the session and tell how far that is, after every burst."""
-        with contextlib.closing(measure(session.timer(self._feeds), extent)) as bursts:
+        """Run the model and tell how far that is, after every burst."""
+        with contextlib.closing(measure(timer, extent)) as bursts:
             while True:
                 with errors_of(self._plan.model, "run"):
                     burst = next(bursts, None)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core import fmt
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.extraction import Extraction
-    from dld_tui.core.events import Event
 
 
 @click.command("extract")
@@ -39,6 +36,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     Links that are cut become inputs and outputs; the initializers, operator sets and local
     functions that are used come along. Names are separated by commas, or the option is repeated.
     """
+    from dld_tui.cli.inference import infer
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.extraction import declare_inferred
     from dld_tui.core.document.saving import save
@@ -48,11 +46,11 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     document = Document.open(model)
     try:
         found = _extract(document, asked)
-        if found.untyped and _infer(document, model):
+        if found.untyped and infer(document, model):
             found.document.close()
             found = _extract(document, asked)
         try:
-            if found.untyped and _infer(found.document, model):
+            if found.untyped and infer(found.document, model):
                 declare_inferred(found)
             remarks = [*found.remarks, *save(found.document, output)]
             remarks += (f"the type of {visible(name)!r} is not known" for name in found.untyped)
@@ -106,42 +104,6 @@ def _split(given: Sequence[str], known: Any) -> list[str]:
     found: list[str] = []
     for text in given:
         found += [text] if known(text) else [name for name in text.split(",") if name]
-    return found
-
-
-def _infer(document: Document, home: Path) -> bool:
-    """Note the types that shape inference finds, in a child process; False when it finds none."""
-    from dld_tui.core.document.places import scope_at
-    from dld_tui.core.document.snapshot import snapshot
-    from dld_tui.core.document.values import ValueType
-    from dld_tui.core.events import Part
-    from dld_tui.targets import registry
-
-    found = False
-
-    def take(event: Event) -> None:
-        nonlocal found
-        if not isinstance(event, Part):
-            return
-        scope = scope_at(document, cast("list[JSON]", event.data["place"]))
-        kinds = [
-            ValueType(dtype, None if dims is None else tuple(dims), *container)
-            for dtype, dims, *container in cast("list[list[Any]]", event.data["kinds"])
-        ]
-        if scope is not None:
-            types = cast("dict[str, int]", event.data["types"])
-            scope.inferred.update((name, kinds[number]) for name, number in types.items())
-            found = True
-
-    try:
-        with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-            path = Path(folder) / "snapshot.onnx"
-            path.write_bytes(b"".join(snapshot(document, doubtful=True)))
-            request: dict[str, JSON] = {"model": str(path), "snapshot": True, "home": str(home)}
-            with registry.get().start("infer_shapes", request) as job:
-                job.result(take)
-    except DldError as error:
-        narrate(f"{home}: {error.message}")
     return found
 
 

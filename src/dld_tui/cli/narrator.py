@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 import types
 
 import click
@@ -13,6 +14,8 @@ from dld_tui.core import fmt
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.text import clip, visible
 
+_RATE_S = 0.5
+"""Before that a rate says nothing."""
 _LOUD = ("warning", "error")
 
 
@@ -26,6 +29,7 @@ class Narrator:
     def __init__(self) -> None:
         self.live = is_terminal(sys.stderr)
         self._shown = ""
+        self._reading_since: float | None = None
 
     def event(self, event: Event) -> None:
         """Show an event."""
@@ -38,8 +42,14 @@ class Narrator:
             self._show(shown)
 
     def bytes_read(self, done: int, total: int) -> None:
-        """Show how much of a file was read; fits :data:`core.types.ProgressCallback`."""
-        self.event(Progress(done, total, "bytes", "reading"))
+        """Show how much of a file was read, and how fast; fits :data:`.ProgressCallback`."""
+        now = time.monotonic()
+        if self._reading_since is None:
+            self._reading_since = now
+        took = now - self._reading_since
+        if self.live:
+            text = progress_text(Progress(done, total, "bytes", "reading"))
+            self._show(text if took < _RATE_S else f"{text}  {fmt.size(int(done / took))}/s")
 
     def _is_wanted(self, log: Log) -> bool:
         return log.level in _LOUD or (self.live and log.level != "debug")

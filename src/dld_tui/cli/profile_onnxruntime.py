@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.cli.activity import Result, activity_command
+from dld_tui.cli.output import write
 from dld_tui.cli.report import print_report
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.fmt import milliseconds
+from dld_tui.core.text import visible
 
 
 def report_of(result: Result) -> Path:
@@ -38,6 +40,9 @@ def percentile_line(result: Result) -> str:
 
 def _show(result: Result, as_json: bool) -> None:
     print_report(report_of(result), as_json=as_json, latency=percentile_line(result))
+    saved = result.get("optimized_model")
+    if isinstance(saved, str) and not as_json:
+        write(f"Optimised model: {visible(saved)}")
 
 
 command = activity_command("onnxruntime", "profile_onnxruntime", _show)

@@ -8,12 +8,17 @@ from pathlib import Path
 import click
 
 from dld_tui.cli.narrator import Narrator
-from dld_tui.cli.output import Column, require_free, write, write_json, write_table
+from dld_tui.cli.output import Column, narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
+from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import groups_csv, layers_csv
+from dld_tui.core.report.export_file import write_html
+from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.parquet import write_parquet
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
@@ -25,20 +30,69 @@ from dld_tui.core.text import visible
 @click.option(
     "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the table there, too."
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing CSV file.")
+@click.option(
+    "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page to mail, too."
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write all passes as a Chrome trace for Perfetto, too.",
+)
+@click.option(
+    "--parquet",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the layers as Parquet, too (needs pyarrow).",
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(report: Path, by: str | None, csv: Path | None, force: bool, as_json: bool) -> None:
+def command(
+    report: Path,
+    by: str | None,
+    csv: Path | None,
+    html: Path | None,
+    trace: Path | None,
+    parquet: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Print a profile report: latency, what to look at, and the time of each layer.
 
-    REPORT is a .dldprof file or a profile that ONNX Runtime wrote.
+    REPORT is a .dldprof file, a profile that ONNX Runtime wrote, layer times or inference times
+    that trtexec wrote (--exportProfile, --exportTimes), or a Chrome trace.
     """
-    if csv is not None:
-        require_free(csv, force)
+    for path in (csv, html, trace, parquet):
+        if path is not None:
+            require_free(path, force)
     with _opened(report) as opened:
         if csv is not None:
             text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
             write_text(csv, text, overwrite=force)
+        _export(opened, html, trace, parquet, force)
         _print(opened, by, as_json)
+
+
+def _export(
+    report: Report, html: Path | None, trace: Path | None, parquet: Path | None, force: bool
+) -> None:
+    remarks: list[str] = []
+    if html is not None:
+        remarks += write_html(report, html, overwrite=force)
+    if trace is not None:
+        with Narrator() as narrator:
+            remarks += write_trace(
+                report,
+                trace,
+                overwrite=force,
+                progress=lambda done, total: narrator.event(
+                    Progress(done, total, "passes", "writing the trace")
+                ),
+            )
+    if parquet is not None:
+        remarks += write_parquet(report, parquet, overwrite=force)
+    for remark in remarks:
+        narrate(remark)
 
 
 def print_report(path: Path, *, as_json: bool = False, latency: str = "") -> None:
@@ -83,33 +137,42 @@ def header_lines(report: Report) -> Iterator[str]:
 
 
 def _write_layers(report: Report) -> None:
+    on_gpu = has_gpu_times(report.layers)
+    gpu = [Column("GPU ms", right=True)] if on_gpu else []
     columns = [
         Column("layer", flexible=True),
         Column("type", flexible=True),
         Column("time ms", right=True),
         Column("%", right=True),
+        *gpu,
         Column("ONNX node", flexible=True),
     ]
-    ordered = sorted(report.layers, key=lambda layer: -(layer.time_ms or 0.0))
-    write_table(columns, [_layer_row(layer) for layer in ordered])
+
+    def cost(layer: Layer) -> tuple[float, float]:
+        return -(layer.gpu_time_ms or 0.0), -(layer.time_ms or 0.0)
+
+    write_table(columns, [_layer_row(layer, on_gpu) for layer in sorted(report.layers, key=cost)])
 
 
-def _layer_row(layer: Layer) -> list[str]:
+def _layer_row(layer: Layer, on_gpu: bool) -> list[str]:
     return [
         visible(layer.name),
         visible(layer.type),
         fmt.milliseconds(layer.time_ms),
         fmt.percent(layer.percent),
+        *([fmt.milliseconds(layer.gpu_time_ms)] if on_gpu else []),
         visible(", ".join(link.label for link in layer.nodes)) or fmt.UNKNOWN,
     ]
 
 
 def _write_groups(report: Report, by: str) -> None:
+    on_gpu = has_gpu_times(report.layers)
     columns = [
         Column(by, flexible=True),
         Column("count", right=True),
         Column("time ms", right=True),
         Column("%", right=True),
+        *([Column("GPU ms", right=True)] if on_gpu else []),
     ]
     groups = report.groups(by)
     rows = [
@@ -118,6 +181,7 @@ def _write_groups(report: Report, by: str) -> None:
             fmt.count(group.count),
             ("≈" if group.estimate else "") + fmt.milliseconds(group.time_ms),
             fmt.percent(group.percent),
+            *([fmt.milliseconds(group.gpu_time_ms)] if on_gpu else []),
         ]
         for group in groups
     ]

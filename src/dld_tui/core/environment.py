@@ -160,6 +160,15 @@ def _memory() -> int | None:
         return None
 
 
+def peak_memory() -> int | None:
+    """Return the most memory that this process has had in use, in bytes; None if unknown."""
+    for line in (_read(Path("/proc/self/status")) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmHWM" and value.split()[0].isdecimal():
+            return int(value.split()[0]) * 1024
+    return None
+
+
 def _os_name() -> str:
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())

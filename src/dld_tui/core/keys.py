@@ -11,6 +11,7 @@ _KEY_NAMES = {
     "percent_sign": "%", "equals_sign": "=",
     "left_square_bracket": "[", "right_square_bracket": "]", "underscore": "_",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "full_stop": ".", "comma": ",",
+    "left_parenthesis": "(", "right_parenthesis": ")",
     "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc", "enter": "Enter", "space": "Space",
     "backspace": "Backspace", "delete": "Del", "home": "Home", "end": "End", "tab": "Tab",
     "up": "↑", "down": "↓", "left": "←", "right": "→",

@@ -16,6 +16,7 @@ from dld_tui.core.keys import key_name
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.palette import Entry, Palette, entries_for
 from dld_tui.widgets.dialogs import Dialog, DialogBox
+from dld_tui.widgets.graph_canvas import GraphCanvas
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
 
@@ -163,8 +164,10 @@ def open_menu(app: App[int], screen: Screen[Any], place: str, title: str) -> boo
 
 
 def cursor_offset(screen: Screen[Any]) -> Offset:
-    """Return where on the screen the cursor of the focused list is."""
+    """Return where on the screen the cursor of the focused list or canvas is."""
     view = screen.focused
+    if isinstance(view, GraphCanvas):
+        return view.cursor_offset
     if not isinstance(view, LineView):
         return Offset(0, 0)
     region = view.content_region

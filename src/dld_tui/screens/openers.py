@@ -20,6 +20,9 @@ OPENERS: dict[str, str] = {
     "ONNX_TEXT": _WORKSPACE,
     "REPORT": _REPORT,
     "ORT_PROFILE": _REPORT,
+    "ENGINE_PROFILE": _REPORT,
+    "ENGINE_TIMES": _REPORT,
+    "TRACE": _REPORT,
 }
 """Name of a ``FileKind`` to the page that is made with the path."""
 
@@ -36,7 +39,7 @@ def make_page(kind: str, path: Path | None) -> Page:
         raise UnavailableError(
             f"no screen shows this kind of file ({name})",
             where=None if path is None else str(path),
-            hint="Open a model (.onnx), a report (.dldprof) or an ONNX Runtime profile (.json)",
+            hint="Open a model (.onnx), a report (.dldprof) or another program's profile (.json)",
         )
     module, _, name = opener.partition(":")
     page: Page = getattr(importlib.import_module(module), name)(path)

@@ -21,6 +21,7 @@ from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
 from dld_tui.screens.report_actions import ReportActions
+from dld_tui.screens.report_compare import ReportCompare
 from dld_tui.screens.report_load import Loaded, load
 from dld_tui.screens.report_panes import PaneStrip, ReportPanes
 from dld_tui.widgets.blocks import Line
@@ -29,16 +30,16 @@ from dld_tui.widgets.host import host
 from dld_tui.widgets.layer_columns import short_provider
 from dld_tui.widgets.layer_table import LayerPane
 from dld_tui.widgets.page import Page
-from dld_tui.widgets.report_details import layer_lines
 from dld_tui.widgets.report_summary import costliest
 from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.span_details import span_lines
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.timeline import TimelineView
 from dld_tui.widgets.timeline_build import timeline_of
 from dld_tui.widgets.timeline_model import Timeline
 
 
-class ReportScreen(ReportActions, ReportPanes, Page):
+class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
     """One report."""
 
     SCOPE = "report"
@@ -100,11 +101,11 @@ class ReportScreen(ReportActions, ReportPanes, Page):
         else:
             self.app.call_from_thread(self._loaded, loaded)
 
-    def _tell(self, share: float) -> None:
-        self.app.call_from_thread(self._show_share, share)
+    def _tell(self, progress: str) -> None:
+        self.app.call_from_thread(self._show_progress, progress)
 
-    def _show_share(self, share: float) -> None:
-        text = f" reading {visible(self.tab_title)}: {100 * share:.0f} %   Esc stops"
+    def _show_progress(self, progress: str) -> None:
+        text = f" reading {visible(self.tab_title)}: {progress}   Esc stops"
         self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -120,10 +121,13 @@ class ReportScreen(ReportActions, ReportPanes, Page):
         self.report = report
         provider = short_provider(report.execution_provider) if report.execution_provider else ""
         self.tab_status = " · ".join(visible(part) for part in (provider, report.device) if part)
+        self.set_class(report.has_gpu_events or bool(report.counters), "-gpu")
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
-        self.query_one(SummaryView).set_report(report, loaded.advice)
-        self.query_one(LayerPane).set_layers(report.layers, report.total_ms)
+        self.query_one(SummaryView).set_report(report, loaded.advice, loaded.gpu)
+        profiled = report.profiled_latency
+        length = None if profiled is None else profiled.median
+        self.query_one(LayerPane).set_layers(report.layers, report.total_ms, length)
         self.query_one(ChartPane).set_report(report, loaded.types)
         self.query_one(EnvironmentView).set_report(report, loaded.model_problem)
         self.query_one(TimelineView).describe = self._describe
@@ -132,6 +136,7 @@ class ReportScreen(ReportActions, ReportPanes, Page):
             self.query_one(TimelineView).go_to(layer.index)
         self.restore_columns()
         self.show_pane("layers" if self.size_class == "large" else "summary")
+        self.show_awaited_layer()
         self.tab_changed()
 
     # The pass that is drawn
@@ -182,14 +187,11 @@ class ReportScreen(ReportActions, ReportPanes, Page):
         if self.is_mounted and index == self.shown_pass:
             self.show_pass(index, timeline)
 
-    def _describe(self, key: int, room: int) -> list[Line]:
-        report = self.report
-        if report is None or not 0 <= key < len(report.layers):
-            return []
+    def _describe(self, room: int) -> list[Line]:
         view = self.query_one(TimelineView)
-        lane = view.timeline.lanes[view.lane]
-        start, took = lane.starts[view.index], lane.self_times[view.index]
-        return layer_lines(report.layers[key], start, took, view.size.width)[:room]
+        if self.report is None or not view.timeline.lanes:
+            return []
+        return span_lines(view, self.report.layers, room)
 
     # Cursors in step
 

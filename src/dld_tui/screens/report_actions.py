@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.export import groups_csv, layers_csv
+from dld_tui.core.report.export_file import FORMATS, export_report
 from dld_tui.core.report.records import NodeLink
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.context_menu import open_menu
+from dld_tui.screens.file_saving import ask_where
 from dld_tui.screens.report_columns import ColumnsDialog
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.host import host
 from dld_tui.widgets.layer_table import LayerPane
 from dld_tui.widgets.line_view import LineView
@@ -174,38 +176,28 @@ class ReportActions(_Base):
         name = f"{stem}.csv" if plain else f"{stem}-by-{pane.by}.csv"
         rows = len(pane.table.order)
         about = f"{rows:,} rows as they are shown, all columns. Relative to {os.getcwd()}."
-        self._ask_csv(name, about, text)
+        ask_where(
+            self,
+            "Save as CSV",
+            about,
+            name,
+            lambda path, over: write_text(path, text, overwrite=over),
+        )
 
-    def _ask_csv(self, name: str, about: str, text: str) -> None:
-        def chosen(answer: str | None) -> None:
-            if not answer:
-                return
-            path = Path(os.path.expanduser(answer))
-            if os.path.lexists(path):
-                self._ask_replace(path, about, text)
-            else:
-                self.run_in_thread(lambda: self._write(path, text, False), "write csv")
-
-        self.app.push_screen(PromptDialog("Save as CSV", about, name), chosen)
-
-    def _ask_replace(self, path: Path, about: str, text: str) -> None:
-        def answered(answer: str | None) -> None:
-            if answer == "replace":
-                self.run_in_thread(lambda: self._write(path, text, True), "write csv")
-            elif answer == "another":
-                self._ask_csv(str(path), about, text)
-
-        choices = [
-            Choice("r", "replace it", "replace"),
-            Choice("a", "another name", "another"),
-        ]
-        question = f"{visible(str(path))} exists."
-        self.app.push_screen(ChoiceDialog("Replace the file?", question, choices), answered)
-
-    def _write(self, path: Path, text: str, overwrite: bool) -> None:
-        write_text(path, text, overwrite=overwrite)
-        self.app.call_from_thread(
-            self.notify, f"Wrote {visible(str(path))}", timeout=4, markup=False
+    def action_export(self) -> None:
+        """Ask for a path, whose ending says what to write of the whole report."""
+        report = self.report
+        if report is None:
+            return
+        stem = visible((self.path or Path("report")).stem)
+        kinds = "; ".join(f"{ending}: {title}" for ending, (title, _) in FORMATS.items())
+        about = f"The ending says what: {kinds}. Relative to {os.getcwd()}."
+        ask_where(
+            self,
+            "Export the report",
+            about,
+            f"{stem}.html",
+            lambda path, over: export_report(report, path, overwrite=over),
         )
 
     # Timeline and chart
@@ -213,6 +205,11 @@ class ReportActions(_Base):
     def action_unit(self) -> None:
         """Switch the chart between milliseconds and percent."""
         self.query_one(ChartPane).toggle_unit()
+
+    def action_chart(self) -> None:
+        """Show the next chart."""
+        self.show_pane("charts")
+        self.query_one(ChartPane).next_chart()
 
     def action_zoom_in(self) -> None:
         """Show less of the timeline, larger."""

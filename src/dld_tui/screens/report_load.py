@@ -7,6 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core import fmt
+from dld_tui.core.report.cost import priced
+from dld_tui.core.report.gpu_summary import GpuSummary, gpu_of_median_pass
+from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Group
 from dld_tui.core.report.triage import remarks
@@ -27,21 +31,23 @@ class Loaded:
     timeline: Timeline
     """Of the median pass; empty when there is none."""
     types: tuple[Group, ...]
-    """The layers grouped by type."""
+    """What the layers cost, by type."""
     model_problem: str | None
+    gpu: GpuSummary | None
+    """What a GPU did in the median pass."""
 
 
 def load(
     path: Path,
     cancelled: CancelCheck | None = None,
-    tell: Callable[[float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Loaded:
-    """Open a report, or an ONNX Runtime profile JSON as one.
+    """Open a report, or what another profiler wrote as one.
 
     Args:
         path: The file.
         cancelled: Asked while a profile is read.
-        tell: Called with the share that is read, 0 to 1, a few times a second.
+        tell: Called with how much is read and how fast, as text, a few times a second.
 
     Raises:
         InputError: The file cannot be read or is not a report or profile.
@@ -62,21 +68,23 @@ def complete(report: Report) -> Loaded:
         report,
         tuple(Advice(note.text, note.level) for note in remarks(report)),
         Timeline([], 0.0) if median is None else timeline_of(report, median),
-        tuple(report.groups("type")),
+        tuple(group_layers(priced(report.layers), "type")),
         report.model_problem(),
+        gpu_of_median_pass(report),
     )
 
 
-def _throttled(tell: Callable[[float], None] | None) -> Callable[[int, int], None] | None:
+def _throttled(tell: Callable[[str], None] | None) -> Callable[[int, int], None] | None:
     if tell is None:
         return None
-    last = 0.0
+    begin = last = time.monotonic()
 
     def progress(done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= _TELL_S and total > 0:
             last = now
-            tell(done / total)
+            rate = fmt.size(int(done / (now - begin)))
+            tell(f"{100 * done / total:.0f} % of {fmt.size(total)}, {rate}/s")
 
     return progress

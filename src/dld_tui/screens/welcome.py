@@ -32,7 +32,15 @@ from dld_tui.widgets.row_table import RowTable
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Cell, Column, TableView
 
-_KINDS = {"ONNX": "model", "ONNX_TEXT": "model text", "REPORT": "report", "ORT_PROFILE": "profile"}
+_KINDS = {
+    "ONNX": "model",
+    "ONNX_TEXT": "model text",
+    "REPORT": "report",
+    "ORT_PROFILE": "profile",
+    "ENGINE_PROFILE": "layers",
+    "ENGINE_TIMES": "times",
+    "TRACE": "trace",
+}
 _STALE_S = 60.0
 
 

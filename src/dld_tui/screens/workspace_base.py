@@ -46,6 +46,8 @@ class WorkspaceBase(Page):
         self.path = Path(path) if path is not None else None
         self.is_open = False
         self.plan = Layout()
+        self.is_arranging = False
+        """Whether a large graph is made on a thread: other work had best wait."""
         self._cancel: Event | None = None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -68,7 +70,7 @@ class WorkspaceBase(Page):
             return None
         if self.in_parameters:
             return self.subject if isinstance(self.subject, Node) else None
-        return self.explorer.node
+        return self.graph.node if self.graph.has_focus_within else self.explorer.node
 
     @property
     def in_parameters(self) -> bool:

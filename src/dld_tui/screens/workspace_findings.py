@@ -102,8 +102,8 @@ class Checking(Editing):
         try:
             began = perf_counter()
             while not checker.done and not self._left:
-                if self._cancel is not None:
-                    await asyncio.sleep(_WAIT_S)  # a thread changes or saves the model
+                if self._cancel is not None or self.is_arranging:
+                    await asyncio.sleep(_WAIT_S)  # a thread changes, saves or draws the model
                     continue
                 self._check_slice(checker)
                 if not checker.done and perf_counter() - began > _WAIT_S:
@@ -137,6 +137,7 @@ class Checking(Editing):
             findings.insert(0, Finding("warning", "journal", message))
         before = len(self.findings.findings)
         self.findings.show(by_severity(findings), state="" if self.is_checked else "checking")
+        self.graph.set_findings(findings)
         if before != len(findings) or not self.findings.display:
             self.lay_out()
         self.facts_changed()

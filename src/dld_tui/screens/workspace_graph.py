@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from textual import on
@@ -9,11 +12,18 @@ from textual.timer import Timer
 
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.history import Change
+from dld_tui.core.document.index import collector_paused
+from dld_tui.core.document.positions import MOST, position_of
+from dld_tui.core.errors import EditError
+from dld_tui.core.types import JSON
+from dld_tui.screens.graph_picture import save_picture
 from dld_tui.screens.workspace_base import is_alive
 from dld_tui.screens.workspace_edit import Editing
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.graph_model import GraphModel
 from dld_tui.widgets.graph_pane import GraphPane
+from dld_tui.widgets.host import host
+from dld_tui.widgets.line_view import LineView, MarksChanged
 
 _AT_ONCE = 2_000
 """Nodes of the largest scope whose graph is made between two key presses."""
@@ -37,23 +47,39 @@ class Graphs(Editing):
         self._graph_scope = scope
         constants = self.explorer.model.show_constants
         if len(scope.nodes) <= _AT_ONCE:
-            self._show_graph_model(GraphModel(scope, constants=constants))
+            model = GraphModel(scope, constants=constants)
+            model.weigh()
+            self._show_graph_model(model)
             return
+        self.is_arranging = True
 
         def task() -> None:
-            try:
+            # An edit may change the model while it is read: then the graph is made again after it.
+            with suppress(RuntimeError, KeyError, IndexError), collector_paused():
                 model = GraphModel(scope, constants=constants)
-            except (RuntimeError, KeyError, IndexError):
-                return  # an edit changed the model while it was read: it is made again after
-            self.call_later(self._show_graph_model, model)
+                model.prepare()
+                gc.freeze()  # else each later collection would walk the whole graph
+                self.call_later(self._show_graph_model, model)
+                model.weigh()
+                self.call_later(self._graph_weighed, model)
+            self.call_later(self._graph_ended)
 
         self.run_worker(task, thread=True, group="graph", exclusive=True, name="arrange the graph")
 
     def _show_graph_model(self, model: GraphModel) -> None:
         if self.is_attached and self.is_open and model.scope is self._graph_scope:
+            self.graph.has_precisions = self.explorer.model.has_precisions
+            self.graph.ask_times = self._report_times
             self.graph.show(model)
-            if self.explorer.node is not None:
+            if self.explorer.node is not None and not self.graph.has_focus_within:
                 self.graph.reveal(self.explorer.node)
+
+    def _graph_weighed(self, model: GraphModel) -> None:
+        if self.is_attached and self.is_open and self.graph.model is model:
+            self.graph.weighed()
+
+    def _graph_ended(self) -> None:
+        self.is_arranging = False
 
     def document_changed(self, change: Change) -> None:
         """Draw the graph again after an edit: at once, or when edits pause."""
@@ -93,9 +119,7 @@ class Graphs(Editing):
         """Show in the other panes what the graph's cursor is on, once it rests."""
         event.stop()
         node = event.node
-        if node is None:
-            return
-        self.when_rested(lambda: self._follow_graph(node))
+        self.when_rested(lambda: self._follow_graph(node) if node else self.facts_changed())
 
     def _follow_graph(self, node: Node) -> None:
         if not is_alive(node):
@@ -105,9 +129,74 @@ class Graphs(Editing):
                 self.explorer.reveal(node)
         self.show_subject(node)
 
+    @on(GraphPane.MenuAsked)
+    def graph_menu_asked(self, event: GraphPane.MenuAsked) -> None:
+        """Show the menu on a right click, once the details have followed the cursor."""
+        event.stop()
+        self.call_after_refresh(self.run_action, "context_menu")
+
+    @on(GraphPane.MoveAsked)
+    def move_asked(self, event: GraphPane.MoveAsked) -> None:
+        """Keep where a box was moved to."""
+        event.stop()
+        node = event.node
+        x, y = position_of(node) or (0, 0)
+        x = max(-MOST, min(x + event.cells, MOST))
+        place: list[JSON] | None = [x, y] if x or y else None
+        self.try_edit("set_positions", scope=list(node.scope.path), positions={node.ref: place})
+
+    @on(GraphPane.ArrangeAsked)
+    def arrange_asked(self, event: GraphPane.ArrangeAsked) -> None:
+        """Forget where boxes were moved to."""
+        event.stop()
+        if any(position_of(node) is not None for node in event.scope.nodes):
+            self.try_edit("set_positions", scope=list(event.scope.path), positions=None)
+        else:
+            self.notify("No box was moved here", timeout=3)
+
+    @on(LineView.MarksChanged)
+    def same_marks(self, event: MarksChanged) -> None:
+        """Mark in the graph what is marked in the explorer."""
+        if event.view is self.explorer.list:
+            self.graph.set_marked(mark for mark in event.marks if isinstance(mark, Node))
+
+    @on(GraphPane.Marked)
+    def graph_marked(self, event: GraphPane.Marked) -> None:
+        """Mark in the explorer what is marked in the graph."""
+        event.stop()
+        self.explorer.list.set_marks(set[Hashable](event.nodes))
+
+    def _report_times(self) -> tuple[dict[Node, float], str]:
+        """Return the milliseconds of nodes in the report of this model that was opened last."""
+        from dld_tui.screens.report import ReportScreen  # lazy: most sessions need none
+
+        for page in reversed(host(self).pages):
+            if not isinstance(page, ReportScreen) or page.report is None:
+                continue
+            if self.path is None or page.model_path() != self.path.absolute():
+                continue
+            times: dict[Node, float] = {}
+            for layer in page.report.layers:
+                for link in layer.nodes:
+                    node = self._linked(link.scope, link.node)
+                    if node is not None and layer.time_ms is not None:
+                        times[node] = times.get(node, 0.0) + layer.time_ms * link.share
+            return times, page.tab_title
+        return {}, ""
+
+    def _linked(self, path: Sequence[str], ref: str) -> Node | None:
+        try:
+            return self.document.scope_at(path).find(ref)
+        except EditError:
+            return None
+
     @on(GraphPane.Opened)
     def graph_opened(self, event: GraphPane.Opened) -> None:
         """Go to the node's parameters."""
         event.stop()
         self._follow_graph(event.node)
         self.focus_pane("parameters")
+
+    def action_save_picture(self) -> None:
+        """Write what the graph pane shows as a picture."""
+        save_picture(self)

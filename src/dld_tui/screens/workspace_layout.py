@@ -109,19 +109,21 @@ def _side_by_side(
 
 def _columns(layout: Layout, width: int, panes: Collection[str]) -> dict[str, int]:
     if width >= WIDEST and GRAPH in panes:
-        explorer = _part(width, layout.shares["explorer columns of three"], _LEAST_COLUMNS)
-        parameters = _part(
-            width - explorer - _LEAST_COLUMNS,
-            layout.shares["parameters columns of three"]
-            * width
-            / max(1, width - explorer - _LEAST_COLUMNS),
-            _LEAST_COLUMNS,
-        )
+        explorer, parameters = _outer(layout, width)
         graph = width - explorer - parameters
         return {EXPLORER: explorer, GRAPH: graph, PARAMETERS: parameters}
     left = _part(width, layout.shares["explorer columns"], _LEAST_COLUMNS)
     shown = layout.left if layout.left in panes else EXPLORER
     return {shown: left, PARAMETERS: width - left}
+
+
+def _outer(layout: Layout, width: int) -> tuple[int, int]:
+    """Return the columns of the explorer and the parameters; the graph has what is left."""
+    least = _LEAST_COLUMNS
+    explorer = round(width * layout.shares["explorer columns of three"])
+    explorer = max(least, min(explorer, width - 2 * least))
+    parameters = round(width * layout.shares["parameters columns of three"])
+    return explorer, max(least, min(parameters, width - explorer - least))
 
 
 def _stacked(layout: Layout, height: int, panes: Collection[str]) -> Arrangement:
@@ -140,11 +142,9 @@ def _part(total: int, share: float, least: int) -> int:
 def grow(layout: Layout, pane: str, cells: int, width: int, height: int) -> None:
     """Make a pane larger by some cells, or smaller when negative, as far as there is room."""
     if width >= WIDEST and pane != FINDINGS:
-        name, total = "explorer columns of three", width
-        sign = -1 if pane == GRAPH else 1
-        if pane == PARAMETERS:
-            name = "parameters columns of three"
-    elif width >= WIDE:
+        _grow_outer(layout, pane, cells, width)
+        return
+    if width >= WIDE:
         name, total = ("findings rows", height) if pane == FINDINGS else ("explorer columns", width)
         sign = -1 if pane == PARAMETERS else 1
     else:
@@ -154,3 +154,16 @@ def grow(layout: Layout, pane: str, cells: int, width: int, height: int) -> None
     present = _part(total, layout.shares[name], least)
     wanted = max(least, min(present + sign * cells, total - least))
     layout.shares[name] = wanted / total if total else DEFAULT_SHARES[name]
+
+
+def _grow_outer(layout: Layout, pane: str, cells: int, width: int) -> None:
+    """Make one of three panes larger; the graph gives way, or grows at the explorer's cost."""
+    least = _LEAST_COLUMNS
+    explorer, parameters = _outer(layout, width)
+    if pane == PARAMETERS:
+        wanted = max(least, min(parameters + cells, width - explorer - least))
+        layout.shares["parameters columns of three"] = wanted / width
+    else:
+        change = -cells if pane == GRAPH else cells
+        wanted = max(least, min(explorer + change, width - parameters - least))
+        layout.shares["explorer columns of three"] = wanted / width

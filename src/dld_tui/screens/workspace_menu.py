@@ -34,10 +34,15 @@ class Pointing(Terminals):
         if self.findings.list.has_focus:
             finding = self.findings.current
             return ("finding", finding.rule) if finding is not None else ("", "")
+        marked = len(self.explorer.list.marks)
+        if self.graph.has_focus_within:
+            node = self.graph.node
+            if node is None:
+                return "", ""
+            return "node", f"{marked:,} marked nodes" if marked else _node_title(node)
         item = self.explorer.item
         if isinstance(item, Branch):
             return "scope", item.label or "(no name)"
-        marked = len(self.explorer.list.marks)
         if item is None:
             return "", ""
         return "node", f"{marked:,} marked nodes" if marked else _node_title(item.node)

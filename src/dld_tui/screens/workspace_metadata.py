@@ -53,7 +53,7 @@ class Metadata(Editing):
         """Show the metadata of the node or graph at the cursor, and of the model."""
         from dld_tui.screens.metadata import MetadataScreen  # lazy: most sessions need none
 
-        subject = self.subject if self.in_parameters else self.explorer.node
+        subject = self.subject if self.in_parameters else self.node
         self.app.push_screen(MetadataScreen(self, subject or self.explorer.model.root))
 
     def action_profiles(self) -> None:

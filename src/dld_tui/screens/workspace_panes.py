@@ -165,8 +165,8 @@ class Panes(WorkspaceBase):
         if not self.is_open or self.plan.maximised:
             return
         x, y = event.screen_x, event.screen_y
-        explorer, findings = self.explorer.region, self.findings.region
-        left = explorer if self.explorer.display else self.graph.region
+        findings = self.findings.region
+        left = self.explorer.region if self.explorer.display else self.graph.region
         parameters = self.parameters.region
         if self.findings.display and y == findings.y and self.area.size.width >= layout.WIDE:
             self._dragging = layout.FINDINGS
@@ -174,7 +174,7 @@ class Panes(WorkspaceBase):
             self._dragging = "columns"
         elif self.area.size.width >= layout.WIDEST and x in (parameters.x - 1, parameters.x):
             self._dragging = "parameters"
-        elif self.area.size.width < layout.WIDE and y in (explorer.bottom - 1, explorer.bottom):
+        elif self.area.size.width < layout.WIDE and y in (left.bottom - 1, left.bottom):
             self._dragging = "rows"
         if self._dragging:
             self.capture_mouse()
@@ -194,7 +194,7 @@ class Panes(WorkspaceBase):
             name = "parameters columns of three"
         elif self._dragging == "rows":
             share = (event.screen_y - region.y) / height
-            share = share if self.plan.main == layout.EXPLORER else 1 - share
+            share = share if self.plan.main in (layout.EXPLORER, layout.GRAPH) else 1 - share
             name = "main rows"
         else:
             share, name = (region.bottom - event.screen_y) / height, "findings rows"

@@ -50,7 +50,7 @@ class Terminals(Editing):
         if not self.is_open:
             return ""
         if not self.in_parameters:
-            node = self.explorer.node
+            node = self.node
             return next(filter(None, node.outputs), "") if node is not None else ""
         row = self.parameters.row
         return row.copied if row is not None and row.name_of == "value" else ""
@@ -58,7 +58,7 @@ class Terminals(Editing):
     @property
     def value_scope(self) -> Scope | None:
         """The scope in which :attr:`value` is meant."""
-        subject = self.subject if self.in_parameters else self.explorer.node
+        subject = self.subject if self.in_parameters else self.node
         return subject.scope if isinstance(subject, Node) else subject
 
     # --- inputs and outputs of graphs -----------------------------------------------------------

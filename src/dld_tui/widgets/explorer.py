@@ -206,6 +206,8 @@ class Explorer(Frame, Vertical):
         """Move the cursor to a node and unfold what hides it; False when a filter leaves it out."""
         if self.model.entry(node).constant and not self.model.show_constants:
             self.model.set_show_constants(True)
+        elif self.list.go_to_key(node):
+            return True  # it is seen: nothing to unfold
         if not reveal(self.model, node):
             return False
         self.rebuild()

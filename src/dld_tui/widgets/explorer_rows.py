@@ -75,6 +75,7 @@ class ExplorerRows:
         self._is_unfolded = is_unfolded
         self._seen = seen
         self._columns = Columns(0, 0)
+        self._places: dict[Hashable, int] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -92,10 +93,10 @@ class ExplorerRows:
 
     def index_of(self, key: Hashable) -> int | None:
         """Return the row of a key, or None."""
-        for index, item in enumerate(self.rows.items):
-            if item.key == key:
-                return index
-        return None
+        if self._places is None:
+            items = self.rows.items
+            self._places = {items[at].key: at for at in range(len(items) - 1, -1, -1)}
+        return self._places.get(key)
 
     def text(self, index: int) -> str:
         """Return what search and copy see of a row."""

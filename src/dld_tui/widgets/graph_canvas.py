@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -15,16 +16,22 @@ from textual.strip import Strip
 from dld_tui.core.graph.layout import Box
 from dld_tui.widgets.commands import Commands, bindings_for
 from dld_tui.widgets.graph_drawing import Drawing, drawn_line
+from dld_tui.widgets.graph_minimap import CELLS, LEAST_WIDTH, Minimap
+from dld_tui.widgets.line_search import LineSearch
+from dld_tui.widgets.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.styled import Styled
 
 _RIGHT_BUTTON = 3
+_MARGIN = 2
+"""Cells that are seen around the cursor's box."""
 
 
-class GraphCanvas(Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A drawing that is larger than the screen, and a cursor on one of its boxes."""
 
     SCOPE = "canvas"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("canvas")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"line--viewport"}
     ALLOW_SELECT = False
     HELP = (
         "The graph as boxes. Up and down follow the links, left and right go to the box beside. "
@@ -46,40 +53,90 @@ class GraphCanvas(Styled, Commands, ScrollView, can_focus=True, inherit_bindings
     class MenuAsked(Message):
         """A right click on a box, which is the cursor's now."""
 
+    class MarkAsked(Message):
+        """Space: mark or unmark what the cursor is on."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.drawing: Drawing | None = None
-        self.cursor = 0
+        self.lines: LineSource = ListSource()
+        """What search sees of each box."""
+        self._map: Minimap | None = None
+        self._cursor = 0
         self._lit: frozenset[int] = frozenset()
+
+    @property
+    def cursor(self) -> int:
+        """The vertex that the cursor is on."""
+        return self._cursor
+
+    @cursor.setter
+    def cursor(self, vertex: int) -> None:
+        self._go(vertex)
 
     # --- content --------------------------------------------------------------------------------
 
     def set_drawing(self, drawing: Drawing, cursor: int) -> None:
         """Show a drawing with the cursor on a vertex."""
         self.drawing = drawing
-        layout = drawing.layout
-        self.virtual_size = Size(layout.width + 2, layout.height + 1)
+        graph = drawing.graph
+        names = zip(graph.labels, graph.names, strict=True)
+        self.lines = ListSource([[(f"{label}  {name}", "")] for label, name in names])
+        self._fit()
         self._place_cursor(min(cursor, len(drawing.graph) - 1))
         self.refresh()
         self.call_after_refresh(self.show_cursor)
 
-    def move_to(self, vertex: int) -> None:
+    def _fit(self) -> None:
+        """Make the map, where there is room for it and more to see than fits."""
+        if self.drawing is None:
+            return
+        layout, size = self.drawing.layout, self.scrollable_content_region.size
+        fits = layout.width <= size.width and layout.height <= size.height
+        self._map = None
+        if size.width >= LEAST_WIDTH and size.height and not fits:
+            self._map = Minimap(layout, size.height)
+        width = layout.width + 2 + (CELLS if self._map is not None else 0)
+        self.virtual_size = Size(width, layout.height + 1)
+
+    def on_resize(self) -> None:
+        """Make the map for the new size, and keep the cursor in view."""
+        self._fit()
+        self.show_cursor()
+
+    @property
+    def _room(self) -> Size:
+        """The cells in which the drawing is seen."""
+        size = self.scrollable_content_region.size
+        return Size(size.width - (CELLS if self._map is not None else 0), size.height)
+
+    def note(self, marks: set[int], badges: Mapping[int, Piece]) -> None:
+        """Show which boxes are marked, and a glyph in some."""
+        if self.drawing is not None:
+            self.drawing.marks, self.drawing.badges = marks, dict(badges)
+            self.refresh()
+
+    def invalidate(self) -> None:
+        """Draw again what is seen."""
+        self.refresh()
+
+    def move_to(self, vertex: int, margin: int = _MARGIN) -> None:
         """Put the cursor on a vertex; nothing is said of it."""
         if self.drawing is not None and 0 <= vertex < len(self.drawing.graph):
             self._place_cursor(vertex)
-            self.show_cursor()
+            self.show_cursor(margin)
             self.refresh()
 
     def _place_cursor(self, vertex: int) -> None:
-        self.cursor = vertex
+        self._cursor = vertex
         if self.drawing is not None and len(self.drawing.graph):
             graph = self.drawing.graph
             self._lit = frozenset((*graph.inputs[vertex], *graph.outputs[vertex]))
 
-    def _go(self, vertex: int | None) -> None:
+    def _go(self, vertex: int | None, margin: int = _MARGIN) -> None:
         if vertex is None or vertex == self.cursor:
             return
-        self.move_to(vertex)
+        self.move_to(vertex, margin)
         self.post_message(self.CursorMoved(vertex))
 
     # --- moving ---------------------------------------------------------------------------------
@@ -169,30 +226,43 @@ class GraphCanvas(Styled, Commands, ScrollView, can_focus=True, inherit_bindings
         if self._box is not None:
             self.post_message(self.Activated(self.cursor))
 
-    def show_cursor(self) -> None:
+    def action_mark(self) -> None:
+        """Mark or unmark what the cursor is on."""
+        if self._box is not None:
+            self.post_message(self.MarkAsked())
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        from dld_tui.widgets.search_bar import SearchBar
+
+        self.screen.mount(SearchBar(self))
+
+    @property
+    def cursor_offset(self) -> Offset:
+        """Where on the screen the row below the cursor's box begins, less one."""
+        box, region = self._box, self.content_region
+        if box is None:
+            return region.offset
+        x = box.x + self._indent - self.scroll_offset.x
+        y = box.y + box.height - 1 - self.scroll_offset.y
+        return region.offset + Offset(
+            max(0, min(x, region.width - 1)), max(0, min(y, region.height - 1))
+        )
+
+    def show_cursor(self, margin: int = _MARGIN) -> None:
         """Scroll so that the box, and the ones above and below it, are in view."""
         box = self._box
-        size = self.scrollable_content_region.size
+        size = self._room
         if box is None or not size.height:
             return
         x = (
             0
             if self._indent
-            else self._scrolled(self.scroll_offset.x, size.width, box.x, box.width, size.width // 4)
+            else _scrolled(self.scroll_offset.x, size.width, (box.x, box.width), 4, margin)
         )
-        y = self._scrolled(self.scroll_offset.y, size.height, box.y, box.height, size.height // 3)
+        y = _scrolled(self.scroll_offset.y, size.height, (box.y, box.height), 3, margin)
         if (x, y) != (self.scroll_offset.x, self.scroll_offset.y):
             self.scroll_to(x=x, y=y, animate=False, force=True, immediate=True)
-
-    @staticmethod
-    def _scrolled(offset: int, room: int, start: int, length: int, jump: int) -> int:
-        """Return the offset that shows a range: the present one if it does, else some cells on."""
-        margin = 2
-        if start - margin < offset:
-            return max(0, start - jump)
-        if start + length + margin > offset + room:
-            return max(0, start + length + jump - room)
-        return offset
 
     # --- mouse ----------------------------------------------------------------------------------
 
@@ -201,22 +271,32 @@ class GraphCanvas(Styled, Commands, ScrollView, can_focus=True, inherit_bindings
         offset = event.get_content_offset(self)
         if offset is None or self.drawing is None:
             return
+        event.stop()
+        if self._map is not None and offset.x >= self._room.width:
+            self._go_to(*self._map.target(offset.x - self._room.width, offset.y))
+            return
         x, y = offset.x + self.scroll_offset.x - self._indent, offset.y + self.scroll_offset.y
         layout = self.drawing.layout
         for box in layout.ranks[layout.rank_at(y)] if layout.ranks else ():
             if box.x <= x < box.x + box.width and box.y <= y < box.y + box.height:
-                self._go(box.vertex)
+                self._go(box.vertex, 0)  # what one points at stays where it is
                 if event.button == _RIGHT_BUTTON:
                     self.post_message(self.MenuAsked())
                 elif event.chain == 2:
                     self.action_activate()
-        event.stop()
+
+    def _go_to(self, x: int, y: int) -> None:
+        """Go to the box nearest to a place of the drawing."""
+        assert self.drawing is not None  # there is a map of it
+        layout = self.drawing.layout
+        if layout.ranks:
+            self._go(self._nearest(layout.ranks[layout.rank_at(y)], x))
 
     # --- drawing --------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of what is seen."""
-        width = self.scrollable_content_region.width
+        width = self._room.width
         if self.drawing is None or not len(self.drawing.graph):
             text = "Nothing to draw" if y == 0 else ""
             return self.strip_of([(text, "empty")], width)
@@ -224,16 +304,37 @@ class GraphCanvas(Styled, Commands, ScrollView, can_focus=True, inherit_bindings
         pieces = drawn_line(
             self.drawing, y + top, left - self._indent, width, self.cursor, self._lit
         )
-        return self.strip_of(pieces, width)
+        if self._map is None:
+            return self.strip_of(pieces, width)
+        view = (left, top, left + width, top + self._room.height)
+        return self.strip_of([*pieces, *self._map.line(y, view, self._box)], width + CELLS)
 
     @property
     def _indent(self) -> int:
         """Cells at the left of a drawing that is less wide than the view: it is in the middle."""
         if self.drawing is None:
             return 0
-        return max(0, (self.scrollable_content_region.width - self.drawing.layout.width) // 2)
+        return max(0, (self._room.width - self.drawing.layout.width) // 2)
 
     def watch_scroll_x(self, old_value: float, new_value: float) -> None:
         """Draw again for the columns that are seen now."""
         super().watch_scroll_x(old_value, new_value)
         self.refresh(Region(0, 0, *self.size))
+
+
+def _scrolled(offset: int, room: int, span: tuple[int, int], part: int, margin: int) -> int:
+    """Return the offset that shows a range: the present one if it does, else a part further on.
+
+    Args:
+        offset: The first cell that is seen.
+        room: Cells that are seen.
+        span: The first cell of the range, and how many it has.
+        part: Which part of the room is beyond the range then: 3 for the third.
+        margin: Cells beyond the range that are to be seen at least.
+    """
+    start, length = span
+    if start - margin < offset:
+        return max(0, start - max(margin, room // part))
+    if start + length + margin > offset + room:
+        return max(0, start + length + max(margin, room // part) - room)
+    return offset

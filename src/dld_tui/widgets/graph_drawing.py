@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core.graph.cells import boxes_in_row, line_row
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, lay_out
-from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph_rows import GLYPHS
 from dld_tui.widgets.line_source import Piece
 
@@ -24,7 +24,7 @@ class Drawing:
 
     graph: Graph
     layout: Layout
-    texts: list[list[Piece]]
+    texts: list[list[list[Piece]]]
     """The rows of text in each box."""
     styles: list[str]
     """The style of each box."""
@@ -32,6 +32,8 @@ class Drawing:
     """Whether boxes have a border."""
     marks: set[int] = field(default_factory=set)
     """Vertices that are marked."""
+    badges: dict[int, Piece] = field(default_factory=dict)
+    """A glyph of one cell at the right of the first row of a vertex."""
 
     def box(self, vertex: int) -> Box:
         """Return where a vertex is."""
@@ -40,63 +42,81 @@ class Drawing:
         return box
 
 
+@dataclass(frozen=True)
+class Says:
+    """What boxes say of their vertices."""
+
+    style: Callable[[int], str]
+    """The style class."""
+    type: Callable[[int], str]
+    """The type of what it makes; empty when it is not known."""
+    note: Callable[[int], Piece]
+    """What is said behind the label; empty for nothing."""
+
+
 def draw(
     graph: Graph,
     zoom: int,
-    style_of: Callable[[int], str],
-    type_of: Callable[[int], str],
+    says: Says,
     cuts: Sequence[tuple[int, int]] = (),
+    shifts: Mapping[int, int] | None = None,
 ) -> Drawing:
     """Lay out a graph at a zoom level.
 
     Args:
         graph: What to draw.
         zoom: From 0, the smallest.
-        style_of: The style class of a vertex.
-        type_of: The type of what a vertex makes; empty when it is not known.
+        says: What boxes say.
         cuts: How many links of each vertex are not drawn, above and below.
+        shifts: Cells by which vertices were moved to the right.
     """
-    styles = [style_of(vertex) for vertex in range(len(graph))]
-    texts: list[list[Piece]] = [[] for _ in range(len(graph))]
+    styles = [says.style(vertex) for vertex in range(len(graph))]
+    texts: list[list[list[Piece]]] = [[] for _ in range(len(graph))]
 
     def size(vertex: int, stubs: Sequence[int]) -> tuple[int, int]:
         cut = cuts[vertex] if cuts else (0, 0)
-        rows = _texts(graph, vertex, zoom, styles[vertex], type_of, cut)
+        rows = _texts(graph, vertex, zoom, styles[vertex], says, cut)
         names = [visible(graph.nets[net].name) for net in stubs]
         if names and zoom:
-            rows.append((clip("◂ " + ", ".join(names), _NAME_CELLS, keep="middle"), "link"))
+            rows.append([(clip("◂ " + ", ".join(names), _NAME_CELLS, keep="middle"), "link")])
         elif names:
-            rows = [("◂" + rows[0][0], rows[0][1])]
+            rows[0].insert(0, ("◂", styles[vertex]))
         texts[vertex] = rows
-        width = max(cell_width(text) for text, _ in rows)
+        width = max(map(_cells, rows))
         return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
 
-    layout = lay_out(graph, size)
+    layout = lay_out(graph, size, shifts=shifts)
     return Drawing(graph, layout, texts, styles, boxed=zoom > 0)
 
 
 def _texts(
-    graph: Graph,
-    vertex: int,
-    zoom: int,
-    style: str,
-    type_of: Callable[[int], str],
-    cut: tuple[int, int],
-) -> list[Piece]:
+    graph: Graph, vertex: int, zoom: int, style: str, says: Says, cut: tuple[int, int]
+) -> list[list[Piece]]:
     kind, name = graph.kinds[vertex], visible(graph.names[vertex])
     label = visible(graph.labels[vertex])
     if kind != Kind.NODE:
         label = f"{GLYPHS[kind]} {label}"
     above = f"⋯{cut[0]}› " if cut[0] else ""
     below = f" ›{cut[1]}⋯" if cut[1] else ""
-    rows = [(above + clip(label, _LABEL_CELLS, keep="middle") + below, style)]
-    if zoom > 1:
+    note, note_style = says.note(vertex)
+    room = _NAME_CELLS if kind == Kind.GROUP else _LABEL_CELLS
+    first = [(above, "dim"), (clip(label, room, keep="middle"), style), (below, "dim")]
+    if note:
+        first.append((f" {note}", note_style))
+    rows: list[list[Piece]] = [[piece for piece in first if piece[0]]]
+    if zoom and kind == Kind.GROUP:
+        rows.append([(clip(name, _NAME_CELLS), "dim")])
+    elif zoom > 1:
         if name and kind in (Kind.NODE, Kind.HOLDER, Kind.CALL):
-            rows.append((clip(name, _NAME_CELLS, keep="end"), ""))
-        shape = type_of(vertex)
+            rows.append([(clip(name, _NAME_CELLS, keep="end"), "")])
+        shape = says.type(vertex)
         if shape:
-            rows.append((clip(shape, _NAME_CELLS), "dim"))
+            rows.append([(clip(shape, _NAME_CELLS), "dim")])
     return rows
+
+
+def _cells(row: Sequence[Piece]) -> int:
+    return sum(cell_width(text) for text, _ in row)
 
 
 def drawn_line(
@@ -141,28 +161,30 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
     """Return one row of a box."""
     style = "accent" if is_cursor else drawing.styles[box.vertex]
     rows = drawing.texts[box.vertex]
+    mark = "•" if box.vertex in drawing.marks else " "
+    badge, badge_style = drawing.badges.get(box.vertex, (" ", ""))
     if not drawing.boxed:
-        text, own = rows[0]
-        ends = (
-            ("▐", "▌") if is_cursor else ("•", " ") if box.vertex in drawing.marks else (" ", " ")
-        )
-        return [
-            (ends[0], "accent"),
-            (text, f"{own} strong" if is_cursor else own),
-            (ends[1], "accent"),
-        ]
-    glyphs = _HEAVY if is_cursor or box.vertex in drawing.marks else _THIN
+        text = [(part, f"{own} strong" if is_cursor else own) for part, own in rows[0]]
+        left, right = ("▐", "▌") if is_cursor else (mark, badge)
+        return [(left, "accent"), *text, (right, "accent" if is_cursor else badge_style)]
+    glyphs = _HEAVY if is_cursor else _THIN
     inside = box.width - 2
     if y == box.y:
         return [(glyphs[0] + glyphs[1] * inside + glyphs[2], style)]
     if y == box.y + box.height - 1:
         return [(glyphs[4] + glyphs[1] * inside + glyphs[5], style)]
-    text, own = rows[y - box.y - 1]
+    is_first = y == box.y + 1
+    row = rows[y - box.y - 1]
     room = inside - 2
-    blank = (room - cell_width(text)) // 2
-    shown = fit(" " * blank + text, room)
-    return [(glyphs[3] + " ", style), (shown, f"{own} strong" if y == box.y + 1 else own),
-            (" " + glyphs[3], style)]  # fmt: skip
+    blank = (room - _cells(row)) // 2
+    shown = [(part, f"{own} strong" if is_first else own) for part, own in row]
+    ends: list[Piece] = [(" ", ""), (" ", "")]
+    if is_first:
+        ends = [(mark, "accent"), (badge, badge_style)]
+    return [
+        (glyphs[3], style), ends[0], (" " * blank, ""), *shown,
+        (" " * (room - blank - _cells(row)), ""), ends[1], (glyphs[3], style),
+    ]  # fmt: skip
 
 
 def _joined(cells: Sequence[Piece]) -> list[Piece]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cached_property
 
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.graph.build import ScopeGraph, graph_of
@@ -11,6 +10,7 @@ from dld_tui.core.graph.focus import Part, between, neighbourhood, part_of
 from dld_tui.core.graph.folds import Fold
 from dld_tui.core.graph.overview import Overview, Row
 from dld_tui.core.graph.weights import Weights
+from dld_tui.core.text import visible
 
 CANVAS_BOXES = 1_500
 """Boxes of the largest canvas; more are to be folded first."""
@@ -41,12 +41,27 @@ class GraphModel:
         self.hops = 2
         self.other_end: int | None = None
         """The vertex up to which the focus view goes; None for a neighbourhood."""
+        self.weights: Weights | None = None
+        """The bytes of weights that are used, once :meth:`weigh` was called."""
+        self._entered_rail_at: int | None = None
+        """Where the cursor was when the rail view was entered."""
 
     # --- what vertices stand for ----------------------------------------------------------------
 
     def subject(self, vertex: int) -> Node | str:
         """Return the node, or the name of the value, that a vertex stands for."""
         return self.drawn.subjects[vertex]
+
+    def span(self, box: int | Fold) -> tuple[int, int]:
+        """Return the rows, of the order of all vertices, of a vertex or fold."""
+        if isinstance(box, Fold):
+            return box.start, box.end
+        row = self.overview.rails.rows[box]
+        return row, row + 1
+
+    def vertex_now(self, subject: Node | str) -> int | None:
+        """Return the vertex of what a vertex of an older graph of the scope stood for."""
+        return self.drawn.vertex(subject) if isinstance(subject, str) else self.vertex_of(subject)
 
     def vertex_of(self, node: Node) -> int | None:
         """Return the vertex of a node, or of the first user of one that is not drawn."""
@@ -62,10 +77,15 @@ class GraphModel:
             waiting += [user for user in users if user not in seen and user.scope is self.scope]
         return None
 
-    @cached_property
-    def weights(self) -> Weights:
-        """The bytes of weights that are used."""
-        return Weights(self.drawn, self.overview.rails)
+    def weigh(self) -> None:
+        """Read how large the weights are."""
+        self.weights = Weights(self.drawn, self.overview.rails)
+
+    def prepare(self) -> None:
+        """Work out now what the views ask for first; on a thread, for large graphs."""
+        self.drawn.vertex("")
+        _ = self.overview.flat_rows
+        self.overview.seen()
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -74,37 +94,53 @@ class GraphModel:
         """The rows of the list views."""
         return self.overview.rows
 
-    def set_view(self, view: GraphView) -> None:
-        """Switch to another view; the rail view has every fold open."""
-        if view is self.view:
-            return
-        if view is GraphView.RAIL:
-            self.overview.open_all()
-        elif self.view is GraphView.RAIL:
-            self.overview.close_all()
+    def set_view(self, view: GraphView, vertex: int | None = None) -> None:
+        """Switch to another view; the rail view has no folds.
+
+        Args:
+            view: The view.
+            vertex: Where the cursor is: it is not hidden again when it has moved meanwhile.
+        """
+        if view is GraphView.RAIL and not self.overview.is_flat:
+            self._entered_rail_at = vertex
+        was_flat = self.overview.is_flat
+        self.overview.is_flat = view is GraphView.RAIL
+        if was_flat and view is not GraphView.RAIL and vertex not in (None, self._entered_rail_at):
+            self.overview.reveal(vertex)
         self.view = view
 
     def carry_over(self, old: GraphModel) -> None:
         """Take over how another model of the same scope was shown, after an edit."""
         self.view, self.hops = old.view, old.hops
-        if self.view is GraphView.RAIL:
-            self.overview.open_all()
-            return
-        opened = {old.fold_key(row.fold) for row in old.rows if row.is_open and row.fold}
-        closed = {old.fold_key(row.fold) for row in old.rows if row.fold and not row.is_open}
+        if old.other_end is not None:
+            self.other_end = self.vertex_now(old.subject(old.other_end))
+        is_flat, old.overview.is_flat = old.overview.is_flat, False
+        opened = {key for row in old.rows if row.is_open and row.fold
+                  for key in old._fold_keys(row.fold)}  # fmt: skip
+        closed = {key for row in old.rows if row.fold and not row.is_open
+                  for key in old._fold_keys(row.fold)}  # fmt: skip
         waiting = list(self.overview.folds)
         while waiting:
             fold = waiting.pop()
-            key = self.fold_key(fold)
-            if key in opened:
+            keys = self._fold_keys(fold)
+            if any(key in opened and key not in closed for key in keys):
                 self.overview.set_open(fold)
                 waiting += fold.children
-            elif key in closed:
+            elif not closed.isdisjoint(keys):
                 self.overview.set_open(fold, False)
+        self.overview.is_flat = old.overview.is_flat = is_flat
 
-    def fold_key(self, fold: Fold) -> object:
-        """Return what a fold is known by when the graph is made again."""
-        return (fold.title, fold.count, self.subject(fold.vertices[0]))
+    def same_fold(self, old: GraphModel, fold: Fold) -> Fold | None:
+        """Return the fold that is seen where an older graph had one."""
+        keys = set(old._fold_keys(fold))
+        seen = (row.fold for row in self.rows if row.fold is not None)
+        return next((own for own in seen if not keys.isdisjoint(self._fold_keys(own))), None)
+
+    def _fold_keys(self, fold: Fold) -> tuple[object, ...]:
+        """Return what a fold is known by when the graph is made again: its ends and its title."""
+        kind = fold.count > 1
+        ends = (self.subject(fold.vertices[0]), self.subject(fold.vertices[-1]))
+        return (kind, ends), (kind, fold.title, ends[0]), (kind, fold.title, "", ends[1])
 
     def canvas_part(self) -> tuple[Part, list[int | Fold]]:
         """Return what the canvas shows, and what each box of it is: all but heads of open folds."""
@@ -113,6 +149,11 @@ class GraphModel:
         )
         rows = [self.rows[at] for at in part.vertices]
         order = self.overview.rails.order
+        for at, row in enumerate(rows):
+            if row.fold is not None:
+                times = f"×{row.fold.count} " if row.fold.count > 1 else ""
+                part.graph.labels[at] = times + fold_title(row.fold)
+                part.graph.names[at] = fold_summary(row.fold, 3)
         return part, [row.fold if row.fold is not None else order[row.start] for row in rows]
 
     # --- parts ----------------------------------------------------------------------------------
@@ -122,3 +163,16 @@ class GraphModel:
         if self.other_end is not None:
             return between(self.drawn.graph, vertex, self.other_end)
         return neighbourhood(self.drawn.graph, vertex, self.hops)
+
+
+def fold_title(fold: Fold) -> str:
+    """Return what a fold is called: its scope, or that it is a block."""
+    return visible(fold.title) or "block"
+
+
+def fold_summary(fold: Fold, most: int = 6) -> str:
+    """Return the commonest operators of a fold, e.g. ``Conv×10, Relu×9``."""
+    parts = []
+    for name, count in fold.operators.most_common(most):
+        parts.append(f"{visible(name)}×{count}" if count > 1 else visible(name))
+    return ", ".join(parts)

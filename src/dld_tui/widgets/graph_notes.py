@@ -103,6 +103,8 @@ class GraphNotes:
         A single node says so only when it is heavy.
         """
         weights = self.model.weights
+        if weights is None:
+            return "", ""
         size = weights.between(start, end) if end - start > 1 else weights.used[start]
         share = size / weights.total if weights.total else 0.0
         if not size or (end - start == 1 and share < _HEAVY):

@@ -6,7 +6,6 @@ What the cursor is on goes out as :class:`GraphPane.Selected`; Enter on a node p
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +20,7 @@ from dld_tui.widgets.graph_canvas import GraphCanvas
 from dld_tui.widgets.graph_drawing import ZOOMS
 from dld_tui.widgets.graph_model import GraphView
 from dld_tui.widgets.graph_views import GraphViews
-from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.line_view import LineView, MarksChanged
 
 _CYCLE = (GraphView.FOLDED, GraphView.RAIL, GraphView.CANVAS)
 
@@ -48,6 +47,25 @@ class GraphPane(Commands, GraphViews):
     class MenuAsked(Message):
         """A right click."""
 
+    @dataclass
+    class MoveAsked(Message):
+        """The box of a node is to be so many cells further right."""
+
+        node: Node
+        cells: int
+
+    @dataclass
+    class ArrangeAsked(Message):
+        """All boxes of a scope are to be where they would be arranged."""
+
+        scope: Scope
+
+    @dataclass
+    class Marked(Message):
+        """Other nodes are marked now."""
+
+        nodes: frozenset[Node]
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._before: GraphView | None = None
@@ -66,6 +84,20 @@ class GraphPane(Commands, GraphViews):
         """Say what the cursor is on."""
         event.stop()
         self._say_selected()
+
+    @on(LineView.MarksChanged)
+    def marks_changed(self, event: MarksChanged) -> None:
+        """Show the marks in the view that is seen."""
+        event.stop()
+        self.show_notes()
+        # A message of the list that was caused here would not get any further than here.
+        self.post_message(self.Marked(frozenset(m for m in event.marks if isinstance(m, Node))))
+
+    @on(GraphCanvas.MarkAsked)
+    def mark_asked(self, event: GraphCanvas.MarkAsked) -> None:
+        """Mark the box under the cursor."""
+        event.stop()
+        self.toggle_mark()
 
     def _say_selected(self) -> None:
         if self.model is not None:
@@ -111,21 +143,14 @@ class GraphPane(Commands, GraphViews):
             )
         return super().check_action(action, parameters)
 
-    def _vertex_or_first(self) -> int:
-        """Return the vertex under the cursor; of a fold, the first one in it."""
-        vertex, fold = self.vertex, self.fold
-        if vertex is not None:
-            return vertex
-        return fold.vertices[0] if fold is not None else self.first_vertex()
-
     def action_next_view(self) -> None:
         """Switch to the next view."""
         if self.model is None or not self.model.rows:
             return
-        vertex = self._vertex_or_first()
+        vertex = self.cursor_vertex
         view = self.model.view
         at = _CYCLE.index(view) if view in _CYCLE else -1
-        self.model.set_view(_CYCLE[(at + 1) % len(_CYCLE)])
+        self.model.set_view(_CYCLE[(at + 1) % len(_CYCLE)], vertex)
         self.show_view(vertex)
 
     def action_toggle_fold(self) -> None:
@@ -136,69 +161,75 @@ class GraphPane(Commands, GraphViews):
         fold = self.fold or self._fold_around()
         if fold is None:
             return
-        model.overview.set_open(fold, not model.overview.is_open(fold))
         if model.view is GraphView.RAIL:
-            model.view = GraphView.FOLDED
-        self._show_fold(fold)
+            model.set_view(GraphView.FOLDED, self.vertex)
+            model.overview.reveal(fold.vertices[0])
+        model.overview.set_open(fold, not model.overview.is_open(fold))
+        self.show_fold(fold)
+        self._say_selected()
 
     def _fold_around(self) -> Fold | None:
         """Return the innermost open fold that the cursor's vertex is in."""
         model, vertex = self.model, self.vertex
         if model is None or vertex is None:
             return None
-        row = model.overview.rails.rows[vertex]
-        around = [
-            seen.fold
-            for seen in model.rows
-            if seen.fold is not None and seen.is_open and seen.start <= row < seen.end
-        ]
+        around = model.overview.around(vertex)
         return around[-1] if around else None
-
-    def _show_fold(self, fold: Fold) -> None:
-        """Show the view again with the cursor on a fold, or in it when it is open on the canvas."""
-        model = self.model
-        assert model is not None  # the callers have looked
-        self.show_view(fold.vertices[0])
-        if not self.canvas.display:
-            self.list.cursor = next((n for n, r in enumerate(model.rows) if r.fold is fold), 0)
-        elif not model.overview.is_open(fold):
-            self.canvas.move_to(self.box_of(fold))
-        self._say_selected()
 
     def action_focus_around(self) -> None:
         """Show only what is near the cursor's node."""
         self._focus(None)
 
     def action_show_path(self) -> None:
-        """Show what is between the cursor's node and the marked one."""
-        marks = [mark for mark in self.list.marks if isinstance(mark, int)]
-        if len(marks) != 1:
-            self.notify("Mark one row with Space in the overview or rail view first", timeout=4)
-            return
-        self._focus(marks[0])
+        """Show what is between two marked nodes, or the marked one and the cursor's."""
+        marks = self.notes.marked_vertices if self.notes is not None else []
+        here = self.vertex
+        if len(marks) == 2:
+            self._focus(marks[1], marks[0])
+        elif here is not None and len(others := [mark for mark in marks if mark != here]) == 1:
+            self._focus(others[0])
+        else:
+            self.notify("Mark one or two nodes with Space first", timeout=4)
 
-    def _focus(self, other_end: Hashable) -> None:
+    def _focus(self, other_end: int | None, vertex: int | None = None) -> None:
         model = self.model
-        vertex = self.vertex
+        vertex = self.vertex if vertex is None else vertex
         if model is None or vertex is None:
             return
         if model.view is not GraphView.FOCUS:
             self._before = model.view
-        model.other_end = other_end if isinstance(other_end, int) else None
+        model.other_end = other_end
         model.view = GraphView.FOCUS
         self.show_view(vertex)
+        self._say_selected()
+
+    def action_next_overlay(self) -> None:
+        """Let the colours say the next thing: precision, findings, weights, time."""
+        self.next_overlay()
 
     def action_leave(self) -> None:
         """Go back from the focus view; else clear the marks."""
         model = self.model
         if model is not None and model.view is GraphView.FOCUS:
-            vertex = self._vertex_or_first()
+            vertex = self.cursor_vertex
             model.view = self._before or GraphView.FOLDED
             model.overview.reveal(vertex)
             self.show_view(vertex)
         else:
-            self.list.marks.clear()
-            self.list.invalidate()
+            self.list.set_marks(set())
+
+    def action_move_box(self, cells: str) -> None:
+        """Move the cursor's box sideways."""
+        node = self.node
+        if self.model is None or self.model.view is not GraphView.CANVAS or node is None:
+            self.notify("Nodes can be moved on the canvas: v shows it", timeout=3)
+        else:
+            self.post_message(self.MoveAsked(node, int(cells)))
+
+    def action_arrange(self) -> None:
+        """Put all boxes back to where they would be arranged."""
+        if self.model is not None:
+            self.post_message(self.ArrangeAsked(self.model.scope))
 
     def action_zoom_in(self) -> None:
         """Say more in each box."""
@@ -216,7 +247,7 @@ class GraphPane(Commands, GraphViews):
         zoom = max(0, min(zoom, ZOOMS - 1))
         if zoom != self.zoom and self.canvas.display:
             self.zoom = zoom
-            self.show_view(self._vertex_or_first())
+            self.show_view(self.cursor_vertex)
 
     def action_more_hops(self) -> None:
         """Show what is one link further away."""
@@ -230,4 +261,4 @@ class GraphPane(Commands, GraphViews):
         model = self.model
         if model is not None and model.view is GraphView.FOCUS and model.other_end is None:
             model.hops = max(1, min(model.hops + change, 9))
-            self.show_view(self._vertex_or_first())
+            self.show_view(self.cursor_vertex)

@@ -10,21 +10,29 @@ from dld_tui.core.graph.folds import Fold
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.overview import Row
 from dld_tui.core.graph.rails import rail_cells
-from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.graph_model import GraphModel
+from dld_tui.widgets.graph_model import GraphModel, fold_summary, fold_title
+from dld_tui.widgets.graph_notes import GraphNotes
+from dld_tui.widgets.graph_overlays import Overlay
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.value_types import shown_type
 
 GLYPHS = {
     Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
     Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
 }  # fmt: skip
 """What stands for a vertex of each kind."""
-_TYPE_FROM = 58
+_TYPE_FROM = 48
 """Rows of so many cells show the type of the first output."""
 _NUMBER_FROM = 90
 _LABEL_CELLS = 18
+_NAME_CELLS = 6
+"""The least room for a name: columns at the right give way."""
+_WEIGHT_FROM = 60
+"""Rows of so many cells say how large the weights are."""
+_WEIGHT_CELLS, _SHARE_CELLS, _PRECISION_CELLS, _OVERLAY_CELLS = 8, 6, 5, 10
 _RAIL_SHARE = 3
 """Rails take at most the third part of a row; the part around the vertex is shown."""
 
@@ -32,25 +40,35 @@ _RAIL_SHARE = 3
 class GraphRows:
     """The line source of the list views."""
 
-    def __init__(self, model: GraphModel) -> None:
+    def __init__(self, model: GraphModel, notes: GraphNotes, overlay: Overlay) -> None:
         self.model = model
+        self.notes = notes
+        self.overlay = overlay
         self.rows = model.rows
         self.seen, self.rails = model.overview.seen()
-        labels = {self.seen.labels[at] for at, row in enumerate(self.rows) if row.fold is None}
-        self._label_cells = min(max((len(label) for label in labels), default=4), _LABEL_CELLS)
+        labels = set(self.model.drawn.graph.labels)
+        longest = max((cell_width(visible(label)) for label in labels), default=4)
+        self._label_cells = min(longest, _LABEL_CELLS)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def key(self, index: int) -> Hashable:
-        """Return the vertex of a row, or its fold."""
+        """Return the node of a row, the vertex of one that has none, or the fold."""
         row = self.rows[index]
-        return row.fold if row.fold is not None else self.model.overview.vertex(row)
+        if row.fold is not None:
+            return row.fold
+        vertex = self.model.overview.rails.order[row.start]
+        subject = self.model.subject(vertex)
+        return subject if isinstance(subject, Node) else vertex
 
     def index_of(self, key: Hashable) -> int | None:
         """Return the row of a key."""
-        if isinstance(key, int) and key < len(self.model.overview.rails.rows):
-            at = self.model.overview.place(key)
+        vertex = self.model.drawn.vertex(key) if isinstance(key, Node) else key
+        if isinstance(vertex, int):
+            if vertex >= len(self.model.overview.rails.rows):
+                return None
+            at = self.model.overview.place(vertex)
             return at if self.key(at) == key else None
         return next((at for at, row in enumerate(self.rows) if row.fold is key), None)
 
@@ -58,8 +76,13 @@ class GraphRows:
         """Return what search and copy see."""
         row = self.rows[index]
         if row.fold is not None:
-            return row.fold.title or fold_summary(row.fold)
-        return f"{self.seen.labels[index]}  {self.seen.names[index]}"
+            return f"{fold_title(row.fold)}  {fold_summary(row.fold)}"
+        vertex = self._vertex(index)
+        return f"{self.seen.labels[vertex]}  {self.seen.names[vertex]}"
+
+    def _vertex(self, index: int) -> int:
+        """Return the vertex of the graph that is seen."""
+        return self.rails.order[index]
 
     # --- drawing --------------------------------------------------------------------------------
 
@@ -94,74 +117,120 @@ class GraphRows:
     def _glyph(self, index: int) -> Piece:
         row = self.rows[index]
         if row.fold is not None:
-            return ("▾" if row.is_open else GLYPHS[Kind.GROUP]), "accent"
-        kind = self.seen.kinds[index]
+            glyph = glyphs.current().unfolded if row.is_open else GLYPHS[Kind.GROUP]
+            return glyph, self.overlay.style(row.start, row.end) or "accent"
+        glyph = GLYPHS[self.seen.kinds[self._vertex(index)]]
+        return glyph, self._style(row)
+
+    def _style(self, row: Row) -> str:
+        """Return the style of a vertex: what the overlay says, else its kind of work."""
+        tint = self.overlay.style(row.start, row.end)
         subject = self._subject(row)
+        if tint is not None:
+            return tint
         if isinstance(subject, Node):
-            return GLYPHS[kind], operator_style(subject.op_type, subject.domain)
-        return GLYPHS[kind], "io"
+            return operator_style(subject.op_type, subject.domain)
+        return "io"
 
     def _subject(self, row: Row) -> Node | str:
         return self.model.subject(self.model.overview.rails.order[row.start])
 
     def _vertex_pieces(self, index: int, row: Row, room: int) -> list[Piece]:
         subject = self._subject(row)
-        style = "io"
-        label, name = "", visible(self.seen.names[index])
         if isinstance(subject, Node):
-            style = operator_style(subject.op_type, subject.domain)
             label = visible(subject.op_type)
         else:
-            label = {Kind.INPUT: "input", Kind.OUTPUT: "output"}.get(
-                self.seen.kinds[index], "outer value"
-            )
-        pieces: list[Piece] = [(fit(label, self._label_cells) + " ", style)]
-        room -= self._label_cells + 1
-        type_text = self._type(subject) if room >= _TYPE_FROM - _LABEL_CELLS else ""
+            known = {Kind.INPUT: "input", Kind.OUTPUT: "output"}
+            label = known.get(self.seen.kinds[self._vertex(index)], "outer value")
+        cells = min(self._label_cells, max(0, room // 2))
+        pieces: list[Piece] = [(fit(label, cells) + " ", self._style(row))]
+        room -= cells + 1
+        right = _fitting(self._right(row, subject, room), room - _NAME_CELLS)
+        left = room - sum(cell_width(text) for text, _ in right)
+        text = clip(visible(self.seen.names[self._vertex(index)]), left, keep="end")
         hubs = self._hub_names(index)
-        right = f" {clip(type_text, max(12, room // 3))}" if type_text else ""
-        left = room - len(right)
-        text = clip(name, left, keep="end")
-        if hubs and len(text) + 4 < left:
-            hubs = clip(f"  {glyphs.current().left}{hubs}", left - len(text))
+        if hubs and cell_width(text) + 4 < left:
+            hubs = clip(f"  {glyphs.current().left}{hubs}", left - cell_width(text))
         else:
             hubs = ""
-        pieces += [(text, ""), (fit(hubs, left - len(text)), "link"), (right, "dim")]
-        return pieces
+        return [*pieces, (text, ""), (fit(hubs, left - cell_width(text)), "link"), *right]
+
+    def _right(self, row: Row, subject: Node | str, room: int) -> list[Piece]:
+        """Return the columns at the right of a node: finding, type, precision, weights."""
+        pieces: list[Piece] = []
+        if self.notes.has_findings:
+            glyph, style = self.notes.finding_badge(row.start, row.end)
+            pieces.append((f" {glyph}", style))
+        if room >= _TYPE_FROM - _LABEL_CELLS:
+            kind = clip(self._type(subject), max(12, room // 3))
+            pieces.append((f" {kind}" if kind else "", "dim"))
+        if self.notes.has_precisions:
+            badge, style = self.notes.precision_badge(subject)
+            pieces.append((fit(f" {badge}", _PRECISION_CELLS), style))
+        return [*pieces, *self._figures(row, room)]
+
+    def _figures(self, row: Row, room: int) -> list[Piece]:
+        """Return what the overlay says of a row, else how large its weights are."""
+        if self.overlay.has_text:
+            text = self.overlay.text(row.start, row.end)
+            style = self.overlay.style(row.start, row.end) or ""
+            return [(f" {text:>{_OVERLAY_CELLS - 1}}", style)]
+        if not self._has_weights(room):
+            return []
+        size, share = self.notes.weight(row.start, row.end)
+        weight = (f" {size:>{_WEIGHT_CELLS}}", "number")
+        return [(f"{share:>{_SHARE_CELLS}}", "dim"), weight] if row.fold is not None else [weight]
+
+    def _has_weights(self, room: int) -> bool:
+        weights = self.model.weights
+        return room >= _WEIGHT_FROM - _LABEL_CELLS and weights is not None and weights.total > 0
 
     def _hub_names(self, index: int) -> str:
         names = [self.seen.nets[n].name for n in self.rails.named_inputs(self.seen, index)]
         return " ".join(visible(name) for name in names[:3])
 
     def _type(self, subject: Node | str) -> str:
-        scope = self.model.scope
         if isinstance(subject, Node):
             names = [name for name in subject.outputs if name][:1]
         else:
             names = [subject]
-        known = scope.value_type(names[0]) if names else None
-        return visible(known.short) if known is not None else ""
+        return shown_type(self.model.scope, names[0]) if names else ""
 
     def _fold_pieces(self, row: Row, fold: Fold, room: int) -> list[Piece]:
+        right = _fitting(self._fold_right(row, room), room - _NAME_CELLS)
+        room -= sum(cell_width(text) for text, _ in right)
         times = f"×{fold.count} " if fold.count > 1 else f"{row.time}. " if row.time else ""
-        title = visible(fold.title) or "block"
-        size = fmt.plural(sum(fold.operators.values()), "op")
-        pieces: list[Piece] = [(times, "number"), (clip(title, room - len(times)), "strong")]
-        used = len(times) + len(pieces[1][0])
-        if row.is_open:
-            return pieces
-        rest = f"  {size}"
-        if used + len(rest) < room:
-            pieces.append((rest, "number"))
-            used += len(rest)
-        if room - used > 12:
-            pieces.append((clip("  " + fold_summary(fold), room - used), "dim"))
-        return pieces
+        title = clip(fold_title(fold), room - len(times))
+        pieces: list[Piece] = [(times, "number"), (title, "strong")]
+        used = len(times) + cell_width(title)
+        if not row.is_open:
+            for text, style in (
+                (f"  {fmt.plural(sum(fold.operators.values()), 'op')}", "number"),
+                (f"  {fold_summary(fold)}", "dim"),
+            ):
+                shown = clip(text, room - used) if room - used >= min(12, len(text)) else ""
+                pieces.append((shown, style))
+                used += cell_width(shown)
+        return [*pieces, (" " * (room - used), ""), *right]
+
+    def _fold_right(self, row: Row, room: int) -> list[Piece]:
+        """Return the columns at the right of a fold: marks, findings, weights."""
+        pieces: list[Piece] = []
+        marked = self.notes.marked(row.start, row.end)
+        if marked:
+            pieces.append((f" {glyphs.current().mark}{marked}", "accent"))
+        if self.notes.level(row.start, row.end):
+            glyph, style = self.notes.finding_badge(row.start, row.end)
+            pieces.append((f" {glyph}", style))
+        return [*pieces, *self._figures(row, room)]
 
 
-def fold_summary(fold: Fold, most: int = 6) -> str:
-    """Return the commonest operators of a fold, e.g. ``Conv×10, Relu×9``."""
-    parts = []
-    for name, count in fold.operators.most_common(most):
-        parts.append(f"{visible(name)}×{count}" if count > 1 else visible(name))
-    return ", ".join(parts)
+def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
+    """Return the pieces that there is room for, the first ones first."""
+    found: list[Piece] = []
+    for text, style in pieces:
+        room -= cell_width(text)
+        if room < 0:
+            break
+        found.append((text, style))
+    return found

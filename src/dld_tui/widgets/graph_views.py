@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dld_tui.core import fmt
+from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document import Node
 from dld_tui.core.graph.folds import Fold
-from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.graph_boxes import Boxes
 from dld_tui.widgets.graph_canvas import GraphCanvas
-from dld_tui.widgets.graph_drawing import Drawing, draw
 from dld_tui.widgets.graph_model import CANVAS_BOXES, GraphModel, GraphView
+from dld_tui.widgets.graph_notes import GraphNotes
+from dld_tui.widgets.graph_overlays import Overlay, overlays
 from dld_tui.widgets.graph_rows import GraphRows
 from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.operator_style import operator_style
+
+AskTimes = Callable[[], "tuple[Mapping[Node, float], str]"]
+"""Returns milliseconds by node, and which report they are from; empty without a report."""
 
 
 class GraphList(LineView):
@@ -25,8 +31,18 @@ class GraphList(LineView):
 
     HELP = (
         "The graph as rows: each line is a tensor that is alive. z or Enter unfolds a block, v "
-        "shows all nodes, then boxes; t shows what is near the cursor as boxes."
+        "shows all nodes, then boxes; t shows what is near the cursor as boxes. o colours by "
+        "precision, findings, weights or time."
     )
+
+    def __init__(self, views: GraphViews) -> None:
+        super().__init__(empty="The graph is being arranged", id="graph-list")
+        self.views = views
+
+    def action_mark(self) -> None:
+        """Mark the row, or every node of the fold, and move down."""
+        self.views.toggle_mark()
+        self.cursor += 1
 
 
 class GraphViews(Frame, Vertical):
@@ -35,11 +51,18 @@ class GraphViews(Frame, Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.model: GraphModel | None = None
-        self.list = GraphList(empty="The graph is being arranged", id="graph-list")
+        self.notes: GraphNotes | None = None
+        self.list = GraphList(self)
         self.canvas = GraphCanvas(id="graph-canvas")
         self.zoom = 1
         self.boxes: list[int | Fold] = []
         """What each box of the canvas is: a vertex, or a fold that is closed."""
+        self.has_precisions = False
+        """Whether to leave room for the precision that layers are set to."""
+        self.ask_times: AskTimes = lambda: ({}, "")
+        self._findings: list[Finding] = []
+        self._overlay = Overlay()
+        self._overlay_name = Overlay.name
 
     def compose(self) -> ComposeResult:
         """Lay out the two kinds of views; one is seen at a time."""
@@ -55,12 +78,119 @@ class GraphViews(Frame, Vertical):
 
     def show(self, model: GraphModel) -> None:
         """Show a graph; after an edit of the same scope, in the way the old one was shown."""
-        node = self.node
-        if self.model is not None and self.model.scope is model.scope:
-            model.carry_over(self.model)
+        old, thing = self.model, self._at_cursor
+        is_same = old is not None and old.scope is model.scope
+        if old is not None and is_same:
+            model.carry_over(old)
         self.model = model
-        vertex = model.vertex_of(node) if node is not None and node.scope is model.scope else None
-        self.show_view(vertex if vertex is not None else self.first_vertex())
+        self._take_notes(model)
+        vertex = None
+        if old is not None and is_same and thing is not None:
+            inside = thing.vertices if isinstance(thing, Fold) else (thing,)
+            subjects = [old.subject(at) for at in inside]
+            vertex = next((v for v in map(model.vertex_now, subjects) if v is not None), None)
+        fold = model.same_fold(old, thing) if is_same and old and isinstance(thing, Fold) else None
+        if fold is not None and model.view is not GraphView.FOCUS:
+            self.show_fold(fold)
+        else:
+            self.show_view(vertex if vertex is not None else self.first_vertex())
+
+    # --- notes ----------------------------------------------------------------------------------
+
+    def _take_notes(self, model: GraphModel) -> None:
+        """Say of a new graph what was said of the old one."""
+        self.notes = GraphNotes(model)
+        self.notes.has_precisions = self.has_precisions
+        self.notes.set_findings(self._findings)
+        # Vertices of another graph have other numbers.
+        self.list.marks = {mark for mark in self.list.marks if isinstance(mark, Node)}
+        self.notes.set_marks(self.list.marks)
+        self._find_overlay()
+
+    def set_findings(self, findings: list[Finding]) -> None:
+        """Show what is wrong, in all views."""
+        had_findings = self.notes is not None and self.notes.has_findings
+        self._findings = findings
+        if self.notes is not None and (findings or had_findings):
+            self.notes.set_findings(findings)
+            self.show_notes()
+
+    def set_marked(self, nodes: Iterable[Node]) -> None:
+        """Mark nodes and no others; marked inputs and outputs stay marked."""
+        others = {mark for mark in self.list.marks if not isinstance(mark, Node)}
+        self.list.set_marks({*others, *nodes})
+
+    def toggle_mark(self) -> None:
+        """Mark or unmark the vertex under the cursor, or every node of the fold."""
+        model, thing = self.model, self._at_cursor
+        if model is None or thing is None:
+            return
+        vertices = thing.vertices if isinstance(thing, Fold) else (thing,)
+        subjects = [(model.subject(vertex), vertex) for vertex in vertices]
+        keys: set[Hashable] = {s if isinstance(s, Node) else vertex for s, vertex in subjects}
+        marks = self.list.marks
+        self.list.set_marks(marks - keys if keys <= marks else marks | keys)
+
+    def show_notes(self) -> None:
+        """Draw marks, findings and colours again, without arranging anything."""
+        notes = self.notes
+        if notes is None:
+            return
+        notes.set_marks(self.list.marks)
+        self.list.invalidate()
+        self._note_boxes()
+        self._say_title()
+
+    def _note_boxes(self) -> None:
+        """Give the canvas its marks and badges."""
+        notes = self.notes
+        if notes is None or not self.canvas.display:
+            return
+        assert self.model is not None  # there are notes on it
+        spans = [self.model.span(box) for box in self.boxes]
+        marks = {at for at, span in enumerate(spans) if notes.marked(*span)}
+        badges = {at: notes.finding_badge(*span) for at, span in enumerate(spans)}
+        self.canvas.note(marks, {at: badge for at, badge in badges.items() if badge[0] != " "})
+
+    # --- overlays -------------------------------------------------------------------------------
+
+    def overlays(self) -> list[Overlay]:
+        """Return what the colours can say now."""
+        if self.model is None or self.notes is None:
+            return [Overlay()]
+        return overlays(self.model, self.notes, *self.ask_times())
+
+    def weighed(self) -> None:
+        """Show the sizes of the weights, which are known now."""
+        before = self._overlay
+        self._find_overlay()
+        if self._overlay is not before:
+            self.show_view(self.cursor_vertex)
+        self.list.invalidate()
+
+    def _find_overlay(self) -> None:
+        """Take the overlay that was chosen, of this graph, where it has something to say."""
+        self._overlay = Overlay()
+        if self._overlay_name != Overlay.name:
+            same = (o for o in self.overlays() if o.name == self._overlay_name)
+            self._overlay = next(same, self._overlay)
+
+    def next_overlay(self) -> None:
+        """Let the colours say the next thing."""
+        found = self.overlays()
+        names = [overlay.name for overlay in found]
+        at = names.index(self._overlay.name) if self._overlay.name in names else -1
+        self._overlay = found[(at + 1) % len(found)]
+        self._overlay_name = self._overlay.name
+        self.show_view(self.cursor_vertex)
+
+    @property
+    def cursor_vertex(self) -> int:
+        """The vertex under the cursor; of a fold, the first one in it."""
+        vertex, fold = self.vertex, self.fold
+        if vertex is not None:
+            return vertex
+        return fold.vertices[0] if fold is not None else self.first_vertex()
 
     def first_vertex(self) -> int:
         """Return the vertex at the top."""
@@ -90,22 +220,28 @@ class GraphViews(Frame, Vertical):
         return self.canvas.display and self.canvas.drawing is not None
 
     @property
-    def _at_cursor(self) -> object:
+    def _at_cursor(self) -> int | Fold | None:
         """The vertex or fold under the cursor."""
-        if not self.canvas.display:
-            return self.list.key_at_cursor()
-        return self.boxes[self.canvas.cursor] if self.canvas.cursor < len(self.boxes) else None
+        model = self.model
+        if model is None:
+            return None
+        if self.canvas.display:
+            return self.boxes[self.canvas.cursor] if self.canvas.cursor < len(self.boxes) else None
+        if self.list.cursor >= len(model.rows):
+            return None
+        row = model.rows[self.list.cursor]
+        return row.fold if row.fold is not None else model.overview.rails.order[row.start]
 
     @property
     def vertex(self) -> int | None:
         """The vertex under the cursor; None for a fold."""
-        found = self._at_cursor if self.model is not None else None
+        found = self._at_cursor
         return found if isinstance(found, int) else None
 
     @property
     def fold(self) -> Fold | None:
         """The fold under the cursor."""
-        found = self._at_cursor if self.model is not None else None
+        found = self._at_cursor
         return found if isinstance(found, Fold) else None
 
     @property
@@ -134,12 +270,23 @@ class GraphViews(Frame, Vertical):
             self._show_list(vertex)
         self._say_title()
 
-    def _show_list(self, vertex: int) -> None:
+    def show_fold(self, fold: Fold) -> None:
+        """Show the view again with the cursor on a fold, or in it when it is open on the canvas."""
         model = self.model
         assert model is not None  # the callers have looked
+        self.show_view(fold.vertices[0])
+        if not self.canvas.display:
+            self.list.cursor = next((n for n, r in enumerate(model.rows) if r.fold is fold), 0)
+        elif not model.overview.is_open(fold):
+            self.canvas.move_to(self.box_of(fold))
+
+    def _show_list(self, vertex: int) -> None:
+        model, notes = self.model, self.notes
+        assert model is not None  # the callers have looked
+        assert notes is not None
         had_focus = self.canvas.has_focus
         self.canvas.display, self.list.display = False, True
-        self.list.set_lines(GraphRows(model), keep=False)
+        self.list.set_lines(GraphRows(model, notes, self._overlay), keep=False)
         if model.rows:
             self.list.cursor = model.overview.place(vertex)
         if had_focus:
@@ -161,11 +308,14 @@ class GraphViews(Frame, Vertical):
                 self.notify(message, timeout=4)
                 self._show_list(vertex)
                 return
-        graph, cursor = part.graph, self.box_of(vertex)
-        drawing = self._drawing(graph, cuts)
+        cursor = self.box_of(vertex)
+        assert self.notes is not None  # made with the model
+        boxes = Boxes(model, self.notes, self._overlay, self.boxes)
+        drawing = boxes.drawing(part.graph, self.zoom, cuts)
         had_focus = self.list.has_focus
         self.list.display, self.canvas.display = False, True
         self.canvas.set_drawing(drawing, cursor)
+        self._note_boxes()
         if had_focus:
             self.canvas.focus()
 
@@ -182,29 +332,6 @@ class GraphViews(Frame, Vertical):
             if isinstance(box, Fold) and box.start <= row < box.end:
                 return at
         return 0
-
-    def _drawing(self, graph: Graph, cuts: list[tuple[int, int]]) -> Drawing:
-        model = self.model
-        assert model is not None  # the callers have looked
-
-        def subject(at: int) -> Node | str | None:
-            box = self.boxes[at]
-            return model.subject(box) if isinstance(box, int) else None
-
-        def style_of(at: int) -> str:
-            found = subject(at)
-            if isinstance(found, Node):
-                return operator_style(found.op_type, found.domain)
-            return "accent" if graph.kinds[at] == Kind.GROUP else "io"
-
-        def type_of(at: int) -> str:
-            found = subject(at)
-            name = found if isinstance(found, str) else next(
-                (n for n in found.outputs if n), "") if found is not None else ""  # fmt: skip
-            known = model.scope.value_type(name) if name else None
-            return visible(known.short) if known is not None else ""
-
-        return draw(graph, self.zoom, style_of, type_of, cuts)
 
     def _to_vertex(self, vertex: int) -> None:
         model = self.model
@@ -227,4 +354,9 @@ class GraphViews(Frame, Vertical):
         view = model.view.value
         if model.view is GraphView.FOCUS:
             view += " ways" if model.other_end is not None else f" {model.hops}"
-        self.frame(f"Graph{place} · {view}", f"{count}  v view")
+        if self._overlay.name != Overlay.name:
+            legend = self._overlay.legend
+            view += f" · {self._overlay.name}" + (f" {legend}" if legend else "")
+        marked = len(self.list.marks)
+        marks = f"{fmt.count(marked)} marked  " if marked else ""
+        self.frame(f"Graph{place} · {view}", f"{marks}{count}  v view")

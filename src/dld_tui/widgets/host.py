@@ -43,6 +43,9 @@ class Host(Protocol):
     def reveal(self, path: Path | str, scope_path: Sequence[str], node_ref: str) -> None:
         """Show a node of a model, which is opened first when it is not."""
 
+    def reveal_layer(self, path: Path | str, index: int) -> None:
+        """Show a layer of a report, which is opened first when it is not."""
+
     def add_page(self, page: Page) -> None:
         """Open a new tab and show it."""
 

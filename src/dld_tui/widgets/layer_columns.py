@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.text import visible
@@ -105,6 +106,13 @@ COLUMNS: tuple[LayerColumn, ...] = (
     LayerColumn(Column("heat", "", 10, priority=2, descending=True, sortable=False),
                 "The time as a bar; full is the costliest layer.",
                 lambda layer: "", lambda layer: layer.time_ms),
+    LayerColumn(_number("gpu_time", "gpu ms", 9, 1), "Its kernels on the GPU, summed, a pass.",
+                lambda layer: fmt.milliseconds(layer.gpu_time_ms),
+                lambda layer: layer.gpu_time_ms),
+    LayerColumn(_number("gpu_percent", "gpu %", 6, 2), "Of the time of all kernels on the GPU.",
+                lambda layer: "", lambda layer: layer.gpu_time_ms),
+    LayerColumn(_number("of_pass", "% pass", 7, 6), "Of the full pass, end to end.",
+                lambda layer: "", lambda layer: layer.time_ms, shown=False),
     LayerColumn(_number("min", "min", 8, 7), "The fastest pass, ms.",
                 lambda layer: fmt.milliseconds(layer.min_ms), lambda layer: layer.min_ms, "dim"),
     LayerColumn(_number("max", "max", 8, 7), "The slowest pass, ms.",
@@ -133,6 +141,8 @@ COLUMNS: tuple[LayerColumn, ...] = (
                 lambda layer: layer.nodes[0].label.lower() if layer.nodes else None, "link"),
 )  # fmt: skip
 
+COMPUTED = ("heat", "gpu_percent", "of_pass")
+"""Columns whose text needs more than the layer: `LayerSource` has it."""
 BY_KEY = {column.key: column for column in COLUMNS}
 DEFAULT_KEYS = tuple(column.key for column in COLUMNS if column.shown)
 
@@ -142,6 +152,8 @@ def telling_keys(layers: Sequence[Layer]) -> tuple[str, ...]:
     silent = set()
     if len({layer.provider for layer in layers}) < 2:
         silent.add("provider")
+    if not has_gpu_times(layers):
+        silent |= {"gpu_time", "gpu_percent"}
     if all(layer.count in (None, 1.0) for layer in layers):
         silent.add("count")
     if not any(layer.nodes for layer in layers):
@@ -149,12 +161,14 @@ def telling_keys(layers: Sequence[Layer]) -> tuple[str, ...]:
     return tuple(key for key in DEFAULT_KEYS if key not in silent)
 
 
-def group_columns(by: str) -> tuple[Column, ...]:
-    """Return the columns of the table of groups."""
+def group_columns(by: str, on_gpu: bool = False) -> tuple[Column, ...]:
+    """Return the columns of the table of groups; `on_gpu` adds their time on the GPU."""
+    gpu = (_number("gpu_time", "gpu ms", 9, 0),) if on_gpu else ()
     return (
         Column("key", by, keep="end", min_width=16),
         _number("time", "ms", 9, 0),
         _number("percent", "%", 5, 0),
+        *gpu,
         Column("heat", "", 16, priority=2, sortable=False),
         _number("count", "count", 7, 1),
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.groups import GROUPINGS, group_layers
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.widgets.layer_columns import BY_KEY, short_precision, short_provider
@@ -16,9 +17,9 @@ GROUP_ORDER = ("layer", *(by for by in GROUPINGS if by != "layer"))
 """What the grouping key cycles through; ``layer`` is the plain table."""
 
 _Test: TypeAlias = "Callable[[Layer], bool]"
-_LIMIT = re.compile(r"(ms|time|%|percent|min|max|mean|runs|count|passes)(<=|>=|<|>)([0-9.]+)")
+_LIMIT = re.compile(r"(ms|time|%|percent|gpu|min|max|mean|runs|count|passes)(<=|>=|<|>)([0-9.]+)")
 _FIELD = re.compile(r"(type|name|provider|precision|prec|node|op|scope):(.+)", re.DOTALL)
-_COLUMN_OF = {"ms": "time", "%": "percent", "runs": "count"}
+_COLUMN_OF = {"ms": "time", "%": "percent", "runs": "count", "gpu": "gpu_time"}
 FILTER_HELP = "words all must match · type:Conv · node:enc · provider:CPU · ms>0.1 · %>5"
 
 
@@ -27,7 +28,7 @@ def matcher(text: str) -> _Test | None:
 
     Every word must be found, in any case: ``conv fp16``. ``type:``, ``name:``, ``provider:``,
     ``precision:``, ``node:``, ``op:`` and ``scope:`` look in one place; ``ms>0.1``, ``%>=5``,
-    ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number.
+    ``gpu``, ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number.
     """
     tests = [_test_of(word) for word in text.split()]
     if not tests:
@@ -119,14 +120,38 @@ class Selection:
     percent: float
     types: tuple[tuple[str, int], ...]
     """Types by frequency."""
+    gpu_ms: float | None = None
+    """On the GPU; None when that is known of none."""
+    pass_percent: float | None = None
+    """Of the full pass; None when there was none."""
+    distinct: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
+    """(what, its values by frequency) of what tells layers apart."""
 
 
-def summarise_selection(layers: Sequence[Layer], total_ms: float) -> Selection | None:
-    """Return the sums over some layers, or None without any."""
+_DISTINCT: tuple[tuple[str, Callable[[Layer], str]], ...] = (
+    ("type", lambda layer: layer.type),
+    ("precision", lambda layer: short_precision(layer.precision)),
+    ("provider", lambda layer: short_provider(layer.provider)),
+    ("output", lambda layer: "; ".join(shape_text(dims) for dims in layer.output_dims)),
+    ("input", lambda layer: "; ".join(shape_text(dims) for dims in layer.input_dims)),
+)
+
+
+def summarise_selection(
+    layers: Sequence[Layer], total_ms: float, pass_ms: float | None = None
+) -> Selection | None:
+    """Return the sums over some layers, or None without any.
+
+    Args:
+        layers: The marked ones.
+        total_ms: The sum over all layers.
+        pass_ms: The length of a pass; None when there was none.
+    """
     if not layers:
         return None
     times = [layer.time_ms or 0.0 for layer in layers]
     total = sum(times)
+    gpu = [layer.gpu_time_ms for layer in layers if layer.gpu_time_ms is not None]
     return Selection(
         count=len(layers),
         total_ms=total,
@@ -135,4 +160,9 @@ def summarise_selection(layers: Sequence[Layer], total_ms: float) -> Selection |
         mean_ms=total / len(times),
         percent=100 * total / total_ms if total_ms > 0 else 0.0,
         types=tuple(Counter(layer.type for layer in layers).most_common()),
+        gpu_ms=sum(gpu) if gpu else None,
+        pass_percent=100 * total / pass_ms if pass_ms else None,
+        distinct=tuple(
+            (what, tuple(Counter(map(value, layers)).most_common())) for what, value in _DISTINCT
+        ),
     )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from dld_tui.core import fmt
+from dld_tui.core.report.cost import priced
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.bars import ASCII_EIGHTHS, EIGHTHS, bar
 from dld_tui.widgets.heat import HEATS, heat, hottest
-from dld_tui.widgets.layer_columns import BY_KEY, COLUMNS, SortValue, precision_style
+from dld_tui.widgets.layer_columns import BY_KEY, COLUMNS, COMPUTED, SortValue, precision_style
 from dld_tui.widgets.operator_style import operator_style
 from dld_tui.widgets.table_view import Cell
 
@@ -21,13 +22,22 @@ def bar_ramp() -> str:
 
 
 class LayerSource:
-    """Layers as rows; the key of a row is the layer's index."""
+    """Layers as rows; the key of a row is the layer's index.
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    Args:
+        layers: The rows.
+        pass_ms: The length of a pass, for the share of it; None when there was none.
+    """
+
+    def __init__(self, layers: Sequence[Layer], pass_ms: float | None = None) -> None:
         self.layers = layers
-        times = [layer.time_ms for layer in layers if layer.time_ms is not None]
-        self._hot = hottest(times)
-        self._longest = max(times, default=0.0)
+        self.pass_ms = pass_ms
+        self._hot, _ = _extremes(layer.time_ms for layer in layers)
+        self._gpu_hot, _ = _extremes(layer.gpu_time_ms for layer in layers)
+        self._gpu_total = sum(layer.gpu_time_ms or 0.0 for layer in layers)
+        # A bar is of what the layer costs: kernels where they are known.
+        self._costs = [layer.time_ms for layer in priced(layers)]
+        self._cost_hot, self._costliest = _extremes(self._costs)
 
     def __len__(self) -> int:
         return len(self.layers)
@@ -41,7 +51,12 @@ class LayerSource:
         layer = self.layers[row]
         about = BY_KEY[column]
         if column == "heat":
-            return _bar(layer.time_ms, self._longest, width), self.heat_style(layer.time_ms)
+            cost = self._costs[row]
+            return _bar(cost, self._costliest, width), HEATS[heat(cost, self._cost_hot)]
+        if column in COMPUTED:
+            return self._share(layer, column), "dim" if column == "of_pass" else ""
+        if column == "gpu_time":
+            return about.text(layer), HEATS[heat(layer.gpu_time_ms, self._gpu_hot)]
         if column in ("time", "percent"):
             return about.text(layer), self.heat_style(layer.time_ms)
         if column == "precision":
@@ -49,6 +64,14 @@ class LayerSource:
         if column == "type":
             return about.text(layer), operator_style(layer.type)
         return about.text(layer), about.style
+
+    def _share(self, layer: Layer, column: str) -> str:
+        part, whole = (
+            (layer.time_ms, self.pass_ms)
+            if column == "of_pass"
+            else (layer.gpu_time_ms, self._gpu_total)
+        )
+        return fmt.percent(100 * part / whole if part is not None and whole else None)
 
     def heat_style(self, time_ms: float | None) -> str:
         """Return the style class of a time."""
@@ -61,7 +84,7 @@ class LayerSource:
     def text(self, row: int) -> str:
         """Return all columns, separated by tabs."""
         layer = self.layers[row]
-        return "\t".join(column.text(layer) for column in COLUMNS if column.key != "heat")
+        return "\t".join(column.text(layer) for column in COLUMNS if column.key not in COMPUTED)
 
 
 class GroupSource:
@@ -89,6 +112,8 @@ class GroupSource:
             return ("~" if group.estimate else "") + fmt.milliseconds(group.time_ms), style
         if column == "percent":
             return fmt.percent(group.percent), style
+        if column == "gpu_time":
+            return fmt.milliseconds(group.gpu_time_ms), ""
         if column == "count":
             return fmt.count(group.count), "dim"
         return visible(group.key)
@@ -98,6 +123,8 @@ class GroupSource:
         group = self.groups[row]
         if column == "count":
             return group.count
+        if column == "gpu_time":
+            return group.gpu_time_ms
         return group.key.lower() if column == "key" else group.time_ms
 
     def text(self, row: int) -> str:
@@ -105,6 +132,12 @@ class GroupSource:
         group = self.groups[row]
         time, percent = fmt.milliseconds(group.time_ms), fmt.percent(group.percent)
         return "\t".join((visible(group.key), time, percent, fmt.count(group.count)))
+
+
+def _extremes(times: Iterable[float | None]) -> tuple[float, float]:
+    """Return the time that counts as hot, and the longest."""
+    known = [time for time in times if time is not None]
+    return hottest(known), max(known, default=0.0)
 
 
 def _bar(time_ms: float | None, longest: float, width: int) -> str:

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
+from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs import text_field
@@ -22,6 +23,7 @@ from dld_tui.widgets.layer_columns import BY_KEY, DEFAULT_KEYS, group_columns, t
 from dld_tui.widgets.layer_rows import (
     FILTER_HELP,
     GROUP_ORDER,
+    Selection,
     groups_of,
     select,
     summarise_selection,
@@ -32,7 +34,30 @@ from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Column, TableView
 
+_VALUES = 3
+"""Values of a kind that are named."""
 _KEYS = "/ filter  o sort  b group  f columns  w csv"
+
+
+def sums_text(found: Selection) -> str:
+    """Return the figures of marked layers on one line."""
+    gpu = "" if found.gpu_ms is None else f"  GPU {found.gpu_ms:,.3f} ms"
+    whole = "" if found.pass_percent is None else f", {found.pass_percent:.1f} % of the pass"
+    return (
+        f"{found.count} marked  total {found.total_ms:,.3f} ms ({found.percent:.1f} % of layers"
+        f"{whole})  min {found.min_ms:,.3f}  max {found.max_ms:,.3f}  mean"
+        f" {found.mean_ms:,.3f}{gpu}"
+    )
+
+
+def values_text(found: Selection) -> str:
+    """Return the distinct values of marked layers by frequency, on one line."""
+    parts = []
+    for what, values in found.distinct:
+        shown = [f"{visible(value) or fmt.UNKNOWN}×{count}" for value, count in values[:_VALUES]]
+        more = f" +{len(values) - _VALUES}" if len(values) > _VALUES else ""
+        parts.append(f"{what} {' '.join(shown)}{more}")
+    return "  ".join(parts)
 
 
 class LayerTable(TableView):
@@ -92,6 +117,8 @@ class LayerPane(Frame, Vertical):
         self.all_layers: Sequence[Layer] = ()
         self.groups: Sequence[Group] = ()
         self.total_ms = 0.0
+        self.pass_ms: float | None = None
+        """The length of a pass in the profiled run."""
         self.by = "layer"
         """What the rows are grouped by; ``layer`` is the plain table."""
         self.group: tuple[str, str] | None = None
@@ -120,15 +147,19 @@ class LayerPane(Frame, Vertical):
 
     # Content
 
-    def set_layers(self, layers: Sequence[Layer], total_ms: float) -> None:
-        """Show the layers of a report."""
-        self.all_layers, self.total_ms = layers, total_ms
-        self._source = LayerSource(layers)
+    def set_layers(
+        self, layers: Sequence[Layer], total_ms: float, pass_ms: float | None = None
+    ) -> None:
+        """Show the layers of a report, the costliest on top."""
+        self.all_layers, self.total_ms, self.pass_ms = layers, total_ms, pass_ms
+        self._source = LayerSource(layers, pass_ms)
         self.set_columns(telling_keys(layers))
         none = "No layer was measured in this report."
         self.table.empty = "Nothing passes the filter. Esc clears it." if layers else none
         self.table.set_marks(set())
         self._fill()
+        if has_gpu_times(layers):
+            self.table.sort_by("gpu_time", descending=True)
         self.table.cursor = 0
 
     def set_columns(self, keys: Sequence[str]) -> None:
@@ -160,8 +191,10 @@ class LayerPane(Frame, Vertical):
         self.by = by
         table = self.table
         table.set_marks(set())
-        table.sort_column, table.sort_descending = "time", True
-        table.set_columns(self._layer_columns() if by == "layer" else group_columns(by))
+        on_gpu = has_gpu_times(self.all_layers)
+        plain = by == "layer"
+        table.sort_column, table.sort_descending = "gpu_time" if on_gpu else "time", True
+        table.set_columns(self._layer_columns() if plain else group_columns(by, on_gpu))
 
     def next_grouping(self) -> None:
         """Group by the next thing: layer, type, node, operator, scope, provider, precision."""
@@ -266,29 +299,22 @@ class LayerPane(Frame, Vertical):
     def _marked(self, event: MarksChanged) -> None:
         event.stop()
         line = self.query_one("#sums", Rows)
-        text = self.sums(event.marks)
-        line.display = bool(text)
-        line.set_rows([[(f" {text}", "accent")]])
+        texts = self.sums(event.marks)
+        line.display = bool(texts)
+        line.set_rows([[(f" {text}", "dim" if n else "accent")] for n, text in enumerate(texts)])
 
-    def sums(self, marks: set[Hashable]) -> str:
-        """Return what the marked rows add up to, or nothing."""
+    def sums(self, marks: set[Hashable]) -> list[str]:
+        """Return what the marked rows add up to, and their distinct values; nothing without any."""
         if not marks:
-            return ""
+            return []
         if self.by != "layer":
             chosen = [group for group in self.groups if group.key in marks]
             total = sum(group.time_ms for group in chosen)
             percent = 100 * total / self.total_ms if self.total_ms > 0 else 0.0
-            return f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"
-        found = summarise_selection(
-            [self.all_layers[key] for key in marks if isinstance(key, int)], self.total_ms
-        )
-        if found is None:
-            return ""
-        types = "  ".join(f"{visible(name)}×{count}" for name, count in found.types[:4])
-        return (
-            f"{found.count} marked  total {found.total_ms:,.3f} ms ({found.percent:.1f} %)  "
-            f"min {found.min_ms:,.3f}  max {found.max_ms:,.3f}  mean {found.mean_ms:,.3f}  {types}"
-        )
+            return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
+        layers = [self.all_layers[key] for key in marks if isinstance(key, int)]
+        found = summarise_selection(layers, self.total_ms, self.pass_ms)
+        return [] if found is None else [sums_text(found), values_text(found)]
 
     def _say(self) -> None:
         shown, whole = len(self.table.order), len(self.all_layers)

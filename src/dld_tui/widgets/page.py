@@ -57,6 +57,9 @@ class Page(Commands, Screen[None]):
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node of the model that is shown; pages without a model stay as they are."""
 
+    def reveal_layer(self, index: int) -> None:
+        """Go to a layer of the report that is shown; other pages stay as they are."""
+
     def facts(self) -> set[str]:
         """Return the facts that hold for every tab."""
         return {"tab"} if self in host(self).pages else set()

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker
 
+from dld_tui.core.document.index import collector_paused
 from dld_tui.widgets.dialogs import Dialog, text_field
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
@@ -97,16 +98,17 @@ class PickDialog(Dialog[Hashable]):
         found: list[PickItem] = []
         deadline = monotonic() + _SLICE_S
         more = ""
-        for count, item in enumerate(self.items()):
-            text = item.text.lower()
-            if all(word in text for word in words):
-                if len(found) == MOST:
-                    more = " or more: type to narrow it down"
-                    break
-                found.append(item)
-            if count % 64 == 63 and monotonic() > deadline:
-                await asyncio.sleep(0)
-                deadline = monotonic() + _SLICE_S
+        with collector_paused():
+            for count, item in enumerate(self.items()):
+                text = item.text.lower()
+                if all(word in text for word in words):
+                    if len(found) == MOST:
+                        more = " or more: type to narrow it down"
+                        break
+                    found.append(item)
+                if count % 64 == 63 and monotonic() > deadline:
+                    await asyncio.sleep(0)
+                    deadline = monotonic() + _SLICE_S
         view = self.query_one(LineView)
         view.empty = "Nothing matches."
         rows = [item.pieces for item in found]

@@ -11,6 +11,8 @@ from datetime import datetime
 from heapq import nlargest
 
 from dld_tui.core import fmt
+from dld_tui.core.report.cost import has_gpu_times, priced
+from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
@@ -38,6 +40,8 @@ _GAP = 3
 _EXPLAINED_PERCENT = 85.0
 """Layers below this share of the whole leave much time between them: dispatch, copies, waiting."""
 _JOINED_PERCENT = 95.0
+_BUSY_PERCENT = 70.0
+"""A GPU that works less than this share of the pass waits for something."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,12 @@ class Advice:
 
 
 def costliest(layers: Sequence[Layer], count: int = _TOP_LAYERS) -> list[Layer]:
-    """Return the layers that take most time, those without one left out."""
-    return nlargest(count, (one for one in layers if one.time_ms), key=lambda one: one.time_ms or 0)
+    """Return the layers that cost most, with that as their time; those without one left out.
+
+    On a GPU it is the time of their kernels, not of their launch.
+    """
+    timed = (one for one in priced(layers) if one.time_ms)
+    return nlargest(count, timed, key=lambda one: one.time_ms or 0)
 
 
 def digits(value: float | None) -> int:
@@ -213,7 +221,7 @@ def layers_block(report: Report, width: int = 52, count: int = _TOP_LAYERS) -> B
     top = costliest(report.layers, count)
     if not top:
         return block([[("no layer was measured", "dim")]])
-    times = [layer.time_ms for layer in report.layers if layer.time_ms is not None]
+    times = [layer.time_ms for layer in priced(report.layers) if layer.time_ms is not None]
     hot, longest = hottest(times), max(times)
     kinds = min(max(cell_width(visible(layer.type)) for layer in top), max(width // 4, 8))
     lines: list[Line] = []
@@ -241,7 +249,8 @@ def coverage(report: Report) -> list[Block]:
     ms = fmt.milliseconds
     if profiled is not None and profiled.median > 0 and report.layers:
         share = 100 * report.total_ms / profiled.median
-        line: Line = [("layers sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
+        what = "launches" if has_gpu_times(report.layers) else "layers"
+        line: Line = [(f"{what} sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
         line += [(ms(profiled.median), ""), (" ms ", "dim")]
         line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))
         blocks.append(block([line]))
@@ -260,6 +269,24 @@ def coverage(report: Report) -> list[Block]:
     return blocks
 
 
+def gpu_blocks(report: Report, gpu: GpuSummary | None) -> list[Block]:
+    """Return how busy the GPU was in the median pass, its gaps and copies, and the fallback."""
+    if gpu is None:
+        return []
+    ms = fmt.milliseconds
+    busy: Line = [("GPU busy ", "dim"), (f"{ms(gpu.busy_us / 1000)} ms", "accent")]
+    busy.append((f" {gpu.busy_percent:.0f} %", "warn" if gpu.busy_percent < _BUSY_PERCENT else ""))
+    gaps: Line = [("launch gaps ", "dim"), (f"{ms(gpu.gaps_us / 1000)} ms", "")]
+    copies: Line = [("copies ", "dim"), (f"{ms(gpu.copy_us / 1000)} ms", "")]
+    if gpu.copied_bytes:
+        copies.append((f" {fmt.size(gpu.copied_bytes)}", "dim"))
+    kernels: Line = [(f"{gpu.kernels:,}", ""), (" kernels", "dim")]
+    fallen = sum(layer.provider == "CPUExecutionProvider" for layer in report.layers)
+    fallback: Line = [("on the CPU ", "dim")]
+    fallback.append((fmt.plural(fallen, "layer"), "warn") if fallen else ("no layer", ""))
+    return [block([line]) for line in (busy, gaps, copies, kernels, fallback)]
+
+
 def advice_lines(advice: Sequence[Advice], width: int) -> list[Line]:
     """Return what to look at first, wrapped to `width` cells."""
     if not advice:
@@ -276,23 +303,33 @@ def advice_lines(advice: Sequence[Advice], width: int) -> list[Line]:
     return lines
 
 
-def summary_lines(report: Report, advice: Sequence[Advice], width: int) -> list[Line]:
-    """Return the whole summary for `width` cells."""
+def summary_lines(
+    report: Report, advice: Sequence[Advice], width: int, gpu: GpuSummary | None = None
+) -> list[Line]:
+    """Return the whole summary for `width` cells; `gpu` is of the median pass."""
     lines = [*head(report, width), []]
     figures = _some(median_block(report.latency), stats_block(report))
     shape, about = distribution_block(report), coverage(report)
+    busy = gpu_blocks(report, gpu)
     used = sum(one.width + _GAP for one in figures)
     remarks = advice_lines(advice, width)
     if width >= _WIDE:
         room = width - used - (shape.width + _GAP if shape.lines else 0)
         top = layers_block(report, min(room, 100), _TOP_LAYERS + 1)
         lines += flow([*figures, *_some(shape), top], width)
-        lines += [[], *flow(about, width), *remarks]
+        lines += [[], *flow(busy, width), *flow(about, width), *remarks]
     elif width - used >= _LEAST_LAYERS:
         lines += flow([*figures, layers_block(report, width - used, _TOP_LAYERS + 1)], width)
-        lines += [[], *flow(about, width), *remarks, [], *(list(line) for line in shape.lines)]
+        lines += [
+            [],
+            *flow(busy, width),
+            *flow(about, width),
+            *remarks,
+            [],
+            *(list(line) for line in shape.lines),
+        ]
     else:
-        lines += [*flow(figures, width), []]
+        lines += [*flow(figures, width), [], *flow(busy, width)]
         lines += [*(list(line) for line in layers_block(report, min(width, 76)).lines), []]
         below = block([line for one in about for line in one.lines])
         lines += [*flow(_some(shape, below), width), *remarks]

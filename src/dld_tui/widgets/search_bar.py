@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,6 +11,9 @@ from textual.widgets import Input, Label
 
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.text_field import TextField
+
+if TYPE_CHECKING:
+    from dld_tui.widgets.graph_canvas import GraphCanvas
 
 
 class SearchBar(Horizontal):
@@ -22,7 +25,7 @@ class SearchBar(Horizontal):
         Binding("down", "again", "next", show=False),
     ]
 
-    def __init__(self, view: LineView) -> None:
+    def __init__(self, view: LineView | GraphCanvas) -> None:
         super().__init__()
         self.view = view
         self._start = view.cursor

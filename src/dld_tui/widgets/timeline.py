@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dld_tui.core.report.gpu_records import Bucket, GpuEvent
 from dld_tui.core.text import fit, visible
 from dld_tui.widgets.commands import Commands, bindings_for
 from dld_tui.widgets.frame import Frame
@@ -28,14 +29,14 @@ from dld_tui.widgets.timeline_cells import (
     lane_cells,
     with_cursor,
 )
+from dld_tui.widgets.timeline_counters import TimelineCounters
 from dld_tui.widgets.timeline_lines import (
-    TITLE_CELLS,
     axis_line,
     longest_lines,
     measure_line,
     overview_line,
 )
-from dld_tui.widgets.timeline_model import Measure, Timeline, measure
+from dld_tui.widgets.timeline_model import Lane, Measure, Timeline, measure
 from dld_tui.widgets.timeline_moves import TimelineMoves
 from dld_tui.widgets.timeline_paint import paint
 from dld_tui.widgets.timeline_styles import TimelineStyles
@@ -47,12 +48,22 @@ _TALLEST = 3
 _LEAST_LONGEST = 3
 """Rows that must be left for the list of what took longest."""
 
-Describe = Callable[[int, int], "Sequence[Sequence[Piece]]"]
-"""Given a layer and a number of lines, says what to write about it."""
+_ROWS_OF_TEXT = 6
+"""Rows for the cursor's layer that tall lanes leave when there are counters, too."""
+
+Describe = Callable[[int], "Sequence[Sequence[Piece]]"]
+"""Given a number of lines, says what to write about what is under the cursor."""
 
 
 class TimelineView(
-    Frame, TimelineMoves, TimelineStyles, Commands, Widget, can_focus=True, inherit_bindings=False
+    Frame,
+    TimelineMoves,
+    TimelineCounters,
+    TimelineStyles,
+    Commands,
+    Widget,
+    can_focus=True,
+    inherit_bindings=False,
 ):
     """What ran when, with zoom, pan and measuring."""
 
@@ -62,7 +73,9 @@ class TimelineView(
     COMPONENT_CLASSES: ClassVar[set[str]] = TimelineStyles.COMPONENT_CLASSES
     HELP = (
         "What ran when in one pass. Arrows go from layer to layer and lane to lane; + - 0 zoom, "
-        "Shift with arrows pans, Space sets a mark and measures from there."
+        "Shift with arrows pans, Space sets a mark and measures from there. x goes from a layer to "
+        "its kernel on the GPU and back. Counters show their value at the cursor, or their mean "
+        "between the marks."
     )
 
     @dataclass
@@ -100,10 +113,16 @@ class TimelineView(
         self.anchor_us: float | None = None
         """The first mark of a measure."""
         self.measured: Measure | None = None
-        self.describe: Describe = lambda key, room: ()
+        self.describe: Describe = lambda room: ()
+        self._series: dict[int, Sequence[Bucket | None]] = {}
+        self._last_measure: tuple[tuple[float, int, int], Measure] | None = None
         self._cells: dict[int, tuple[list[Cell], list[Label]]] = {}
         self._overview: list[float | None] = []
         self._longest: list[tuple[float, int]] | None = None
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        return super().facts() | ({"kernels"} if self.timeline.has_gpu else set())
 
     # Content
 
@@ -114,16 +133,28 @@ class TimelineView(
         self.empty = self.empty if empty is None else empty
         self.lane, self.index = (timeline.find(key) if key is not None else None) or (0, 0)
         self.top_lane = 0
-        self.anchor_us = self.measured = None
+        self.anchor_us = self.measured = self._last_measure = None
         self.scale = TimeScale.fit(timeline.total_us, self.window_cells)
         self.rescaled()
+        self.refresh_bindings()
 
     def key_at_cursor(self) -> int | None:
-        """Return the layer under the cursor, or None when there is nothing."""
+        """Return the layer under the cursor, or None when there is nothing or none is known."""
+        lane = self._lane_at_cursor()
+        return None if lane is None or lane.keys[self.index] < 0 else lane.keys[self.index]
+
+    def event_at_cursor(self) -> GpuEvent | None:
+        """Return the GPU's work under the cursor, or None on a processor's."""
+        lane = self._lane_at_cursor()
+        if lane is None or lane.events[self.index] < 0:
+            return None
+        return self.timeline.events[lane.events[self.index]]
+
+    def _lane_at_cursor(self) -> Lane | None:
         if self.lane >= len(self.timeline.lanes):
             return None
         lane = self.timeline.lanes[self.lane]
-        return lane.keys[self.index] if self.index < len(lane) else None
+        return lane if self.index < len(lane) else None
 
     def go_to(self, key: int, frame: bool = False) -> bool:
         """Move the cursor to a layer's longest span; False when it did not run in this pass.
@@ -149,18 +180,21 @@ class TimelineView(
     @property
     def window_cells(self) -> int:
         """The width of the part that shows time."""
-        return max(self.size.width - TITLE_CELLS, 1)
+        return max(self.size.width - self.title_cells, 1)
 
     @property
     def lane_height(self) -> int:
         """Rows a lane takes: more than one when all lanes have room."""
         count = len(self.timeline.lanes)
-        return max(1, min(_TALLEST, (self.size.height - 4) // count)) if count else 1
+        room = self.size.height - 4 - self.counter_count
+        if self.timeline.counters:
+            room -= _ROWS_OF_TEXT - 2
+        return max(1, min(_TALLEST, room // count)) if count else 1
 
     @property
     def lane_rows(self) -> int:
         """Rows that the lanes take in all; the rest is for the description."""
-        room = max(self.size.height - 3, 1)
+        room = max(self.size.height - 3 - self.counter_count, 1)
         return min(len(self.timeline.lanes) * self.lane_height, room)
 
     @property
@@ -178,6 +212,7 @@ class TimelineView(
     def rescaled(self) -> None:
         """Draw everything again after the scale or the content changed."""
         self._cells.clear()
+        self._series.clear()
         self._longest = None
         self._overview = self.timeline.overview(self.window_cells)
         self.refresh()
@@ -194,8 +229,8 @@ class TimelineView(
             if not 2 <= row < 2 + self.lane_rows or index >= len(self.timeline.lanes[lane]):
                 continue
             spans = self.timeline.lanes[lane]
-            left = max(int(self.scale.cell_of(spans.starts[index])) - 1, 0) + TITLE_CELLS
-            right = int(self.scale.cell_of(spans.ends[index])) + 2 + TITLE_CELLS
+            left = max(int(self.scale.cell_of(spans.starts[index])) - 1, 0) + self.title_cells
+            right = int(self.scale.cell_of(spans.ends[index])) + 2 + self.title_cells
             if old[0] != self.lane:
                 left = 0  # the names of the lanes change, too
             # Everything to the left of a region is sent again, so one a row is better than two.
@@ -218,23 +253,26 @@ class TimelineView(
             return self.strip_of([(visible(text), "dim")], width)
         below = y - 2 - self.lane_rows
         if y == 0:
-            return self.strip_of(overview_line(self._overview, self.scale), width)
+            line = overview_line(self._overview, self.scale, self.title_cells)
+            return self.strip_of(line, width)
         if y == 1:
-            return self.strip_of(axis_line(self.scale), width)
+            return self.strip_of(axis_line(self.scale, self.title_cells), width)
         if below < 0:
             return self._lane_strip(y - 2)
+        if below < self.counter_count:
+            return self.strip_of(self.counter_pieces(below), width)
+        below -= self.counter_count
         measured = self.measure_now()
         if measured is None:
             return self.strip_of(self._description(below, 0), width)
         if below == 0:
-            return self.strip_of(measure_line(measured, self.scale), width)
+            return self.strip_of(measure_line(measured, self.scale, self.title_cells), width)
         return self.strip_of(self._description(below - 1, 1), width)
 
     def _description(self, row: int, rows_above: int) -> Sequence[Piece]:
         """Return a line about the cursor's layer, or below it what took longest in the window."""
-        room = self.size.height - 2 - self.lane_rows - rows_above
-        key = self.key_at_cursor()
-        lines = () if key is None else self.describe(key, room)
+        room = self.size.height - 2 - self.lane_rows - self.counter_count - rows_above
+        lines = self.describe(room)
         if row < len(lines):
             return lines[row]
         row -= len(lines) + 1  # one blank line between the two
@@ -244,7 +282,9 @@ class TimelineView(
         if self._longest is None:
             start, end = self.scale.offset_us, self.scale.end_us
             self._longest = self.timeline.longest(start, end, self.size.height)
-        found = longest_lines(self._longest[: room - 1], self.timeline.names, self.size.width)
+        found = longest_lines(
+            self._longest[: room - 1], self.timeline.names, self.size.width, self.title_cells
+        )
         return found[row] if row < len(found) else ()
 
     def _lane_strip(self, row: int) -> Strip:
@@ -259,7 +299,7 @@ class TimelineView(
         middle = part == (height - 1) // 2
         title = lane.title if middle else ""
         style = "accent" if number == self.lane and self.has_focus else "dim"
-        name = fit(visible(title), TITLE_CELLS - 1) + " "
+        name = fit(visible(title), self.title_cells - 1) + " "
         segments = [Segment(name, self.piece_style(style))]
         segments += self.bar_segments(paint(cells, texts if middle else (), self.shades()))
         return Strip(segments).adjust_cell_length(self.size.width, self.piece_style(""))
@@ -285,7 +325,13 @@ class TimelineView(
         """Return what lies between a time and the cursor's span, that span included."""
         lane = self.timeline.lanes[self.lane]
         start, end = lane.starts[self.index], lane.ends[self.index]
-        return measure(self.timeline.lanes, anchor_us, end if end > anchor_us else start)
+        key = (anchor_us, self.lane, self.index)
+        known = self._last_measure
+        if known is None or known[0] != key:  # several lines are drawn from one measure
+            other = end if end > anchor_us else start
+            known = (key, measure(self.timeline, anchor_us, other, lane.gpu))
+            self._last_measure = known
+        return known[1]
 
     # Mouse
 
@@ -294,15 +340,18 @@ class TimelineView(
         offset = event.get_content_offset(self)
         if offset is None or not self.timeline.lanes:
             return
-        cell = offset.x - TITLE_CELLS
+        cell = offset.x - self.title_cells
         event.stop()
         if offset.y == 0:
             at = self.timeline.total_us * cell / self.window_cells
             self.scale = self.scale.panned(self.scale.cell_of(at) - self.scale.cells / 2)
             self.rescaled()
             return
-        number = self.top_lane + (offset.y - 2) // self.lane_height
-        if not (0 <= offset.y - 2 < self.lane_rows and number < len(self.timeline.lanes)):
+        row = offset.y - 2
+        number = self.top_lane + row // self.lane_height
+        if self.lane_rows <= row < self.lane_rows + self.counter_count:
+            number = self.lane  # a counter is read at what ran then
+        elif not (0 <= row < self.lane_rows and number < len(self.timeline.lanes)):
             return
         found = self.timeline.lanes[number].nearest(self.scale.time_of(max(cell, 0) + 0.5))
         if found is not None:

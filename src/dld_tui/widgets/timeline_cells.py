@@ -200,7 +200,8 @@ def labels(lane: Lane, scale: TimeScale, names: Mapping[int, tuple[str, ...]]) -
         right = min(scale.cell_of(lane.ends[index]), float(scale.cells))
         first = int(left + 0.5) + 1 if left > 0 else 0  # after the gap to the one before
         room = int(right) - first
-        fitting = (name for name in names.get(lane.keys[index], ()) if 0 < cell_width(name) <= room)
+        known = names.get(lane.name_key(index), ())
+        fitting = (name for name in known if 0 < cell_width(name) <= room)
         text = next(fitting, "")
         if text:
             width = cell_width(text)

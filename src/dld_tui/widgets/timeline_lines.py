@@ -14,10 +14,11 @@ from dld_tui.widgets.timescale import TimeScale, axis, time_text
 
 TITLE_CELLS = 10
 """The names of the lanes, at the left."""
-_BLANK: Piece = (" " * TITLE_CELLS, "")
 
 
-def overview_line(longest: Sequence[float | None], scale: TimeScale) -> list[Piece]:
+def overview_line(
+    longest: Sequence[float | None], scale: TimeScale, title: int = TITLE_CELLS
+) -> list[Piece]:
     """Return the whole pass as a sparkline with the window marked in it."""
     ramp = ASCII_LEVELS if glyphs.current().name == "ascii" else LEVELS
     levels = columns(longest, 1, ramp=ramp)[0]
@@ -26,14 +27,14 @@ def overview_line(longest: Sequence[float | None], scale: TimeScale) -> list[Pie
     last = max(round(scale.end_us / per_cell), first + 1)
     window = "bar window" if scale.zoom > 1.001 else "bar"
     return [
-        (fit("longest", TITLE_CELLS), "dim"),
+        (fit("longest", title), "dim"),
         (levels[:first], "bar"),
         (levels[first:last], window),
         (levels[last:], "bar"),
     ]
 
 
-def axis_line(scale: TimeScale) -> list[Piece]:
+def axis_line(scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
     """Return the zoom, the ticks and their unit."""
     found = axis(scale)
     line = [" "] * scale.cells
@@ -44,14 +45,22 @@ def axis_line(scale: TimeScale) -> list[Piece]:
     zoom = scale.zoom
     times = "" if zoom < 1.005 else f"{zoom:.1f}x" if zoom < 10 else f"{zoom:,.0f}x"
     unit = " " * room + found.unit if room > 0 else ""
-    return [(fit(times, TITLE_CELLS), "dim"), (text, "axis"), (unit, "faint")]
+    return [(fit(times, title), "dim"), (text, "axis"), (unit, "faint")]
 
 
-def measure_line(found: Measure, scale: TimeScale) -> list[Piece]:
-    """Return a bracket between two marks, with the time and the layers between them."""
+def measure_text(found: Measure) -> str:
+    """Return how long a measure is and what was busy in it."""
     plural = "layer" if found.layers == 1 else "layers"
-    length, busy = time_text(found.length_us), time_text(found.self_us)
-    text = f" {length}: {found.layers} {plural}, {busy} busy "
+    busy = [] if found.on_gpu else [f"{time_text(found.self_us)} busy"]
+    if found.gpu_us is not None:
+        share = 100 * found.gpu_us / found.length_us if found.length_us > 0 else 0.0
+        busy.append(f"GPU {time_text(found.gpu_us)} busy ({share:.0f} %)")
+    return f" {time_text(found.length_us)}: {found.layers} {plural}, {', '.join(busy)} "
+
+
+def measure_line(found: Measure, scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
+    """Return a bracket between two marks, with the time and the layers between them."""
+    text = measure_text(found)
     left = max(round(scale.cell_of(found.start_us)), 0)
     right = min(round(scale.cell_of(found.end_us)), scale.cells)
     width = max(right - left, 0)
@@ -62,22 +71,26 @@ def measure_line(found: Measure, scale: TimeScale) -> list[Piece]:
     else:
         bracket = (begin + line * (width - 2) + end if width >= 2 else begin) + text
         left = max(min(left, scale.cells - len(bracket)), 0)
-    return [(fit("measure", TITLE_CELLS) + " " * left, "dim"), (bracket, "measure")]
+    return [(fit("measure", title) + " " * left, "dim"), (bracket, "measure")]
 
 
 def longest_lines(
-    longest: Sequence[tuple[float, int]], names: Mapping[int, tuple[str, ...]], width: int
+    longest: Sequence[tuple[float, int]],
+    names: Mapping[int, tuple[str, ...]],
+    width: int,
+    title: int = TITLE_CELLS,
 ) -> list[list[Piece]]:
-    """Return a title and a line for each (self time in microseconds, layer)."""
-    lines: list[list[Piece]] = [[_BLANK, ("longest in view", "dim")]]
+    """Return a title and a line for each (self time in microseconds, key of its name)."""
+    blank: Piece = (" " * title, "")
+    lines: list[list[Piece]] = [[blank, ("longest in view", "dim")]]
     for length, key in longest:
         name, *_, kind = names.get(key) or ("", "")
         lines.append(
             [
-                _BLANK,
+                blank,
                 (f"{time_text(length):>9}  ", "number"),
                 (fit(kind, 18, keep="middle") + "  ", operator_style(kind)),
-                (clip(name, max(width - 42, 8), keep="end"), ""),
+                (clip(name, max(width - 32 - title, 8), keep="end"), ""),
             ]
         )
     return lines

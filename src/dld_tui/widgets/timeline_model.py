@@ -8,15 +8,19 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from dld_tui.core.report.gpu_records import Bucket, GpuEvent
+from dld_tui.core.report.gpu_summary import Interval, busy_intervals, covered
 from dld_tui.widgets.heat import HEATS
 
-TONES = HEATS
+GPU_TONES = ("gpu-copy", "gpu-memset", "gpu-overhead", "gpu-sync")
+"""What a GPU does beside running kernels."""
+TONES = HEATS + GPU_TONES
 """The kinds of span that are told apart: style classes; their foreground is the bar's colour."""
 
 
@@ -30,11 +34,27 @@ class Span(NamedTuple):
     start_us: float
     end_us: float
     key: int
-    """Which layer it belongs to; several spans may share one."""
+    """Which layer it belongs to, several spans may share one; -1 when none is known."""
     tone: int
     """Index into `TONES`."""
     self_us: float
     """Its time without the spans that run inside it."""
+    event: int = -1
+    """Which of `Timeline.events` it is; -1 for what a processor ran."""
+
+
+@dataclass(frozen=True)
+class CounterRow:
+    """A counter under the lanes; times are of the pass."""
+
+    title: str
+    unit: str
+    top: float
+    """The value at full height."""
+    absent: str | None
+    """Why there is nothing to draw."""
+    series: Callable[[float, float, int], Sequence[Bucket | None]]
+    """Returns the counter from one time to another in so many equal parts."""
 
 
 class Lane:
@@ -48,10 +68,17 @@ class Lane:
         self.keys = array("q", (span.key for span in spans))
         self.tones = array("b", (span.tone for span in spans))
         self.self_times = array("d", (span.self_us for span in spans))
+        self.events = array("q", (span.event for span in spans))
+        self.gpu = any(span.event >= 0 for span in spans)
+        """Whether it is a stream of a GPU."""
         self.sums = {tone: _running_sum(spans, tone) for tone in sorted(set(self.tones))}
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def name_key(self, index: int) -> int:
+        """Return what `Timeline.names` knows a span by: its layer, or else its GPU event."""
+        return self.keys[index] if self.keys[index] >= 0 else event_key(self.events[index])
 
     def nearest(self, time_us: float) -> int | None:
         """Return the index of the span that runs at a time, or else the nearest one."""
@@ -69,6 +96,11 @@ class Lane:
         return range(bisect_left(self.ends, start_us), bisect_right(self.starts, end_us))
 
 
+def event_key(event: int) -> int:
+    """Return what `Timeline.names` knows a GPU event by that belongs to no layer."""
+    return -2 - event
+
+
 def _running_sum(spans: Sequence[Span], tone: int) -> array[float]:
     times = (span.end_us - span.start_us if span.tone == tone else 0.0 for span in spans)
     return array("d", accumulate(times, initial=0.0))
@@ -81,37 +113,74 @@ class Timeline:
         lanes: In drawing order.
         total_us: The length of the pass in microseconds.
         names: Texts of a layer for its bar, the most telling first; visible text.
+        events: What the GPU did; the spans of its lanes name them.
+        counters: What is drawn below the lanes.
     """
 
     def __init__(
-        self, lanes: list[Lane], total_us: float, names: Mapping[int, tuple[str, ...]] | None = None
+        self,
+        lanes: list[Lane],
+        total_us: float,
+        names: Mapping[int, tuple[str, ...]] | None = None,
+        events: Sequence[GpuEvent] = (),
+        counters: Sequence[CounterRow] = (),
     ) -> None:
         self.lanes = lanes
         self.total_us = max([total_us, *(lane.ends[-1] for lane in lanes if len(lane))])
         self.names = names or {}
+        self.events = events
+        self.counters = counters
+        self.busy: list[Interval] = busy_intervals(events)
+        """When any kernel ran on the GPU."""
+        self.has_gpu = any(lane.gpu for lane in lanes)
         self._peaks = self._longest_by_part()
         self._places: dict[int, tuple[int, int]] = {}
+        self._kernels: dict[int, tuple[int, int]] = {}
+        self._events_of: dict[int, list[GpuEvent]] = {}
+        for event in events:
+            if event.kind == "kernel" and event.layer is not None:
+                self._events_of.setdefault(event.layer, []).append(event)
         for number, lane in enumerate(lanes):
+            known = self._kernels if lane.gpu else self._places
             for index, key in enumerate(lane.keys):
-                place = self._places.get(key)
-                if place is None or self._length(*place) < self._length(number, index):
-                    self._places[key] = (number, index)
+                place = known.get(key)
+                if key >= 0 and (
+                    place is None or self._length(*place) < self._length(number, index)
+                ):
+                    known[key] = (number, index)
 
     def _length(self, lane: int, index: int) -> float:
         return self.lanes[lane].ends[index] - self.lanes[lane].starts[index]
 
     def find(self, key: int) -> tuple[int, int] | None:
         """Return the lane and the index in it of the longest span of a layer."""
+        return self._places.get(key) or self._kernels.get(key)
+
+    def find_kernel(self, key: int) -> tuple[int, int] | None:
+        """Return the lane and the index in it of the longest kernel of a layer."""
+        return self._kernels.get(key)
+
+    def kernels_of(self, key: int) -> Sequence[GpuEvent]:
+        """Return the kernels of a layer, in order of time."""
+        return self._events_of.get(key, ())
+
+    def find_launch(self, key: int) -> tuple[int, int] | None:
+        """Return the lane and the index in it of a layer's longest span on a processor."""
         return self._places.get(key)
 
     def longest(self, start_us: float, end_us: float, count: int) -> list[tuple[float, int]]:
-        """Return (self time in microseconds, layer) of what took longest between two times."""
+        """Return (self time in microseconds, key of its name) of what took longest in a time.
+
+        On the GPU when it did anything: there the work is, the processor only launches it.
+        """
         found: list[tuple[float, int]] = []
         for lane in self.lanes:
+            if lane.gpu != self.has_gpu:
+                continue
             seen = lane.between(start_us, end_us)
             times = lane.self_times[seen.start : seen.stop]
             for at in nlargest(count, range(len(times)), key=times.__getitem__):
-                found.append((times[at], lane.keys[seen.start + at]))
+                found.append((times[at], lane.name_key(seen.start + at)))
         return nlargest(count, found)
 
     def overview(self, cells: int) -> list[float | None]:
@@ -178,7 +247,11 @@ class Measure:
     end_us: float
     layers: int
     self_us: float
-    """The sum of the self times between the marks."""
+    """The sum of the self times between the marks, on processors."""
+    gpu_us: float | None = None
+    """With any kernel running between the marks; None when nothing of a GPU is known."""
+    on_gpu: bool = False
+    """Whether kernels were counted, and not what a processor ran."""
 
     @property
     def length_us(self) -> float:
@@ -186,14 +259,23 @@ class Measure:
         return self.end_us - self.start_us
 
 
-def measure(lanes: Sequence[Lane], one_us: float, other_us: float) -> Measure:
-    """Return what lies between two times; a span counts when all of it does."""
+def measure(timeline: Timeline, one_us: float, other_us: float, on_gpu: bool = False) -> Measure:
+    """Return what lies between two times; a span counts when all of it does.
+
+    Args:
+        timeline: The pass.
+        one_us: One mark.
+        other_us: The other one, before or after it.
+        on_gpu: Count the layers of kernels, and not of what a processor ran.
+    """
     start, end = min(one_us, other_us), max(one_us, other_us)
     layers: set[int] = set()
     total = 0.0
-    for lane in lanes:
+    for lane in timeline.lanes:
         for index in lane.between(start, end):
             if lane.starts[index] >= start and lane.ends[index] <= end:
-                layers.add(lane.keys[index])
-                total += lane.self_times[index]
-    return Measure(start, end, len(layers), total)
+                if lane.gpu == on_gpu and lane.keys[index] >= 0:
+                    layers.add(lane.keys[index])
+                total += 0.0 if lane.gpu else lane.self_times[index]
+    gpu = covered(timeline.busy, start, end) if timeline.has_gpu else None
+    return Measure(start, end, len(layers), total, gpu, on_gpu)

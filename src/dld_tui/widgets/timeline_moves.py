@@ -89,6 +89,19 @@ class TimelineMoves(_Base):
         if found is not None:
             self.move_to(target, found)
 
+    def action_cross(self) -> None:
+        """Go from a layer to its kernel on the GPU, or from a kernel to the layer's launch."""
+        key = self.key_at_cursor()
+        if key is None:
+            return
+        on_gpu = self.timeline.lanes[self.lane].gpu
+        place = self.timeline.find_launch(key) if on_gpu else self.timeline.find_kernel(key)
+        if place is not None:
+            self.move_to(*place)
+        else:
+            what = "The layer's launch" if on_gpu else "A kernel of this layer"
+            self.notify(f"{what} is not in this pass", timeout=3)
+
     def action_first_span(self) -> None:
         """Go to the first span of the lane."""
         self.move_to(self.lane, 0)

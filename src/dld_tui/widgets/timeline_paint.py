@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.bars import EIGHTHS
 from dld_tui.widgets.timeline_cells import CURSOR, GAP, Cell, Label
+from dld_tui.widgets.timeline_model import TONES
 
 TEXT = -2
 """The ink of a label: text on a bar."""
@@ -35,8 +37,17 @@ class Shades:
     """Something at the left, nothing at the right."""
 
 
-UNICODE_SHADES = Shades("░░▒▒▓█", "▚", "▐", "▌")
-ASCII_SHADES = Shades(".-=+*#", "@", "|", "'")
+UNICODE_SHADES = Shades("░░▒▒▓█≡=~:", "▚", "▐", "▌")
+ASCII_SHADES = Shades(".-=+*#cm~:", "@", "|", "'")
+TEXTURES = MappingProxyType(
+    {
+        TONES.index("gpu-copy"): "▒",
+        TONES.index("gpu-memset"): "░",
+        TONES.index("gpu-overhead"): "┈",
+        TONES.index("gpu-sync"): "·",
+    }
+)
+"""What no kernel is fills its cells with a glyph of its own, so that colour is not all there is."""
 
 
 def paint(cells: Sequence[Cell], texts: Iterable[Label], shades: Shades | None = None) -> list[Run]:
@@ -71,7 +82,8 @@ def merge(runs: Iterable[Run]) -> list[Run]:
 
 def _coloured(cell: Cell) -> Run:
     if cell.whole:
-        return Run(" ", TEXT, cell.left)
+        texture = TEXTURES.get(cell.left)
+        return Run(" ", TEXT, cell.left) if texture is None else Run(texture, cell.left, GAP)
     return Run(EIGHTHS[cell.eighths], cell.left, cell.right)
 
 

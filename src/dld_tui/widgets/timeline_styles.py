@@ -12,7 +12,7 @@ from rich.style import Style
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.styled import Styled
 from dld_tui.widgets.timeline_cells import CURSOR, GAP
-from dld_tui.widgets.timeline_model import TONES
+from dld_tui.widgets.timeline_model import GPU_TONES, TONES
 from dld_tui.widgets.timeline_paint import ASCII_SHADES, TEXT, UNICODE_SHADES, Run, Shades
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
     _Base = Styled
 
-_OWN = ("span", "label", "window", "measure", "axis")
+_OWN = ("span", "label", "window", "measure", "axis", *GPU_TONES)
 
 
 class TimelineStyles(_Base):

@@ -20,6 +20,7 @@ from tests.support.models import CHAIN, parse
 
 MODEL = parse(CHAIN)
 EVENTS = [{"cat": "Session", "pid": 1, "tid": 1, "dur": 5, "ts": 1, "ph": "X", "name": "model_run"}]
+TRACE = [{"ph": "X", "cat": "cpu_op", "name": "aten::conv2d", "ts": 1, "dur": 5}]
 PROFILE = '[\n  { "count" : 11 }\n, { "name" : "conv", "timeMs" : 16.7, "averageMs" : 1.5 }\n]'
 LOG = "&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx\n"
 
@@ -52,6 +53,11 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
         (json.dumps(EVENTS).encode("utf-16"), FileKind.ORT_PROFILE),
         (b"\xef\xbb\xbf" + json.dumps(EVENTS).encode(), FileKind.ORT_PROFILE),
         (json.dumps({"traceEvents": EVENTS}), FileKind.ORT_PROFILE),
+        (json.dumps({"devices": [{"id": 0}], "traceEvents": EVENTS}), FileKind.ORT_PROFILE),
+        (json.dumps(TRACE), FileKind.TRACE),
+        (json.dumps([{"args": {"a": {}}, **TRACE[0]}]), FileKind.TRACE),
+        (json.dumps({"traceEvents": TRACE}), FileKind.TRACE),
+        (json.dumps({"schemaVersion": 1, "x": [{"y": 2}], "traceEvents": []}), FileKind.TRACE),
         ('{"Layers": ["conv1", "relu1"], "Bindings": ["x"]}', FileKind.ENGINE_LAYERS),
         ('{"Layers": [{\n  "Name": "a", "LayerType": "kg', FileKind.ENGINE_LAYERS),
         ('--- Layer 0 ---\n{"Name":"a","LayerType":"kgen"}\n', FileKind.ENGINE_LAYERS),

@@ -52,7 +52,7 @@ def test_newer_report(report: Path) -> None:
 
 def test_later_tables_and_columns_do_not_matter(report: Path) -> None:
     change(
-        report, "CREATE TABLE counters (a)", "ALTER TABLE layers ADD COLUMN tactic TEXT",
+        report, "CREATE TABLE frobs (a)", "ALTER TABLE layers ADD COLUMN tactic TEXT",
         "ALTER TABLE samples ADD COLUMN stream INTEGER",
     )  # fmt: skip
     assert Report.open(report).layers[0].time_ms == 2.0
@@ -61,7 +61,7 @@ def test_later_tables_and_columns_do_not_matter(report: Path) -> None:
 def test_words_of_a_later_version_are_understood(report: Path) -> None:
     change(
         report, "UPDATE layers SET confidence = 'metadata'",
-        "INSERT INTO passes VALUES (9, 0, 1, 'replayed')",
+        "INSERT INTO passes VALUES (9, 0, 1, 'replayed', NULL)",
         "INSERT INTO tracks VALUES (5, 'stream', '7')",
     )  # fmt: skip
     found = Report.open(report)

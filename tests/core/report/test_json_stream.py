@@ -114,3 +114,24 @@ def test_progress_ends_at_the_size_and_cancel_stops(
         taken.append(next(objects))
     with pytest.raises(CancelledError):
         list(objects)
+
+
+def test_a_trace_may_describe_much_before_its_events(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = {"schemaVersion": 1, "deviceProperties": [{"name": "x" * 5000}], "list": [1, {"a": 2}]}
+    text = json.dumps({**head, "traceEvents": [{"a": 1}, {"b": 2}], "after": [{"c": 3}]})
+    monkeypatch.setattr(json_stream, "_CHUNK", 100)
+    found, reader = read(path, text)
+    assert found == [{"a": 1}, {"b": 2}]
+    assert reader.damage.skipped == 0
+    monkeypatch.setattr(json_stream, "_LONGEST_HEAD", 1000)
+    with pytest.raises(InputError, match="not a JSON array of events"):
+        read(path, text)
+
+
+def test_damage_is_passed_over_where_commas_begin_lines(path: Path) -> None:
+    text = '[\n  { "count" : 2 }\n, { "a" : NaN }\n, { "b" : 1 }\n]\n'
+    found, reader = read(path, text)
+    assert found == [{"count": 2}, {"b": 1}]
+    assert reader.damage.skipped == 1

@@ -32,3 +32,10 @@ def test_documented_numbers() -> None:
     assert f"`0x{schema.APPLICATION_ID:08X}`" in text
     assert re.search(rf"the version of\s+the tables, {schema.VERSION}\.", text)
     assert schema.APPLICATION_ID.to_bytes(4, "big") == b"DLDP"
+
+
+def test_what_a_later_version_added_is_not_looked_for_in_an_older_file() -> None:
+    assert "gpu_events" not in schema.table_names(1)
+    assert set(schema.table_names(schema.VERSION)) == set(schema.TABLES)
+    assert "gpu_time_ms" in schema.column_names("layers")
+    assert "gpu_time_ms" not in schema.column_names("layers", 1)

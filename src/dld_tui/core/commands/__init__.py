@@ -14,6 +14,7 @@ from functools import lru_cache
 from dld_tui.core.commands import (
     app,
     checks,
+    compare,
     diff,
     functions,
     graph,
@@ -34,7 +35,8 @@ __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 
 COMMANDS: tuple[Command, ...] = (
     *app.ROWS, *workspace.ROWS, *operators.ROWS, *links.ROWS, *selection.ROWS, *functions.ROWS,
-    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *graph.ROWS, *report.ROWS, *diff.ROWS,
+    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *graph.ROWS, *report.ROWS, *compare.ROWS,
+    *diff.ROWS,
     *jobs.ROWS, *lists.ROWS,
 )  # fmt: skip
 

@@ -12,9 +12,11 @@ _GRAPH = table(
     ("graph.focus", "focus_around", "t", "graph", "focus",
      "Show only what is near the node, as boxes."),
     ("graph.path", "show_path", "w", "graph", "ways between",
-     "Show what lies between the node and the marked one, as boxes."),
+     "Show what lies between two marked nodes, or the marked one and the cursor's, as boxes."),
     ("graph.fold", "toggle_fold", "z", "graph", "fold",
      "Fold or unfold a repeated block or name scope."),
+    ("graph.overlay", "next_overlay", "o", "graph", "overlay",
+     "Colour by operator, precision, findings, weights, or time of an open report."),
     ("graph.zoom_in", "zoom_in", "plus,equals_sign", "graph", "zoom in",
      "Say more in each box."),
     ("graph.zoom_out", "zoom_out", "minus", "graph", "zoom out", "Say less in each box."),
@@ -24,6 +26,12 @@ _GRAPH = table(
      "Show what is one link further away, in the focus view."),
     ("graph.fewer_hops", "fewer_hops", "left_parenthesis", "graph", "less around",
      "Show what is one link nearer, in the focus view."),
+    ("graph.move_left", "move_box -4", "shift+left,H", "graph", "move left",
+     "Move the box to the left; it is kept in the model's metadata."),
+    ("graph.move_right", "move_box 4", "shift+right,L", "graph", "move right",
+     "Move the box to the right; it is kept in the model's metadata."),
+    ("graph.arrange", "arrange", "A", "graph", "arrange again",
+     "Put all boxes back to where they would be arranged."),
     ("graph.leave", "leave", "escape", "", "leave", "Leave the focus view, clear marks."),
     palette=False, footer="graph.view graph.fold",
 )
@@ -38,8 +46,19 @@ _CANVAS = table(
     ("canvas.first", "first", "home,g", "", "first", "Go to the top."),
     ("canvas.last", "last", "end,G", "", "last", "Go to the bottom."),
     ("canvas.activate", "activate", "enter", "", "open", "Open the box under the cursor."),
+    ("canvas.mark", "mark", "space", "", "mark", "Mark or unmark the box."),
+    ("canvas.search", "search", "slash", "", "search", "Search in the boxes."),
+    ("canvas.search_next", "search_next", "n", "", "next match", "Go to the next match."),
+    ("canvas.search_previous", "search_previous", "N", "", "previous match",
+     "Go to the previous match."),
     palette=False,
+)
+_WORKSPACE = table(
+    "workspace",
+    ("graph.picture", "save_picture", "", "", "save picture",
+     "Write what the graph pane shows as SVG, PNG, JPEG or text."),
+    common="document",
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_GRAPH, *_CANVAS)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_GRAPH, *_CANVAS)

@@ -16,10 +16,14 @@ _REPORT = table(
     ("report.show", "show_other", "t", "layer", "timeline",
      "Show the layer in the timeline, or the timeline's layer in the table."),
     ("report.csv", "save_csv", "w", "report", "save csv", "Write the shown table as a CSV file."),
+    ("report.export", "export", "W", "report", "export",
+     "Write the whole report: a page to mail, a trace for Perfetto, CSV, JSON or Parquet."),
     ("report.columns", "columns", "f", "report", "columns", "Choose the layer table's columns."),
+    ("report.chart", "chart", "c", "report", "next chart",
+     "Show the next chart: per type, precision per type, distribution, time against memory."),
     ("report.unit", "unit", "percent_sign", "report", "ms or percent",
      "Switch the chart between milliseconds and percent."),
-    ("report.zoom_in", "zoom_in", "plus,equals_sign", "report", "zoom in",
+    ("report.zoom_in", "zoom_in", "plus", "report", "zoom in",
      "Show less of the timeline, larger."),
     ("report.zoom_out", "zoom_out", "minus", "report", "zoom out", "Show more of the timeline."),
     ("report.zoom_reset", "zoom_reset", "0", "report", "zoom all", "Show the whole pass."),
@@ -57,8 +61,10 @@ _TIMELINE = table(
      "Move the window right by most of its width."),
     ("timeline.measure", "measure", "space,M", "", "measure",
      "Set the first mark, then the second, then forget both."),
+    ("timeline.cross", "cross", "x", "kernels", "kernel or layer",
+     "Go from a layer to its kernel on the GPU, or from a kernel to the layer."),
     ("timeline.open", "activate", "enter", "", "show layer", "Show the layer in the table."),
-    palette=False, footer="timeline.measure timeline.open",
+    palette=False, footer="timeline.measure timeline.cross timeline.open",
 )
 # fmt: on
 

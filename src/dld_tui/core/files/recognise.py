@@ -27,6 +27,7 @@ class FileKind(Enum):
     ONNX_TEXT = "an ONNX model as text"
     REPORT = "a profile report"
     ORT_PROFILE = "an ONNX Runtime profile"
+    TRACE = "a Chrome trace"
     ENGINE_LAYERS = "TensorRT layer information"
     ENGINE_PROFILE = "a TensorRT layer profile"
     ENGINE_TIMES = "a list of TensorRT inference times"
@@ -88,14 +89,17 @@ _JSON_STARTS: Final = (
     (r'\[\s*\{\s*"count"\s*:', FileKind.ENGINE_PROFILE),
     (r'\[\s*\{\s*"name"\s*:[^{}]{0,9999}"(?:averageMs|timeMs)"\s*:', FileKind.ENGINE_PROFILE),
     (r'\[\s*\{[^{}]{0,9999}"(?:startComputeMs|startEnqMs|computeMs)"\s*:', FileKind.ENGINE_TIMES),
-    (r'(?:\{\s*"traceEvents"\s*:\s*)?\[\s*\{[^{}]*"(?:ph|cat)"\s*:', FileKind.ORT_PROFILE),
+    (r'\[\s*\{[^{}]*"(?:ph|cat)"\s*:', FileKind.TRACE),
 )
 """How the JSON files begin that have no telling keys, or have them only at the start."""
+_ORT_EVENT: Final = re.compile(r'"cat"\s*:\s*"(?:Node|Session)"')
+"""What ONNX Runtime's profile has and other Chrome traces have not."""
 
 _JSON_KEYS: Final = (
     ("Layers|LayerType", FileKind.ENGINE_LAYERS),
     ("performance_summary|model_options|build_options|ComputeCapability", FileKind.ENGINE_METADATA),
     ("irVersion|ir_version|opsetImport|opset_import", FileKind.ONNX_TEXT),
+    ("traceEvents", FileKind.TRACE),
 )
 """Keys that tell a kind wherever they are."""
 
@@ -178,12 +182,16 @@ def _kind_of_text(text: str, where: str) -> FileKind:
 
 
 def _kind_of_json(text: str, where: str) -> FileKind:
-    for start, kind in _JSON_STARTS:
-        if re.match(start, text):
-            return kind
-    for keys, kind in _JSON_KEYS:
-        if re.search(rf'"(?:{keys})"\s*:', text):
-            return kind
+    found = next((kind for start, kind in _JSON_STARTS if re.match(start, text)), None)
+    if found is None:
+        matches = (kind for keys, kind in _JSON_KEYS if re.search(rf'"(?:{keys})"\s*:', text))
+        found = next(matches, None)
+    if found is None and re.match(r"\[\s*\{", text) and re.search(r'"ph"\s*:\s*"\w"', text):
+        found = FileKind.TRACE  # with arguments before the telling keys
+    if found is FileKind.TRACE and _ORT_EVENT.search(text):
+        return FileKind.ORT_PROFILE
+    if found is not None:
+        return found
     # ONNX Runtime leaves this behind when a session fails before its first event.
     if text == "[":
         return FileKind.ORT_PROFILE

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from dld_tui.core.graph.layers import Layers
 
 _SWAPPED_ITEMS = 3_000
 """Items of the largest drawing whose neighbours are tried in swapped places: it takes long."""
+_REPAIRS, _REPAIR_RANKS, _REPAIR_AWAY = 40, 24, 8
+"""Orders that are tried in the end; the ranks above and below that may change; how far away."""
 
 
 def order_layers(layers: Layers, *, sweeps: int = 8) -> int:
@@ -18,29 +19,118 @@ def order_layers(layers: Layers, *, sweeps: int = 8) -> int:
     mean place of its neighbours in the rank just done, and keep the best order seen. Crossings are
     counted as Barth, Jünger and Mutzel (2002) do.
     """
-    place = [0] * len(layers.rank)
-    _number(layers.ranks, place)
-    best = count_crossings(layers, place)
+    work = _Ordering(layers)
+    best = work.crossings()
     kept = [list(items) for items in layers.ranks]
     since = 0
     for sweep in range(sweeps):
         if not best or since >= 4:
             break
-        if sweep % 2 == 0:
-            for items in layers.ranks[1:]:
-                _sort(items, layers.above, place)
-        else:
-            for items in layers.ranks[-2::-1]:
-                _sort(items, layers.below, place)
+        work.sweep(0, len(layers.ranks), down=sweep % 2 == 0)
         if len(layers.rank) <= _SWAPPED_ITEMS:
-            _swap_neighbours(layers, place)
-        crossings = count_crossings(layers, place)
+            _swap_neighbours(layers, work)
+        crossings = work.crossings()
         since += 1
         if crossings < best:
             best, since = crossings, 0
             kept = [list(items) for items in layers.ranks]
-    layers.ranks[:] = kept
+    work.restore(0, kept)
+    return _repaired(work, best) if best else best
+
+
+def _repaired(work: _Ordering, best: int) -> int:
+    """Look for better orders around the crossings that are left; returns how many there are then.
+
+    Where branches want the same place, such as the inputs of a node, any of their orders is as
+    good for their rank, and the sweeps cannot tell which one suits the others. So the other order
+    of one rank is tried at a time, and taken when it turns out to be better.
+    """
+    ranks = work.layers.ranks
+    tries = 0
+    for rank in [rank for rank, found in enumerate(work.by_rank()) if found]:
+        first, last = max(0, rank - _REPAIR_RANKS), min(len(ranks), rank + 2 + _REPAIR_RANKS)
+        for away in range(_REPAIR_AWAY):
+            for turned, down in ((rank + 1 + away, False), (rank - away, True)):
+                if tries == _REPAIRS or not work.by_rank()[rank] or not first < turned < last - 1:
+                    continue
+                kept = [list(items) for items in ranks[first:last]]
+                if not work.turn(turned, down=down):
+                    continue
+                tries += 1
+                work.sweep(*((turned, last) if down else (first, turned + 1)), down=down)
+                work.sweep(first, last, down=not down)
+                work.sweep(first, last, down=down)
+                crossings = work.crossings()
+                if crossings < best:
+                    best = crossings
+                else:
+                    work.restore(first, kept)
     return best
+
+
+class _Ordering:
+    """The orders of all ranks; what has not changed since it was looked at is not done again."""
+
+    def __init__(self, layers: Layers) -> None:
+        self.layers = layers
+        self.place = [0] * len(layers.rank)
+        _number(layers.ranks, self.place)
+        count = len(layers.ranks)
+        self.changes = [0] * count
+        """How often the order of each rank has changed."""
+        self._sorted = {True: [(-1, -1)] * count, False: [(-1, -1)] * count}
+        """By direction: the changes of each rank and of the one it was sorted by."""
+        self._counted = [(-1, -1, 0)] * count
+        """The changes of each rank and of the next one, and the crossings between them."""
+
+    def sweep(self, first: int, last: int, *, down: bool) -> None:
+        """Sort rank after rank by the one before it.
+
+        Args:
+            first: The first rank; it is not sorted on the way down.
+            last: The rank after the last one; that is not sorted on the way up.
+            down: Start at the top.
+        """
+        layers, changes, seen = self.layers, self.changes, self._sorted[down]
+        neighbours = layers.above if down else layers.below
+        for rank in range(first + 1, last) if down else range(last - 2, first - 1, -1):
+            other = rank - 1 if down else rank + 1
+            if seen[rank] != (changes[rank], changes[other]):
+                changes[rank] += _sort(layers.ranks[rank], neighbours, self.place)
+                seen[rank] = (changes[rank], changes[other])
+
+    def turn(self, rank: int, *, down: bool) -> bool:
+        """Turn items of a rank around that want the same place; False when there are none."""
+        layers = self.layers
+        neighbours = layers.above if down else layers.below
+        changed = _sort(layers.ranks[rank], neighbours, self.place, turned=True)
+        self.changes[rank] += changed
+        return changed
+
+    def restore(self, first: int, orders: Sequence[list[int]]) -> None:
+        """Put the items of ranks back into an order that they had before."""
+        for rank, items in enumerate(orders, first):
+            if items != self.layers.ranks[rank]:
+                self.layers.ranks[rank] = items
+                self.changes[rank] += 1
+                for at, item in enumerate(items):
+                    self.place[item] = at
+
+    def by_rank(self) -> list[int]:
+        """Return the crossings below each rank, as counted last."""
+        self.crossings()
+        return [crossings for _, _, crossings in self._counted]
+
+    def crossings(self) -> int:
+        """Return how many pairs of links between neighbouring ranks cross."""
+        total, changes = 0, self.changes
+        for rank in range(len(changes) - 1):
+            upper, lower, crossings = self._counted[rank]
+            if upper != changes[rank] or lower != changes[rank + 1]:
+                crossings = _crossings_below(self.layers, rank, self.place)
+                self._counted[rank] = (changes[rank], changes[rank + 1], crossings)
+            total += crossings
+        return total
 
 
 def _number(ranks: Sequence[Sequence[int]], place: list[int]) -> None:
@@ -49,8 +139,26 @@ def _number(ranks: Sequence[Sequence[int]], place: list[int]) -> None:
             place[item] = at
 
 
-def _sort(items: list[int], neighbours: Sequence[Sequence[int]], place: list[int]) -> None:
-    """Sort a rank by the mean place of each item's neighbours; one without any stays put."""
+def _sort(
+    items: list[int],
+    neighbours: Sequence[Sequence[int]],
+    place: list[int],
+    *,
+    turned: bool = False,
+) -> bool:
+    """Sort a rank by the mean place of each item's neighbours; one without any stays put.
+
+    Args:
+        items: The rank.
+        neighbours: Of each item, in the rank that it is sorted by.
+        place: The place of each item in its rank.
+        turned: Turn the order of items with the same mean around.
+
+    Returns:
+        Whether the order has changed.
+    """
+    if len(items) == 1:
+        return False
     keys = {}
     for item in items:
         linked = neighbours[item]
@@ -58,33 +166,33 @@ def _sort(items: list[int], neighbours: Sequence[Sequence[int]], place: list[int
             keys[item] = float(place[linked[0]])
         elif linked:
             keys[item] = sum([place[other] for other in linked]) / len(linked)
-    if len(keys) == len(items):
-        items.sort(key=keys.__getitem__)
-    elif keys:
-        moved = iter(sorted(keys, key=keys.__getitem__))
-        items[:] = [next(moved) if item in keys else item for item in items]
+    found = sorted(reversed(keys) if turned else keys, key=keys.__getitem__)
+    if len(keys) < len(items):
+        moved = iter(found)
+        found = [next(moved) if item in keys else item for item in items]
+    if found == items:
+        return False
+    items[:] = found
     for at, item in enumerate(items):
         place[item] = at
+    return True
 
 
-def count_crossings(layers: Layers, place: Sequence[int]) -> int:
-    """Return how many pairs of links between neighbouring ranks cross."""
-    total = 0
-    for upper, lower in pairwise(layers.ranks):
-        ends: list[int] = []
-        for item in upper:
-            linked = layers.below[item]
-            if len(linked) == 1:
-                ends.append(place[linked[0]])
-            elif linked:
-                ends += sorted([place[other] for other in linked])
-        total += _inversions(ends, len(lower))
-    return total
+def _crossings_below(layers: Layers, rank: int, place: Sequence[int]) -> int:
+    """Return how many pairs of links between a rank and the next one cross."""
+    ends: list[int] = []
+    for item in layers.ranks[rank]:
+        linked = layers.below[item]
+        if len(linked) == 1:
+            ends.append(place[linked[0]])
+        elif linked:
+            ends += sorted([place[other] for other in linked])
+    return _inversions(ends, len(layers.ranks[rank + 1]))
 
 
 def _inversions(ends: Sequence[int], size: int) -> int:
     """Return the number of pairs that are in the wrong order, with a Fenwick tree."""
-    if all(a <= b for a, b in pairwise(ends)):
+    if list(ends) == sorted(ends):
         return 0
     tree = [0] * (size + 1)
     total = 0
@@ -101,9 +209,10 @@ def _inversions(ends: Sequence[int], size: int) -> int:
     return total
 
 
-def _swap_neighbours(layers: Layers, place: list[int]) -> None:
+def _swap_neighbours(layers: Layers, work: _Ordering) -> None:
     """Swap items side by side wherever that saves crossings."""
-    for items in layers.ranks:
+    place = work.place
+    for rank, items in enumerate(layers.ranks):
         improved, rounds = True, 0
         while improved and rounds < 4:
             improved, rounds = False, rounds + 1
@@ -112,6 +221,7 @@ def _swap_neighbours(layers: Layers, place: list[int]) -> None:
                 if _saving(layers, place, left, right) > 0:
                     items[at], items[at + 1] = right, left
                     place[left], place[right] = at + 1, at
+                    work.changes[rank] += 1
                     improved = True
 
 

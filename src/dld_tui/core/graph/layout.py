@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dld_tui.core.document.index import collector_paused
 from dld_tui.core.graph.crossings import order_layers
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layers import Layers, make_layers
@@ -13,6 +14,7 @@ from dld_tui.core.graph.order import demand_order
 from dld_tui.core.graph.positions import place_items
 from dld_tui.core.graph.ranks import linked_targets, ranks_of
 from dld_tui.core.graph.routes import Gap, route
+from dld_tui.core.graph.shifts import shift_items
 
 GAP = 3
 """Cells between two things side by side."""
@@ -60,15 +62,26 @@ Size = Callable[[int, Sequence[int]], "tuple[int, int]"]
 """Called with a vertex and the nets that reach it by name; returns (width, height) in cells."""
 
 
-def lay_out(graph: Graph, size: Size, *, order: Sequence[int] | None = None) -> Layout:
+def lay_out(
+    graph: Graph,
+    size: Size,
+    *,
+    order: Sequence[int] | None = None,
+    shifts: Mapping[int, int] | None = None,
+) -> Layout:
     """Return a drawing of a graph: deterministic, in ranks from top to bottom.
 
     Args:
         graph: The graph; it may have cycles.
         size: Tells the cells that a vertex needs.
         order: An order of the vertices, if one is known.
+        shifts: Cells by which vertices are moved to the right, negative ones to the left.
     """
-    order = demand_order(graph) if order is None else order
+    with collector_paused():
+        return _laid_out(graph, size, demand_order(graph) if order is None else order, shifts or {})
+
+
+def _laid_out(graph: Graph, size: Size, order: Sequence[int], shifts: Mapping[int, int]) -> Layout:
     rank = ranks_of(graph, order)
     targets = linked_targets(graph, rank)
     stubs = _stubs(graph, targets)
@@ -77,6 +90,7 @@ def lay_out(graph: Graph, size: Size, *, order: Sequence[int] | None = None) -> 
     sizes = [size(vertex, stubs.get(vertex, ())) for vertex in range(len(graph))]
     widths = [width for width, _ in sizes] + [1] * (len(layers.rank) - len(graph))
     left = place_items(layers, widths, GAP)
+    shift_items(layers, left, widths, GAP, shifts)
     gaps = route(layers, left, widths)
     return _assembled(layers, sizes, left, gaps, crossings, stubs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 from dld_tui.core.graph.folds import Fold, fold_tree
 from dld_tui.core.graph.graph import Graph, Kind
@@ -37,6 +38,8 @@ class Overview:
         self.rails: Rails = lay_rails(graph, demand_order(graph))
         """The rails of all vertices: rows in the order in which they are listed."""
         self.folds: list[Fold] = fold_tree(graph, self.rails)
+        self.is_flat = False
+        """Whether every vertex is a row and no fold is: what is open stays so meanwhile."""
         self._open: set[Fold] = set()
         self._rows: list[Row] | None = None
         self._seen: tuple[Graph, Rails] | None = None
@@ -83,17 +86,23 @@ class Overview:
         self._rows = self._seen = None
         self._open_first()
 
-    def reveal(self, vertex: int) -> int:
-        """Open the folds around a vertex; returns its place among :attr:`rows`."""
+    def around(self, vertex: int) -> list[Fold]:
+        """Return the folds that a vertex is in, the outermost first."""
         row = self.rails.rows[vertex]
+        found: list[Fold] = []
         folds = self.folds
         while True:
             at = bisect_right(folds, row, key=lambda fold: fold.start) - 1
             if at < 0 or row >= folds[at].end:
-                break
-            if folds[at] not in self._open:
-                self.set_open(folds[at])
+                return found
+            found.append(folds[at])
             folds = folds[at].children
+
+    def reveal(self, vertex: int) -> int:
+        """Open the folds around a vertex; returns its place among :attr:`rows`."""
+        for fold in self.around(vertex):
+            if fold not in self._open:
+                self.set_open(fold)
         return self.place(vertex)
 
     # --- what is seen ---------------------------------------------------------------------------
@@ -101,10 +110,17 @@ class Overview:
     @property
     def rows(self) -> list[Row]:
         """The rows that are seen, in order."""
+        if self.is_flat:
+            return self.flat_rows
         if self._rows is None:
             self._rows = []
             self._add_rows(self._rows, self.folds, 0, len(self.rails.order), 0, repeated=False)
         return self._rows
+
+    @cached_property
+    def flat_rows(self) -> list[Row]:
+        """A row for each vertex."""
+        return [Row(row, row + 1, 0) for row in range(len(self.rails.order))]
 
     def _add_rows(
         self,
@@ -133,6 +149,8 @@ class Overview:
     def place(self, vertex: int) -> int:
         """Return the row of :attr:`rows` that shows a vertex, or the fold that hides it."""
         row = self.rails.rows[vertex]
+        if self.is_flat:
+            return row
         at = bisect_right(self.rows, row, key=lambda seen: seen.start) - 1
         # The heads of open folds start at the same row as what is inside: take the innermost.
         while at > 0 and self.rows[at].is_open:
@@ -144,10 +162,13 @@ class Overview:
         return self.rails.order[row.start] if row.fold is None else None
 
     def seen(self) -> tuple[Graph, Rails]:
-        """Return the graph of the rows that are seen and its rails, vertices numbered by rows.
+        """Return the graph of the rows that are seen and its rails.
 
-        The head of an open fold is a vertex without links.
+        The head of an open fold is a vertex without links. While some rows are folds, vertices are
+        numbered by rows.
         """
+        if self.is_flat:
+            return self.graph, self.rails
         if self._seen is None:
             graph = self._seen_graph()
             self._seen = (graph, lay_rails(graph, range(len(graph))))

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import mul
 
 from dld_tui.core.graph.layers import Layers
 
 _BOTH_BOXES, _BOTH_CHAIN, _MIXED = 200.0, 20.0, 1.0
 """How strongly a link wants to be straight. With equal weights every block drifts sideways."""
+_FAR = 0.25
+"""The share of that for links to the rank that is placed after."""
+_STRENGTHS = ((_BOTH_BOXES, _MIXED), (_MIXED, _BOTH_CHAIN))
+"""By whether an item is part of a line, and whether the other one is."""
+_FAR_AWAY = 1 << 60
+_SWEEPS, _SWEEPS_IF_LARGE, _LARGE = 6, 4, 10_000
+"""How often to go down or up; less where there are so many items."""
 
 
-def place_items(layers: Layers, widths: Sequence[int], gap: int, *, sweeps: int = 6) -> list[int]:
+def place_items(layers: Layers, widths: Sequence[int], gap: int) -> list[int]:
     """Return the left edge of each item, so that links are straight and items do not touch.
 
     Rank by rank, down and up, each item wants to be under (over) its neighbours; keeping the order
@@ -21,86 +30,127 @@ def place_items(layers: Layers, widths: Sequence[int], gap: int, *, sweeps: int 
         layers: Items in their order.
         widths: Cells of each item.
         gap: Cells between two items of a rank.
-        sweeps: How often to go down and up.
     """
-    left = [0.0] * len(layers.rank)
+    middle = [0.0] * len(layers.rank)
     for items in layers.ranks:
-        at = 0.0
-        for item in items:
-            left[item] = at
-            at += widths[item] + gap
-    for sweep in range(sweeps):
-        down = sweep % 2 == 0
-        ranks = layers.ranks if down else layers.ranks[::-1]
-        for items in ranks:
-            _place(layers, items, widths, gap, left, down=down)
+        for item, offset in zip(items, _offsets(items, widths, gap), strict=True):
+            middle[item] = offset
+    down, up = _rows(layers, widths, gap)
+    for sweep in range(_SWEEPS if len(middle) <= _LARGE else _SWEEPS_IF_LARGE):
+        for row in up if sweep % 2 else down:
+            _place(row, middle)
+    left = [at - width / 2 for at, width in zip(middle, widths, strict=True)]
     found = _whole(layers, widths, gap, left)
     _straighten(layers, widths, gap, found)
     return found
 
 
-def _place(
-    layers: Layers,
-    items: Sequence[int],
-    widths: Sequence[int],
-    gap: int,
-    left: list[float],
-    *,
-    down: bool,
-) -> None:
-    near, far = (layers.above, layers.below) if down else (layers.below, layers.above)
-    wanted, weights = [], []
+@dataclass(slots=True)
+class _Row:
+    """A rank, and where its items are pulled to when the one before it has been placed."""
+
+    items: list[int]
+    offsets: list[float]
+    """The middles of the items when they stand as close as they may."""
+    pulls: list[tuple[tuple[int, ...], tuple[float, ...]]]
+    """For each item others and their shares: it wants to be at the mean of their middles."""
+    weights: list[float]
+    """How much each item wants it."""
+
+
+def _offsets(items: Sequence[int], widths: Sequence[int], gap: int) -> list[float]:
+    found = []
+    at = 0.0
     for item in items:
-        half = widths[item] / 2
-        total, weight = 0.0, 0.0
-        for linked, factor in ((near[item], 1.0), (far[item], 0.25)):
-            for other in linked:
-                strength = factor * _strength(layers, item, other)
-                total += strength * (left[other] + widths[other] / 2)
-                weight += strength
-        if weight:
-            wanted.append(total / weight - half)
-            weights.append(weight)
+        found.append(at + widths[item] / 2)
+        at += widths[item] + gap
+    return found
+
+
+_Shares = tuple[tuple[float, ...], float]
+
+
+def _rows(layers: Layers, widths: Sequence[int], gap: int) -> tuple[list[_Row], list[_Row]]:
+    """Return the ranks for going down, and for going up: that from the last one."""
+    is_chain = [net >= 0 for net in layers.net]
+    known: dict[tuple[float, ...], tuple[_Shares, _Shares]] = {}
+    """By how many items are above, and strengths: few sets of these come over and over."""
+    down, up = [], []
+    for items in layers.ranks:
+        offsets = _offsets(items, widths, gap)
+        falling, rising = _Row(items, offsets, [], []), _Row(items, offsets, [], [])
+        for item in items:
+            strengths = _STRENGTHS[is_chain[item]]
+            above, below = layers.above[item], layers.below[item]
+            others = (*above, *below)
+            if not others:  # it stays where it is
+                for row in (falling, rising):
+                    row.pulls.append(((item,), (1.0,)))
+                    row.weights.append(0.01)
+                continue
+            key = (len(above), *[strengths[is_chain[other]] for other in others])
+            shares = known.get(key)
+            if shares is None:
+                shares = known[key] = _shares(key[1:], len(above))
+            falling.pulls.append((others, shares[0][0]))
+            falling.weights.append(shares[0][1])
+            rising.pulls.append((others, shares[1][0]))
+            rising.weights.append(shares[1][1])
+        down.append(falling)
+        up.append(rising)
+    return down, up[::-1]
+
+
+def _shares(strengths: Sequence[float], above: int) -> tuple[_Shares, _Shares]:
+    """Return the share of each link and their weight, for going down and for going up."""
+    found = []
+    for factors in ((1.0, _FAR), (_FAR, 1.0)):
+        own = [one * factors[at >= above] for at, one in enumerate(strengths)]
+        weight = sum(own)
+        found.append((tuple(one / weight for one in own), weight))
+    return found[0], found[1]
+
+
+def _place(row: _Row, middle: list[float]) -> None:
+    """Move the items of a rank to where they are pulled, keeping the order and the distances."""
+    # Less the widths before it, each item must be no further left than the one before.
+    wanted = []
+    if len(row.items) == 1:
+        (others, shares), item = row.pulls[0], row.items[0]
+        middle[item] = sum(map(mul, shares, [middle[at] for at in others]))
+        return
+    for (others, shares), offset in zip(row.pulls, row.offsets, strict=True):
+        if len(others) == 1:
+            wanted.append(middle[others[0]] - offset)
+        elif len(others) == 2:
+            one, two = others
+            wanted.append(middle[one] * shares[0] + middle[two] * shares[1] - offset)
         else:
-            wanted.append(left[item])
-            weights.append(0.01)
-    _spread(items, wanted, weights, widths, gap, left)
+            wanted.append(sum(map(mul, shares, [middle[at] for at in others])) - offset)
+    if wanted != sorted(wanted):
+        wanted = _pooled(wanted, row.weights)
+    for item, at, offset in zip(row.items, wanted, row.offsets, strict=True):
+        middle[item] = at + offset
 
 
-def _strength(layers: Layers, item: int, other: int) -> float:
-    mine, theirs = layers.net[item] >= 0, layers.net[other] >= 0
-    if mine and theirs:
-        return _BOTH_CHAIN
-    return _MIXED if mine or theirs else _BOTH_BOXES
-
-
-def _spread(
-    items: Sequence[int],
-    wanted: Sequence[float],
-    weights: Sequence[float],
-    widths: Sequence[int],
-    gap: int,
-    left: list[float],
-) -> None:
-    """Set the left edges nearest to the wanted ones that keep the order and the distances."""
-    # Without the widths before it, each item must be no further left than the one before.
-    offset = 0.0
-    blocks: list[list[float]] = []  # [weighted sum, weight, number of items]
-    offsets = []
-    for at, item in enumerate(items):
-        offsets.append(offset)
-        block = [(wanted[at] - offset) * weights[at], weights[at], 1]
-        while blocks and blocks[-1][0] * block[1] > block[0] * blocks[-1][1]:
-            before = blocks.pop()
-            block = [before[0] + block[0], before[1] + block[1], before[2] + block[2]]
-        blocks.append(block)
-        offset += widths[item] + gap
-    at = 0
-    for total, weight, count in blocks:
-        value = total / weight
-        for _ in range(int(count)):
-            left[items[at]] = value + offsets[at]
-            at += 1
+def _pooled(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Return the numbers nearest to the wanted ones none of which is below the one before."""
+    sums: list[float] = []  # of blocks of items that share a number
+    totals: list[float] = []
+    counts: list[int] = []
+    for at, weight in zip(wanted, weights, strict=True):
+        pulled, count = at * weight, 1
+        while sums and sums[-1] * weight > pulled * totals[-1]:
+            pulled += sums.pop()
+            weight += totals.pop()
+            count += counts.pop()
+        sums.append(pulled)
+        totals.append(weight)
+        counts.append(count)
+    found: list[float] = []
+    for pulled, weight, count in zip(sums, totals, counts, strict=True):
+        found += [pulled / weight] * count
+    return found
 
 
 def _whole(layers: Layers, widths: Sequence[int], gap: int, left: Sequence[float]) -> list[int]:
@@ -123,11 +173,11 @@ def _straighten(layers: Layers, widths: Sequence[int], gap: int, left: list[int]
 
     Rounding and pooling leave steps of a cell or two in what should be a straight column.
     """
-    beside: dict[int, tuple[int, int]] = {}
+    beside = [(-1, -1)] * len(layers.rank)
     for items in layers.ranks:
-        for at, item in enumerate(items):
-            after = items[at + 1] if at + 1 < len(items) else -1
-            beside[item] = (items[at - 1] if at else -1, after)
+        for item, before, after in zip(items, [-1, *items], [*items[1:], -1], strict=False):
+            beside[item] = (before, after)
+    half = [(width - 1) // 2 for width in widths]
     following = _following(layers)
     begun = set(following.values())
     runs = []
@@ -142,7 +192,7 @@ def _straighten(layers: Layers, widths: Sequence[int], gap: int, left: list[int]
     chains = [run for run in runs if layers.net[run[0]] >= 0]
     # Lines give way to boxes, and then get what room is left; moving one can free another.
     for run in (*boxes, *chains, *boxes, *chains):
-        _straighten_run(run, beside, widths, gap, left)
+        _straighten_run(run, beside, widths, half, gap, left)
 
 
 def _following(layers: Layers) -> dict[int, int]:
@@ -160,27 +210,35 @@ def _following(layers: Layers) -> dict[int, int]:
 
 def _straighten_run(
     run: Sequence[int],
-    beside: dict[int, tuple[int, int]],
+    beside: Sequence[tuple[int, int]],
     widths: Sequence[int],
+    half: Sequence[int],
     gap: int,
     left: list[int],
 ) -> None:
     """Give a run as few columns as possible; a column is that of an item's middle."""
     start = 0
     while start < len(run):
-        low, high, end = -(1 << 60), 1 << 60, start
+        low, high, end = -_FAR_AWAY, _FAR_AWAY, start
         while end < len(run):
             item = run[end]
-            half = (widths[item] - 1) // 2
             before, after = beside[item]
-            lowest = left[before] + widths[before] + gap + half if before >= 0 else half
-            highest = left[after] - gap - widths[item] + half if after >= 0 else 1 << 60
-            if max(low, lowest) > min(high, highest):
+            lowest = half[item]
+            if before >= 0:
+                lowest += left[before] + widths[before] + gap
+            if lowest < low:
+                lowest = low
+            highest = high
+            if after >= 0:
+                room = left[after] - gap - widths[item] + half[item]
+                if room < highest:
+                    highest = room
+            if lowest > highest:
                 break
-            low, high, end = max(low, lowest), min(high, highest), end + 1
+            low, high, end = lowest, highest, end + 1
         part = run[start:end]
-        columns = sorted(left[item] + (widths[item] - 1) // 2 for item in part)
+        columns = sorted([left[item] + half[item] for item in part])
         column = min(high, max(low, columns[len(columns) // 2]))
         for item in part:
-            left[item] = column - (widths[item] - 1) // 2
+            left[item] = column - half[item]
         start = end

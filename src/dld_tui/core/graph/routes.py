@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,8 @@ from dld_tui.core.graph.layers import Layers
 
 _REPAIRS = 12
 """Lines of one gap that are moved aside, at most."""
+_WISHING = 40
+"""Lines of the widest gap in which each is compared with each."""
 
 
 @dataclass(slots=True)
@@ -39,8 +42,9 @@ class Wire:
     def move(self, bottoms: tuple[int, ...], arrows: tuple[int, ...]) -> None:
         """Let it go out in other columns."""
         self.bottoms, self.arrows = bottoms, arrows
-        self.left = min(*self.tops, *self.bottoms)
-        self.right = max(*self.tops, *self.bottoms)
+        columns = self.tops + bottoms
+        self.left = min(columns)
+        self.right = max(columns)
 
     @property
     def is_straight(self) -> bool:
@@ -68,7 +72,7 @@ def route(layers: Layers, left: list[int], widths: Sequence[int]) -> list[Gap]:
     return [_Router(layers, left, widths).gap(upper) for upper in layers.ranks[:-1]]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Draft:
     """A line whose columns are not chosen yet: several ends above, or several below."""
 
@@ -85,33 +89,54 @@ class _Router:
 
     def gap(self, upper: Sequence[int]) -> Gap:
         """Return the lines from the items of a rank down."""
-        drafts, ends = self._drafts(upper)
+        drafts, wires, others = self._single(upper)
+        more, ends = self._drafts(others)
+        drafts += more
         out_at = self._out_ports(ends)
-        wires = []
-        for draft in drafts:
-            tops = tuple(dict.fromkeys(out_at[end] for end in draft.uppers))
-            bottoms = tuple(self._in_port(item, tops) for item in draft.lowers)
+        net_of = self.layers.net
+        for draft in more:
+            tops = tuple(dict.fromkeys([out_at[end] for end in draft.uppers]))
+            bottoms = tuple([self._in_port(item, tops) for item in draft.lowers])
             arrows = tuple(
                 column
                 for item, column in zip(draft.lowers, bottoms, strict=True)
-                if not self.layers.is_chain(item)
+                if net_of[item] < 0
             )
-            nets = tuple(dict.fromkeys(net for _, net in draft.uppers))
+            nets = tuple(dict.fromkeys([net for _, net in draft.uppers]))
             wires.append(Wire(nets, tops, bottoms, arrows))
         gap = Gap(wires, assign_tracks(wires))
-        for _ in range(_REPAIRS):
+        for _ in range(_REPAIRS if len(wires) > 1 else 0):
             if not self._repaired(drafts, wires):
                 break
             gap.tracks = assign_tracks(wires)
         return gap
 
+    def _single(self, upper: Sequence[int]) -> tuple[list[_Draft], list[Wire], list[int]]:
+        """Return the lines between two items that have no other link here, and the other items."""
+        layers, left, widths = self.layers, self.left, self.widths
+        drafts, wires, others = [], [], []
+        for item in upper:
+            below = layers.below[item]
+            if len(below) != 1 or len(layers.above[below[0]]) != 1:
+                others.append(item)
+                continue
+            lower, net = below[0], layers.nets_below[item][0]
+            tops = (left[item] if widths[item] == 1 else self._aim(item, below),)
+            bottoms = (left[lower] if widths[lower] == 1 else self._in_port(lower, tops),)
+            drafts.append(_Draft([(item, net)], [lower]))
+            wires.append(Wire((net,), tops, bottoms, () if layers.net[lower] >= 0 else bottoms))
+        return drafts, wires, others
+
     def _repaired(self, drafts: Sequence[_Draft], wires: Sequence[Wire]) -> bool:
         """Move one line aside that would run on top of another one; False when none can be."""
-        taken = {column for wire in wires for column in (*wire.tops, *wire.bottoms)}
+        tops = Counter([column for wire in wires for column in wire.tops])
+        taken: set[int] = set()
         for draft, wire in zip(drafts, wires, strict=True):
             for at, column in enumerate(wire.bottoms):
-                if not _overlaps(wire, column, wires):
+                if tops[column] <= (column in wire.tops) or not _overlaps(wire, column, wires):
                     continue
+                if not taken:
+                    taken = {*tops, *(column for wire in wires for column in wire.bottoms)}
                 for free in (column + 1, column - 1, column + 2, column - 2):
                     if free not in taken and self._may_arrive(draft.lowers[at], free):
                         self._arrive(draft.lowers[at], wire, at, free)
@@ -172,6 +197,9 @@ class _Router:
             by_item.setdefault(item, []).append((self._aim(item, lowers), net))
         found = {}
         for item, tensors in by_item.items():
+            if len(tensors) == 1:
+                found[item, tensors[0][1]] = tensors[0][0]  # the aim is in its range
+                continue
             first, last = self._range(item)
             if len(tensors) > last - first + 1:
                 first, last = self.left[item], self.left[item] + self.widths[item] - 1
@@ -185,6 +213,8 @@ class _Router:
 
     def _aim(self, item: int, lowers: Sequence[int]) -> int:
         """Return the column in which a tensor had best leave an item, so that it goes straight."""
+        if self.widths[item] == 1:
+            return self.left[item]
         first, last = self._range(item)
         own = self._middle(item)
         if len(lowers) == 1:
@@ -197,6 +227,8 @@ class _Router:
 
     def _in_port(self, item: int, tops: Sequence[int]) -> int:
         """Return the column in which a line arrives: straight from above where that can be."""
+        if self.widths[item] == 1:
+            return self.left[item]
         first, last = self._range(item)
         own = self._middle(item)
         straight = [column for column in tops if first <= column <= last]
@@ -209,6 +241,7 @@ def assign_tracks(wires: Sequence[Wire]) -> int:
     Two wires share a track when they do not touch. A wire that arrives in a column where another
     one leaves must run above it, else their vertical parts would overlap: the classic channel
     routing problem (Hashimoto and Stevens 1971). A cycle of such wishes is cut where it closes.
+    Of two wires that may be on either side, the one goes above with which they cross less often.
     """
     bent = [wire for wire in wires if not wire.is_straight]
     if not bent:
@@ -223,6 +256,8 @@ def assign_tracks(wires: Sequence[Wire]) -> int:
             for other in leaving.get(column, ()):
                 if other != at:
                     below[other].add(at)  # `other` comes from above there: it must turn first
+    if len(bent) <= _WISHING:
+        _wish(bent, below)
     levels = _levels(below)
     rows: list[list[Wire]] = []
     order = sorted(range(len(bent)), key=lambda at: (levels[at], bent[at].left))
@@ -243,6 +278,42 @@ def assign_tracks(wires: Sequence[Wire]) -> int:
         track_of[at] = wire.track = track
         placed.add(at)
     return len(rows)
+
+
+def _wish(bent: Sequence[Wire], below: Sequence[set[int]]) -> None:
+    """Put wires above others where that makes fewer crossings and contradicts nothing so far."""
+    wishes = []
+    for at, one in enumerate(bent):
+        for other in range(at + 1, len(bent)):
+            if one.left < bent[other].right and bent[other].left < one.right:
+                gain = _crossings(bent[other], one) - _crossings(one, bent[other])
+                if gain:
+                    upper, lower = (at, other) if gain > 0 else (other, at)
+                    wishes.append((-abs(gain), upper, lower))
+    for _, upper, lower in sorted(wishes):
+        if lower not in below[upper] and not _leads(below, lower, upper):
+            below[upper].add(lower)
+
+
+def _crossings(upper: Wire, lower: Wire) -> int:
+    """Return how often two wires cross when the one runs above the other."""
+    return sum([upper.left < column < upper.right for column in lower.tops]) + sum(
+        [lower.left < column < lower.right for column in upper.bottoms]
+    )
+
+
+def _leads(below: Sequence[set[int]], start: int, end: int) -> bool:
+    """Return whether a wire is above another one, by way of others."""
+    seen = {start}
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at == end:
+            return True
+        fresh = below[at] - seen
+        seen |= fresh
+        waiting += fresh
+    return False
 
 
 def _levels(below: Sequence[set[int]]) -> list[int]:

@@ -11,6 +11,12 @@ from dataclasses import astuple, dataclass, field, fields
 from dld_tui.core.report.records import PassState
 from dld_tui.core.report.statistics import percentile
 
+GPU_TIMES = (
+    "SELECT pass, layer, duration_us FROM gpu_events"
+    " WHERE kind = 'kernel' AND layer IS NOT NULL ORDER BY pass, seq"
+)
+"""The rows that the time of a layer on the GPU is the sum of."""
+
 
 @dataclass
 class LayerTimes:
@@ -87,14 +93,32 @@ def summarise_layers(times: Mapping[int, LayerTimes]) -> dict[int, LayerStatisti
     }
 
 
+def gpu_medians(rows: Iterable[tuple[int, int, float]], counted: set[int]) -> dict[int, float]:
+    """Return the median sum of a layer's kernels a pass, in milliseconds, where it had any.
+
+    Args:
+        rows: Those of `GPU_TIMES`.
+        counted: The passes that count.
+    """
+    times = collect(rows, counted)
+    return {
+        layer: percentile(sorted(found.per_pass_us), 50) / 1000 for layer, found in times.items()
+    }
+
+
 def store_statistics(database: sqlite3.Connection, passes: Mapping[int, PassState]) -> None:
     """Fill the computed columns of the layers of a report that is being written."""
+    counted = counted_passes(passes)
     samples = database.execute("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq")
-    statistics = summarise_layers(collect(samples, counted_passes(passes)))
+    statistics = summarise_layers(collect(samples, counted))
+    gpu = gpu_medians(database.execute(GPU_TIMES), counted)
     assignments = ", ".join(f"{field.name} = ?" for field in fields(LayerStatistics))
     database.execute("BEGIN IMMEDIATE")
     database.executemany(
         f"UPDATE layers SET {assignments} WHERE id = ?",
         [(*astuple(found), index) for index, found in statistics.items()],
+    )
+    database.executemany(
+        "UPDATE layers SET gpu_time_ms = ? WHERE id = ?", [(ms, n) for n, ms in gpu.items()]
     )
     database.execute("COMMIT")

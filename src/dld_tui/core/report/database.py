@@ -41,6 +41,11 @@ def open_database(path: Path) -> sqlite3.Connection:
     return database
 
 
+def version_of(database: sqlite3.Connection) -> int:
+    """Return the version of a report's tables."""
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
 def is_report(header: bytes) -> bool:
     """Return True when the first 100 bytes of a file are those of a report."""
     return (
@@ -108,13 +113,14 @@ def _decoded(raw: bytes) -> str:
 
 
 def _check_tables(path: Path, database: sqlite3.Connection) -> None:
+    version = version_of(database)
     kinds = dict(database.execute("SELECT name, type FROM sqlite_master").fetchall())
-    for table in schema.TABLES:
+    for table in schema.table_names(version):
         if kinds.get(table) != "table":
             raise CorruptFileError(f"the report has no table {table!r}", where=str(path))
         rows = database.execute(f"PRAGMA table_xinfo({table})").fetchall()
         plain = {name for _, name, _, _, _, _, hidden in rows if not hidden}
-        for column in schema.column_names(table):
+        for column in schema.column_names(table, version):
             if column not in plain:
                 raise CorruptFileError(f"table {table!r} has no column {column!r}", where=str(path))
 

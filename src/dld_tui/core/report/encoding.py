@@ -19,16 +19,17 @@ def as_json(value: JSON) -> str:
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), allow_nan=False)
+        return json.dumps(finite(value), allow_nan=False)
 
 
-def _finite(value: JSON) -> JSON:
+def finite(value: JSON) -> JSON:
+    """Return a value in which numbers that JSON cannot hold are null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     return value
 
 
@@ -58,7 +59,7 @@ def layer_row(index: int, layer: Layer) -> tuple[object, ...]:
         as_json(list(layer.output_types)),
         layer.confidence,
         as_json(dict(layer.details)),
-        *(None,) * 7,
+        *(None,) * 8,
     )
 
 

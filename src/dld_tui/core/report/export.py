@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dld_tui.core.report.encoding import as_list
+from dld_tui.core.report.gpu_summary import gpu_of_median_pass
 from dld_tui.core.report.records import Dims, Group, Layer
 from dld_tui.core.report.statistics import METHOD, LatencySummary
 from dld_tui.core.types import JSON
@@ -31,12 +32,13 @@ LAYER_COLUMNS = (
     "mean_ms",
     "count",
     "passes",
+    "gpu_time_ms",
     "nodes",
     "confidence",
 )
 """The columns of the layer CSV; the JSON's layers have these fields and more."""
 
-GROUP_COLUMNS = ("key", "count", "time_ms", "percent", "estimate")
+GROUP_COLUMNS = ("key", "count", "time_ms", "percent", "gpu_time_ms", "estimate")
 
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
@@ -57,6 +59,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "profiled_latency_ms": latency_json(report.profiled_latency),
         "layers_total_ms": report.total_ms,
         "joined_percent": report.joined_percent,
+        "gpu": gpu_json(report),
         "layers": [layer_json(layer) for layer in report.layers],
         "settings": report.settings,
         "environment": report.environment,
@@ -66,6 +69,19 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         document["by"] = by
         document["groups"] = [group_json(group) for group in report.groups(by)]
     return document
+
+
+def gpu_json(report: Report) -> JSON:
+    """Return what the GPU did in the median pass and the counters; None when nothing is known."""
+    found = gpu_of_median_pass(report)
+    if found is None and not report.counters and report.gpu_absent is None:
+        return None
+    counters: list[JSON] = [asdict(counter) for counter in report.counters]
+    return {
+        "absent": report.gpu_absent,
+        "median_pass": None if found is None else asdict(found),
+        "counters": counters,
+    }
 
 
 def latency_json(summary: LatencySummary | None) -> JSON:
@@ -94,6 +110,7 @@ def layer_json(layer: Layer) -> dict[str, JSON]:
         "mean_ms": layer.mean_ms,
         "count": layer.count,
         "passes": layer.passes,
+        "gpu_time_ms": layer.gpu_time_ms,
         "nodes": [link.name or link.node for link in layer.nodes],
         "confidence": layer.confidence,
         "node_links": [
@@ -120,12 +137,14 @@ def layers_csv(layers: Iterable[Layer]) -> str:
 
     Shapes are written as ``1x3x224x224``, several are joined by ``;``, as are node names.
     """
-    return _csv(LAYER_COLUMNS, (_layer_row(layer) for layer in layers))
+    return csv_text(LAYER_COLUMNS, (_layer_row(layer) for layer in layers))
 
 
 def groups_csv(groups: Iterable[Group]) -> str:
     """Return groups as CSV, with a header row."""
-    return _csv(GROUP_COLUMNS, ([getattr(g, column) for column in GROUP_COLUMNS] for g in groups))
+    return csv_text(
+        GROUP_COLUMNS, ([getattr(g, column) for column in GROUP_COLUMNS] for g in groups)
+    )
 
 
 def shape_text(dims: Dims) -> str:
@@ -147,7 +166,8 @@ def _layer_row(layer: Layer) -> list[object]:
     return row
 
 
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV; a text that a spreadsheet would run as a formula gets a quote."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(header)

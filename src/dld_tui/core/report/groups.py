@@ -15,7 +15,7 @@ NO_SCOPE = "(no name scope)"
 UNKNOWN = "(unknown)"
 
 _Part: TypeAlias = "tuple[str, float, bool]"
-"""(key, milliseconds, estimated)."""
+"""(key, share of the layer's time, whether the share is an estimate)."""
 
 
 def group_layers(layers: Iterable[Layer], by: str) -> list[Group]:
@@ -26,10 +26,13 @@ def group_layers(layers: Iterable[Layer], by: str) -> list[Group]:
     """
     times: dict[str, float] = {}
     counts: dict[str, int] = {}
+    gpu: dict[str, float] = {}
     estimates: set[str] = set()
     for layer in layers:
-        for key, time_ms, estimated in _parts(layer, by):
-            times[key] = times.get(key, 0.0) + time_ms
+        for key, share, estimated in parts(layer, by):
+            times[key] = times.get(key, 0.0) + share * (layer.time_ms or 0.0)
+            if layer.gpu_time_ms is not None:
+                gpu[key] = gpu.get(key, 0.0) + share * layer.gpu_time_ms
             counts[key] = counts.get(key, 0) + 1
             if estimated:
                 estimates.add(key)
@@ -41,32 +44,33 @@ def group_layers(layers: Iterable[Layer], by: str) -> list[Group]:
             time_ms=time_ms,
             percent=100 * time_ms / total if total > 0 else 0.0,
             estimate=key in estimates,
+            gpu_time_ms=gpu.get(key),
         )
         for key, time_ms in times.items()
     ]
     return sorted(groups, key=lambda group: (-group.time_ms, group.key))
 
 
-def _parts(layer: Layer, by: str) -> Iterator[_Part]:
-    time_ms = layer.time_ms or 0.0
+def parts(layer: Layer, by: str) -> Iterator[_Part]:
+    """Yield the groups that a layer belongs to, and how much of it to each; the shares sum to 1."""
     if by in ("node", "op", "scope"):
         if not layer.nodes:
-            yield NO_NODE, time_ms, False
+            yield NO_NODE, 1.0, False
         # Nodes of one layer in the same scope need no sharing between them.
         keys = [_node_key(link, by) for link in layer.nodes]
         for key in dict.fromkeys(keys):
             part = sum(
                 link.share for link, other in zip(layer.nodes, keys, strict=True) if other == key
             )
-            yield key, time_ms * part, len(set(keys)) > 1
+            yield key, part, len(set(keys)) > 1
     elif by == "layer":
-        yield layer.name, time_ms, False
+        yield layer.name, 1.0, False
     elif by == "type":
-        yield layer.type, time_ms, False
+        yield layer.type, 1.0, False
     elif by == "provider":
-        yield layer.provider or UNKNOWN, time_ms, False
+        yield layer.provider or UNKNOWN, 1.0, False
     else:
-        yield layer.precision or UNKNOWN, time_ms, False
+        yield layer.precision or UNKNOWN, 1.0, False
 
 
 def _node_key(link: NodeLink, by: str) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.report.attribution import Attribution
 from dld_tui.core.report.nesting import depths
@@ -21,6 +21,7 @@ from dld_tui.core.report.ort_profile import OrtProfile, ProfilePass
 from dld_tui.core.report.reader import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.temporary import temporary_report
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _FILE_NAME = re.compile(r"^(.*?)_?(\d{4}-\d{2}-\d{2})_(\d{2})-(\d{2})-(\d{2})(_\d+)?$")
 _HOST_PROVIDERS = frozenset({"CPUExecutionProvider", "unknown"})
 _ALIGNMENT_ATTEMPTS = 3
+
+PassObserver: TypeAlias = "Callable[[ProfilePass, Mapping[int, int]], None]"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class ImportSummary:
     """The ONNX Runtime versions that write such a profile, e.g. ``1.12 to 1.15``."""
     providers: dict[str, int]
     """Kernels by execution provider, the most frequent first."""
+    kernels: tuple[Kernel, ...] = ()
+    """In order of first execution."""
 
 
 def add_ort_profile(
@@ -53,6 +58,7 @@ def add_ort_profile(
     cancelled: CancelCheck | None = None,
     *,
     warm_up: int = 0,
+    on_pass: PassObserver | None = None,
 ) -> ImportSummary:
     """Add the layers, passes and samples of a profile, with what is wrong with it as notes.
 
@@ -65,13 +71,16 @@ def add_ort_profile(
         progress: Called with (bytes read, bytes in all).
         cancelled: Asked about once a megabyte.
         warm_up: How many passes at the start are not to count in statistics.
+        on_pass: Called with every pass after it was added, and the number that the report has for
+            each kernel of the profile.
 
     Raises:
         InputError: The file cannot be read, is empty, or is not such a profile.
         CancelledError: `cancelled` said so; what was read so far is in the report.
         SaveError: The report cannot be written.
     """
-    importer = _Importer(writer, OrtProfile(Path(json_path)), document, optimised_document, warm_up)
+    profile = OrtProfile(Path(json_path))
+    importer = _Importer(writer, profile, document, optimised_document, warm_up, on_pass)
     return importer.run(progress, cancelled)
 
 
@@ -90,25 +99,22 @@ def report_from_ort_profile(
     """
     path = Path(json_path)
     name = _FILE_NAME.match(path.stem)
-    with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-        with ReportWriter.create(
-            Path(folder, "profile.dldprof"),
-            network=(name.group(1) if name else "") or path.name,
-            backend="ONNX Runtime",
-            execution_provider="",
-            device="",
-            model={},
-            settings={},
-            environment={},
-        ) as writer:
-            found = add_ort_profile(writer, path, document, None, progress, cancelled)
-            writer.set_fact("backend", f"ONNX Runtime {found.version}".rstrip())
-            writer.set_fact("execution_provider", ", ".join(found.providers))
-            writer.set_fact("created", _created(name))
-        # The open file outlives its name: nothing is left behind, however the process ends.
-        report = Report.open(writer.path)
-    report.path = path
-    return report
+
+    def fill(writer: ReportWriter) -> None:
+        found = add_ort_profile(writer, path, document, None, progress, cancelled)
+        writer.set_fact("backend", f"ONNX Runtime {found.version}".rstrip())
+        writer.set_fact("execution_provider", ", ".join(found.providers))
+        writer.set_fact("created", _created(name))
+
+    network = (name.group(1) if name else "") or path.name
+    return temporary_report(path, fill, network=network, backend="ONNX Runtime")
+
+
+def open_ort_profile(
+    path: Path, progress: ProgressCallback | None = None, cancelled: CancelCheck | None = None
+) -> Report:
+    """Return a profile as a report, without links to a model; see above."""
+    return report_from_ort_profile(path, None, progress, cancelled)
 
 
 def _created(name: re.Match[str] | None) -> str:
@@ -124,8 +130,10 @@ class _Importer:
         document: Document | None,
         optimised: Document | None,
         warm_up: int,
+        on_pass: PassObserver | None,
     ) -> None:
         self._writer = writer
+        self._on_pass = on_pass
         self._profile = profile
         self._attribution = Attribution(document, optimised) if document is not None else None
         self._attempts = _ALIGNMENT_ATTEMPTS if optimised is not None else 0
@@ -149,9 +157,8 @@ class _Importer:
                     f"layers of {provider} are timed on the CPU side, where they are launched"
                 )
         self._writer.flush()
-        return ImportSummary(
-            len(self._layers), len(self._measured), self._profile.version, providers
-        )
+        version, kernels = self._profile.version, tuple(self._profile.kernels)
+        return ImportSummary(len(self._layers), len(self._measured), version, providers, kernels)
 
     def _add(self, found: ProfilePass) -> None:
         if self._attempts and self._attribution is not None:
@@ -178,6 +185,8 @@ class _Importer:
                 )
         self._writer.add_pass(found.index, found.start_us, found.duration_us, state)
         self._writer.add_samples(found.index, rows)
+        if self._on_pass is not None:
+            self._on_pass(found, self._layers)
 
     def _drop_short_passes(self) -> None:
         """Mark the runs that failed on the way: they ran fewer nodes of the main graph."""

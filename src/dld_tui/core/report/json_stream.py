@@ -1,4 +1,7 @@
-"""The objects of a JSON array, one at a time, from a file of any size and any state of repair."""
+"""The objects of a JSON array, one at a time, from a file of any size and any state of repair.
+
+The array is the document, or what is under ``traceEvents`` in it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,12 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 _CHUNK = 1 << 20
 _LONGEST_OBJECT = 4 << 20
-_START = re.compile(r'\s*(?:\{\s*"traceEvents"\s*:\s*)?\[')
-_NEXT_OBJECT = re.compile(r"[\r\n]\s*\{")
+_LONGEST_HEAD = 16 << 20
+"""How far in the array may begin: traces describe their devices first."""
+_ARRAY = re.compile(r"\s*\[")
+_OBJECT = re.compile(r"\s*\{")
+_TRACE_EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
+_NEXT_OBJECT = re.compile(r"[\r\n](?:[\s,]*\{|\])")
 _FILLING = re.compile(r"[\s,]*")
 
 
@@ -61,9 +68,9 @@ class ArrayReader:
         text = next(texts, "")
         if not text.strip():
             raise InputError("File is empty (0 bytes)", where=str(self.path))
-        start = _START.match(text)
+        start = _ARRAY.match(text)
         if start is None:
-            raise InputError("not a JSON array of events", where=str(self.path))
+            text, start = self._start_in_object(text, texts)
         decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
         position, more = start.end(), True
         while True:
@@ -93,6 +100,18 @@ class ArrayReader:
                 self.damage.ends_early = True
                 return
             text, position = addition, 0
+
+    def _start_in_object(self, text: str, texts: Iterator[str]) -> tuple[str, re.Match[str]]:
+        """Return the text with the array of a trace that is an object, and where that begins."""
+        while _OBJECT.match(text) and len(text) < _LONGEST_HEAD:
+            start = _TRACE_EVENTS.search(text)
+            if start is not None:
+                return text, start
+            addition = next(texts, None)
+            if addition is None:
+                break
+            text += addition
+        raise InputError("not a JSON array of events", where=str(self.path))
 
     def _skip(self, text: str, position: int) -> int:
         """Count what is at `position` as damage and return where the next object may begin."""

@@ -13,19 +13,19 @@
         report.to_json(by=None)   # the document of `dld report --json`
 
 Opening reads one row a layer; samples stay in the file. A report may be read while it is written,
-and from several threads. :func:`open_report` opens what an ONNX Runtime session wrote, too;
+and from several threads. :func:`open_report` opens what other profilers wrote, too;
 :meth:`Report.open` only report files.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.report.import_ort import report_from_ort_profile
 from dld_tui.core.report.reader import Report
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
@@ -33,17 +33,26 @@ __all__ = ["Report", "open_report"]
 
 _SQLITE = b"SQLite format 3"
 
+_READERS = {
+    FileKind.ORT_PROFILE: "import_ort:open_ort_profile",
+    FileKind.ENGINE_PROFILE: "trtexec_profile:report_from_trtexec_profile",
+    FileKind.ENGINE_TIMES: "trtexec_times:report_from_trtexec_times",
+    FileKind.TRACE: "import_trace:report_from_trace",
+}
+"""Who reads what another program wrote; imported when there is such a file."""
+
 
 def open_report(
     path: str | os.PathLike[str],
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Report:
-    """Open a report file, or an ONNX Runtime profile as a report.
+    """Open a report file, or what another profiler wrote as a report.
 
     Args:
-        path: A ``.dldprof`` file or a profile JSON, recognised by content.
-        progress: Called with (bytes read, bytes in all) of a profile JSON.
+        path: A ``.dldprof`` file; a profile of ONNX Runtime; layer times or inference times of
+            trtexec; or a Chrome trace. Recognised by content.
+        progress: Called with (bytes read, bytes in all) of what another profiler wrote.
         cancelled: Asked about once a megabyte.
 
     Raises:
@@ -59,6 +68,12 @@ def open_report(
     if is_database:
         return Report.open(target)
     kind = recognise(target)
-    if kind is not FileKind.ORT_PROFILE:
+    reader = _READERS.get(kind)
+    if reader is None:
         raise InputError(f"is {kind.title}, not a profile report", where=str(target))
-    return report_from_ort_profile(target, None, progress, cancelled)
+    module, _, function = reader.partition(":")
+    found = getattr(importlib.import_module(f"dld_tui.core.report.{module}"), function)(
+        target, progress, cancelled
+    )
+    assert isinstance(found, Report)
+    return found

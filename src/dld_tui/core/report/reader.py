@@ -8,21 +8,25 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report import database as db
 from dld_tui.core.report import rows
 from dld_tui.core.report.aggregate import counted_passes
 from dld_tui.core.report.export import report_json
+from dld_tui.core.report.gpu_reader import GpuReading
 from dld_tui.core.report.groups import GROUPINGS, group_layers
 from dld_tui.core.report.nesting import depths
 from dld_tui.core.report.records import Group, PassEvent
 from dld_tui.core.report.statistics import LatencySummary, summarise
 from dld_tui.core.types import JSON
 
+if TYPE_CHECKING:
+    from dld_tui.core.report.series import Times
 
-class Report:
+
+class Report(GpuReading):
     """An open report. Everything that is read at once is an attribute.
 
     Attributes:
@@ -44,7 +48,11 @@ class Report:
         passes: The profiled passes, in order.
         counted_passes: Those that the statistics are taken over.
         latencies: The inferences of the latency loop in milliseconds, in order.
-        tracks: The rows of the timeline.
+        tracks: The rows of the timeline: threads and the streams of GPUs.
+        version: Of the file's tables.
+        counters: What was sampled over time, and what could not be.
+        gpu_absent: Why nothing of the GPU was measured; None when it was, or was not asked for.
+        has_gpu_events: Whether any pass has work of a GPU.
         median_pass: The index of the measured pass with the median duration (the lower of two), or
             None without passes.
     """
@@ -53,6 +61,7 @@ class Report:
         self.path = path
         self._connection = connection
         self._lock = threading.Lock()
+        self.version = db.version_of(connection)
         self.facts = rows.read_facts(self._query, "report", "key")
         self.status = "complete" if self.facts.get("status") == "complete" else "partial"
         self.network = self._text("network")
@@ -66,15 +75,13 @@ class Report:
         self.environment = rows.read_facts(self._query, "environment", "name")
         self.notes = rows.read_notes(self._query)
         self.tracks = rows.read_tracks(self._query)
-        self.passes = rows.read_passes(self._query)
-        self.layers = rows.read_layers(self._query)
-        if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
-            samples = connection.execute(
-                "SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"
-            )
-            self.layers = rows.add_statistics(samples, self.layers, self.passes)
+        self.passes = rows.read_passes(self._query, self.version)
+        self.layers = rows.read_layers(self._query, self.version)
         states = {found.index: found.state for found in self.passes}
         counted = counted_passes(states)
+        if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
+            self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+        self._read_gpu()
         self.counted_passes = tuple(found for found in self.passes if found.index in counted)
         self.latencies = rows.read_latencies(self._query)
         self.latency = summarise(self.latencies) or self.profiled_latency
@@ -130,7 +137,12 @@ class Report:
 
     @property
     def profiled_latency(self) -> LatencySummary | None:
-        """The summary of the profiled passes; profiling makes them slower than `latency`."""
+        """The summary of the profiled passes; profiling makes them slower than `latency`.
+
+        None also when passes are but sums of layers, see `rows.LAYERS_ONLY`.
+        """
+        if self.facts.get(rows.LAYERS_ONLY):
+            return None
         durations = (found.duration_us / 1000 for found in self.counted_passes)
         return summarise(durations, "profiled passes")
 
@@ -151,6 +163,23 @@ class Report:
         """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
         with db.reading(self.path):
             return rows.read_history(self._query, index)
+
+    def pass_times(self, *, gpu: bool = False) -> Times | None:
+        """Return what each layer took, ``float64[layers, counted passes]`` in milliseconds.
+
+        NaN where a layer did not run; None when there is nothing. Of a run of very many passes only
+        some are read, at even distances.
+
+        Args:
+            gpu: The time of a layer's kernels on the GPU instead of its self time.
+        """
+        from dld_tui.core.report.series import read_series
+
+        if gpu and not self.has_gpu_events:
+            return None
+        numbers = sorted(found.index for found in self.counted_passes)
+        with db.reading(self.path), self._lock:
+            return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
 
     def groups(self, by: str) -> list[Group]:
         """Return the layers' time by a key, largest first; the times sum up to `total_ms`.

@@ -78,6 +78,9 @@ class Layer:
     """Mean number of runs a pass, of the passes in which it ran: above 1 in a loop."""
     passes: int = 0
     """In how many measured passes it ran: fewer than all for a branch."""
+    gpu_time_ms: float | None = None
+    """Median sum of its kernels' durations on the GPU a pass, over the measured passes in which it
+    had any. None when no kernel is known to be its own."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,13 @@ class ReportPass:
     """On the report's clock; 0 is where profiling began."""
     duration_us: float
     state: PassState = "measured"
+    counter_start_us: float | None = None
+    """On the clock of the counters; None when that is the report's."""
+
+    @property
+    def counter_origin_us(self) -> float:
+        """Where the pass starts on the clock of the counters."""
+        return self.start_us if self.counter_start_us is None else self.counter_start_us
 
 
 @dataclass(frozen=True)
@@ -115,7 +125,7 @@ class Track:
 
     id: int
     kind: str
-    """``thread`` in this version; readers skip the kinds that they do not know."""
+    """``thread`` or ``stream``; readers skip the kinds that they do not know."""
     name: str
 
 
@@ -140,3 +150,5 @@ class Group:
     """Of the sum over all layers."""
     estimate: bool = False
     """True when the time of a layer made of several nodes had to be shared."""
+    gpu_time_ms: float | None = None
+    """On the GPU; None when none of the layers had a kernel."""

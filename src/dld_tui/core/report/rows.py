@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
+from dld_tui.core.report import schema
 from dld_tui.core.report import values as v
-from dld_tui.core.report.aggregate import collect, counted_passes, summarise_layers
+from dld_tui.core.report.aggregate import (
+    GPU_TIMES,
+    collect,
+    counted_passes,
+    gpu_medians,
+    summarise_layers,
+)
 from dld_tui.core.report.records import (
     Confidence,
     Layer,
@@ -22,9 +29,15 @@ from dld_tui.core.types import JSON
 
 Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
 """Runs SQL with its values and returns all rows."""
+Stream: TypeAlias = Callable[[str], "Iterable[tuple[Any, ...]]"]
+"""Runs SQL and returns its rows one by one: there may be millions."""
 
 _CONFIDENCES = ("tensor", "name", "rule", "none")
 _STATES = ("measured", "warm-up", "incomplete")
+
+LAYERS_ONLY = "layers_only"
+"""The row of the table ``report`` of which true says that a pass is but the sum of its layers: what
+another program measured has no latency from end to end."""
 
 
 def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
@@ -49,27 +62,31 @@ def read_tracks(query: Query) -> tuple[Track, ...]:
     )
 
 
-def read_passes(query: Query) -> tuple[ReportPass, ...]:
-    """Return the profiled passes, in order."""
-    rows = query("SELECT pass, start_us, duration_us, state FROM passes ORDER BY pass")
+def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
+    """Return the profiled passes of a report of a version, in order."""
+    known = "counter_start_us" in schema.column_names("passes", version)
+    counters = "counter_start_us" if known else "NULL"
+    rows = query(f"SELECT pass, start_us, duration_us, state, {counters} FROM passes ORDER BY pass")
     return tuple(
         ReportPass(
             v.whole_of(index, "pass"),
             v.number_of(start, "start"),
             v.number_of(duration, "duration"),
             cast("PassState", v.one_of(state, _STATES, "incomplete")),
+            v.optional_number(counter_start, "start of the counters"),
         )
-        for index, start, duration, state in rows
+        for index, start, duration, state, counter_start in rows
     )
 
 
-def read_layers(query: Query) -> tuple[Layer, ...]:
+def read_layers(query: Query, version: int) -> tuple[Layer, ...]:
     """Return the layers in order, with the statistics that the writer stored."""
     links = _read_links(query)
+    gpu = "gpu_time_ms" if "gpu_time_ms" in schema.column_names("layers", version) else "NULL"
     rows = query(
         "SELECT id, name, type, provider, precision, input_dims, output_dims, input_types,"
         " output_types, confidence, details, time_ms, percent, min_ms, max_ms, mean_ms, count,"
-        " passes FROM layers ORDER BY id"
+        f" passes, {gpu} FROM layers ORDER BY id"
     )
     return tuple(_layer(row, index, links) for index, row in enumerate(rows))
 
@@ -99,6 +116,7 @@ def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -
         mean_ms=v.optional_number(row[15], what),
         count=v.optional_number(row[16], what),
         passes=0 if row[17] is None else v.whole_of(row[17], what),
+        gpu_time_ms=v.optional_number(row[18], what),
     )
 
 
@@ -166,22 +184,28 @@ def read_history(query: Query, layer: int) -> list[tuple[int, float]]:
 
 
 def add_statistics(
-    samples: Iterable[tuple[Any, ...]], layers: tuple[Layer, ...], passes: tuple[ReportPass, ...]
+    stream: Stream, layers: tuple[Layer, ...], passes: tuple[ReportPass, ...], version: int
 ) -> tuple[Layer, ...]:
     """Compute what the writer of a partial report did not get to.
 
     Args:
-        samples: (pass, layer, self_us) rows, ordered by pass.
+        stream: Of the report.
         layers: Without statistics.
         passes: All of them.
+        version: Of the report.
     """
     counted = counted_passes({found.index: found.state for found in passes})
-    checked = (
-        (v.whole_of(index, "pass"), v.whole_of(layer, "layer"), v.number_of(own, "self time"))
-        for index, layer, own in samples
-    )
-    found = summarise_layers(collect(checked, counted))
-    return tuple(
+    samples = _times(stream("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"))
+    found = summarise_layers(collect(samples, counted))
+    gpu = gpu_medians(_times(stream(GPU_TIMES)), counted) if version > 1 else {}
+    timed = (
         replace(layer, **vars(found[layer.index])) if layer.index in found else layer
         for layer in layers
     )
+    return tuple(replace(layer, gpu_time_ms=gpu.get(layer.index)) for layer in timed)
+
+
+def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float]]:
+    for index, layer, time_us in rows:
+        numbers = (v.whole_of(index, "pass"), v.whole_of(layer, "layer"))
+        yield (*numbers, v.number_of(time_us, "time"))

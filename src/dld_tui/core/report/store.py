@@ -11,11 +11,12 @@
         report.add_samples(0, [(layer, start_us, duration_us, self_us, thread), …])
         report.finish()
 
-What was added is on disk within a second of the next call, or at once after
-:meth:`ReportWriter.flush`; call that at the end of a stage. Until :meth:`ReportWriter.finish` the
-report says that it is partial, and a killed run leaves it readable. A new report is therefore
-written at its own path from the start. With ``overwrite=True`` an old report stays until `finish`;
-the new one is written to ``NAME.partial`` beside it, and is left there, readable, if the run dies.
+Work of a GPU and counters are added as :mod:`.gpu_store` says. What was added is on disk within a
+second of the next call, or at once after :meth:`ReportWriter.flush`; call that at the end of a
+stage. Until :meth:`ReportWriter.finish` the report says that it is partial, and a killed run leaves
+it readable. A new report is therefore written at its own path from the start. With
+``overwrite=True`` an old report stays until `finish`; the new one is written to ``NAME.partial``
+beside it, and is left there, readable, if the run dies.
 
 Rows are kept in memory between commits, so that a transaction is open for milliseconds only: a
 reader is not held up, and a kill hardly ever finds one open.
@@ -34,7 +35,9 @@ from types import TracebackType
 from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.report import schema
 from dld_tui.core.report.aggregate import store_statistics
+from dld_tui.core.report.counter_blocks import store_counters
 from dld_tui.core.report.encoding import as_json, as_text, layer_row, link_row, saving
+from dld_tui.core.report.gpu_store import GpuWriting
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.types import JSON
 
@@ -42,7 +45,7 @@ COMMIT_SECONDS = 1.0
 _ROWS_IN_MEMORY = 50_000
 
 
-class ReportWriter:
+class ReportWriter(GpuWriting):
     """A report that is being written. Not thread-safe.
 
     Attributes:
@@ -51,6 +54,7 @@ class ReportWriter:
     """
 
     def __init__(self, path: Path, written_path: Path) -> None:
+        super().__init__()
         self.path = path
         self.written_path = written_path
         self._database = sqlite3.connect(written_path, isolation_level=None)
@@ -61,8 +65,7 @@ class ReportWriter:
         self._latencies = 0
         self._notes = 0
         self._sequence: dict[int, int] = {}
-        self._passes: dict[int, PassState] = {}
-        self._tracks: dict[str, int] = {}
+        self._tracks: dict[tuple[str, str], int] = {}
         self._open = True
 
     @classmethod
@@ -161,8 +164,8 @@ class ReportWriter:
         self, index: int, start_us: float, duration_us: float, state: PassState = "measured"
     ) -> None:
         """Add a profiled pass; its samples count in statistics only when this was called."""
-        self._passes[index] = state
-        self._extend("passes", [(index, float(start_us), float(duration_us), state)])
+        self._pass_rows[index] = (float(start_us), float(duration_us), state)
+        self._write_pass(index)
 
     def add_samples(
         self, pass_index: int, rows: Iterable[tuple[int, float, float, float, int | str]]
@@ -171,13 +174,15 @@ class ReportWriter:
 
         ``start_us`` is on the same clock as that of :meth:`add_pass`.
         """
-        sequence = self._sequence.get(pass_index, 0)
+        first = self._sequence.get(pass_index, 0)
+        tracks: dict[int | str, int] = {}
         made: list[tuple[object, ...]] = []
-        for layer, start_us, duration_us, self_us, thread in rows:
-            track = self._track(thread)
+        for sequence, (layer, start_us, duration_us, self_us, thread) in enumerate(rows, first):
+            track = tracks.get(thread)
+            if track is None:
+                track = tracks[thread] = self._track(thread)
             made.append((pass_index, sequence, layer, start_us, duration_us, self_us, track))
-            sequence += 1
-        self._sequence[pass_index] = sequence
+        self._sequence[pass_index] = first + len(made)
         self._extend("samples", made)
 
     def note(self, text: str, level: str = "info") -> None:
@@ -222,7 +227,7 @@ class ReportWriter:
         Raises:
             SaveError: What was not on disk yet cannot be written.
         """
-        if not (self._latencies or self._sequence):
+        if not (self._latencies or self._sequence or self._gpu_sequence):
             self._close()
             self.written_path.unlink(missing_ok=True)
             return None
@@ -267,14 +272,16 @@ class ReportWriter:
     def _summarise(self) -> None:
         self.flush()
         with saving(self.written_path):
-            store_statistics(self._database, self._passes)
+            states = {index: state for index, (_, _, state) in self._pass_rows.items()}
+            store_statistics(self._database, states)
+            store_counters(self._database)
 
-    def _track(self, thread: int | str) -> int:
-        name = str(thread)
-        if name not in self._tracks:
-            self._tracks[name] = len(self._tracks)
-            self._extend("tracks", [(self._tracks[name], "thread", as_text(name))])
-        return self._tracks[name]
+    def _track(self, name: int | str, kind: str = "thread") -> int:
+        key = (kind, str(name))
+        if key not in self._tracks:
+            self._tracks[key] = len(self._tracks)
+            self._extend("tracks", [(self._tracks[key], kind, as_text(str(name)))])
+        return self._tracks[key]
 
     def _extend(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
         if not self._open:

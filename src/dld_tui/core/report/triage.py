@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.report.cost import has_gpu_times, priced
+from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.ort_kernel import may_hold_others
 from dld_tui.core.report.records import Layer, Note
+from dld_tui.core.report.rows import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
+from dld_tui.core.report.triage_gpu import (
+    fallback_lines,
+    gpu_doubts,
+    gpu_lines,
+    precision_lines,
+)
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
@@ -29,8 +38,10 @@ def triage(report: Report) -> list[str]:
     if report.status == "partial":
         lines.append("Partial: the run was stopped or is still going on.")
     lines += _trust_lines(report)
+    lines += gpu_lines(report)
     lines += _layer_lines(report)
-    lines += _provider_lines(report)
+    lines += fallback_lines(report)
+    lines += precision_lines(report)
     lines += _sum_lines(report)
     lines += [f"Note: {visible(note.text)}" for note in report.notes]
     return lines
@@ -38,12 +49,15 @@ def triage(report: Report) -> list[str]:
 
 def remarks(report: Report) -> list[Note]:
     """Return what a screen says beside the figures: doubts, fallback nodes, the run's notes."""
-    doubts = [Note(line, "warning") for line in (*_trust_lines(report), *_provider_lines(report))]
-    return [*doubts, *report.notes]
+    doubts = [*_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
+    hints = [Note(line) for line in precision_lines(report)]
+    return [*(Note(line, "warning") for line in doubts), *hints, *report.notes]
 
 
 def _latency_line(report: Report) -> str:
     latency = report.latency
+    if report.facts.get(LAYERS_ONLY):
+        return "Latency: not in the file, only the times of layers."
     if latency is None:
         return "Nothing was measured."
     ms = fmt.milliseconds
@@ -88,14 +102,15 @@ def _profiling_lines(latency: LatencySummary, profiled: LatencySummary | None) -
 
 
 def _layer_lines(report: Report) -> list[str]:
-    timed = [layer for layer in report.layers if layer.time_ms is not None]
+    timed = [layer for layer in priced(report.layers) if layer.time_ms is not None]
     if not timed:
         return ["No layer was timed."]
+    what = "GPU" if has_gpu_times(report.layers) else "layer"
     top = sorted(timed, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
     share = sum(layer.percent or 0.0 for layer in top)
-    lines = [f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of layer time:"]
+    lines = [f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {what} time:"]
     lines += [_layer_line(layer) for layer in top]
-    types = report.groups("type")[:_TOP_TYPES]
+    types = group_layers(timed, "type")[:_TOP_TYPES]
     parts = ", ".join(
         f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})" for group in types
     )
@@ -122,27 +137,18 @@ def _layer_line(layer: Layer) -> str:
     return line
 
 
-def _provider_lines(report: Report) -> list[str]:
-    groups = report.groups("provider")
-    if len(groups) < 2:
-        return []
-    lines = []
-    cpu = next((group for group in groups if group.key == "CPUExecutionProvider"), None)
-    if cpu is not None:
-        lines.append(
-            f"Fallback: {cpu.count:,} of {len(report.layers):,} layers ran on the CPU"
-            f" ({fmt.percent(cpu.percent)} % of layer time)."
-        )
-    return lines
-
-
 def _sum_lines(report: Report) -> list[str]:
     lines = []
     profiled = report.profiled_latency
-    if profiled is not None and profiled.median > 0 and report.total_ms > 0:
+    if report.facts.get(LAYERS_ONLY):
+        lines.append(f"Layers sum to {fmt.milliseconds(report.total_ms)} ms.")
+    elif profiled is not None and profiled.median > 0 and report.total_ms > 0:
         rest = 100 * (1 - report.total_ms / profiled.median)
+        gpu = sum(layer.gpu_time_ms or 0.0 for layer in report.layers)
+        if has_gpu_times(report.layers):
+            lines.append(f"Kernels of the layers sum to {fmt.milliseconds(gpu)} ms on the GPU.")
         line = (
-            f"Layers sum to {fmt.milliseconds(report.total_ms)} ms of"
+            f"{'Launches' if gpu else 'Layers'} sum to {fmt.milliseconds(report.total_ms)} ms of"
             f" {fmt.milliseconds(profiled.median)} ms end to end in the profiled run"
         )
         if rest > _UNEXPLAINED_PERCENT:

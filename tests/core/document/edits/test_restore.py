@@ -65,6 +65,8 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "move_terminal", {"scope": [], "side": "input", "name": "x", "to": 0}),
     ("BRANCHES", "set_precision",
      {"nodes": [[[], "pre"], [THEN, "inner"]], "precision": "fp16"}),
+    ("BRANCHES", "set_positions",
+     {"scope": THEN, "positions": {"inner": [4, 0]}}),
     ("CHAIN", "set_profiles",
      {"profiles": [{"x": {"min": [1, 4], "opt": [2, 4], "max": [3, 4]}}]}),
     ("CHAIN", "set_model_field", {"field": "ir_version", "value": 8}),

@@ -1,0 +1,260 @@
+"""The settings of a profiling run with ONNX Runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run and how long."""
+
+    model: Path = param(
+        label="Model",
+        help="The ONNX model to profile.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    output: Path | None = param(
+        None,
+        label="Report",
+        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
+        " number where that exists.",
+        spellings=("--output", "-o"),
+        kind="output",
+        metavar="REPORT",
+    )
+    provider: str = param(
+        "CPU",
+        label="Provider",
+        help="Execution provider, such as CPU, CUDA or TensorRT. Several, separated by commas, are"
+        " tried in this order for each operator; what none takes runs on the CPU.",
+        spellings=("--provider", "--providers"),
+        metavar="NAME",
+    )
+    shape: tuple[str, ...] = param(
+        (),
+        label="Input shapes",
+        help="Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be"
+        " separated by commas. A free dimension takes what another given shape says of its name,"
+        " else 1.",
+        spellings=("--shape", "--shapes", "--input-shapes"),
+        kind="shapes",
+        metavar="NAME:DIMS",
+    )
+    dim: tuple[str, ...] = param(
+        (),
+        label="Free dimensions",
+        help="Size of a free dimension by its name, as N=1. ONNX Runtime then optimises for it.",
+        spellings=("--dim", "--dims"),
+        metavar="NAME=SIZE",
+    )
+    inputs: Path | None = param(
+        None,
+        label="Input data",
+        help="Folder with input_0.pb, input_1.pb, … or NAME.npy, or with folders"
+        " test_data_set_0, … of these, which take turns. By default inputs are random.",
+        spellings=("--inputs",),
+        kind="folder",
+        metavar="DIR",
+    )
+    iterations: int | None = param(
+        None,
+        label="Iterations",
+        help="Timed passes; at least so many where --duration is given, too. By default at least"
+        " 10, and as many as take 3 seconds, up to 10,000.",
+        minimum=1,
+        maximum=10_000_000,
+        spellings=("--iterations",),
+        metavar="N",
+    )
+    duration: float | None = param(
+        None,
+        label="Duration",
+        help="Measure for at least so long.",
+        unit="s",
+        minimum=0,
+        spellings=("--duration",),
+        metavar="S",
+    )
+    warm_up: int = param(
+        10,
+        label="Warm-up passes",
+        help="Passes before the timed ones; one is always made. As Polygraphy counts them:"
+        " trtexec's --warmUp is a time.",
+        minimum=0,
+        spellings=("--warm-up",),
+        metavar="N",
+    )
+    warm_up_ms: float = param(
+        0.0,
+        label="Warm-up time",
+        help="Warm up for at least so long, too.",
+        unit="ms",
+        minimum=0,
+        spellings=("--warm-up-ms", "--warmUp"),
+        metavar="MS",
+    )
+    threads: int = param(
+        0,
+        label="Threads",
+        help="Threads within an operator; 0 is one a core.",
+        minimum=0,
+        maximum=4096,
+        spellings=("--threads", "--intra-threads"),
+        metavar="N",
+        page="Session",
+    )
+    inter_threads: int = param(
+        0,
+        label="Operators at once",
+        help="Above 1, that many operators run in parallel where the graph allows it.",
+        minimum=0,
+        maximum=4096,
+        spellings=("--inter-threads",),
+        metavar="N",
+        page="Session",
+    )
+    execution_mode: str = param(
+        "auto",
+        label="Execution mode",
+        help="Whether operators may run at once; auto is parallel with --inter-threads above 1.",
+        choices=("auto", "sequential", "parallel"),
+        spellings=("--execution-mode",),
+        page="Session",
+    )
+    optimization_level: str = param(
+        "all",
+        label="Optimisation level",
+        help="How far ONNX Runtime rewrites the graph.",
+        choices=("disabled", "basic", "extended", "layout", "all"),
+        spellings=("--optimization-level",),
+        page="Session",
+    )
+    device_id: int = param(
+        0,
+        label="Device",
+        help="Number of the device, for providers that have several.",
+        minimum=0,
+        spellings=("--device-id", "--device"),
+        metavar="N",
+        page="Session",
+    )
+    provider_option: tuple[str, ...] = param(
+        (),
+        label="Provider options",
+        help="Option of the first provider, as KEY=VALUE, or of another as NAME.KEY=VALUE.",
+        spellings=("--provider-option", "--provider-options"),
+        metavar="KEY=VALUE",
+        page="Session",
+    )
+    session_config: tuple[str, ...] = param(
+        (),
+        label="Session entries",
+        help="Configuration entry of the session, as ONNX Runtime names it: with"
+        " session.disable_cpu_ep_fallback=1 nothing may run on the CPU instead.",
+        spellings=("--session-config",),
+        metavar="KEY=VALUE",
+        page="Session",
+    )
+    custom_op_library: tuple[str, ...] = param(
+        (),
+        label="Operator libraries",
+        help="Library with operators that ONNX Runtime does not have. Its code is run.",
+        spellings=("--custom-op-library", "--plugins"),
+        metavar="FILE",
+        page="Session",
+    )
+    optimized_model: Path | None = param(
+        None,
+        label="Optimised model",
+        help="Where to save the model as ONNX Runtime rewrites it; it can be opened and run.",
+        spellings=("--optimized-model",),
+        kind="output",
+        metavar="FILE",
+        page="Session",
+    )
+    layer_passes: int | None = param(
+        None,
+        label="Layer passes",
+        help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
+        " the timed ones, up to 50, less for large models.",
+        minimum=0,
+        spellings=("--layer-passes",),
+        metavar="N",
+        page="Measuring",
+    )
+    seed: int = param(
+        0,
+        label="Seed",
+        help="Of the random inputs.",
+        minimum=0,
+        spellings=("--seed",),
+        metavar="N",
+        page="Measuring",
+    )
+    percentile: str = param(
+        "90,95,99",
+        label="Percentiles",
+        help="Percentiles of the latency to print, separated by commas.",
+        spellings=("--percentile",),
+        metavar="P,…",
+        page="Measuring",
+    )
+    io_binding: bool = param(
+        False,
+        label="IO binding",
+        help="Keep inputs and outputs on the device: latency is then without copies, which are"
+        " timed on their own.",
+        spellings=("--io-binding", "--noDataTransfers"),
+        page="GPU",
+    )
+    gpu_timeline: bool = param(
+        True,
+        label="Timeline",
+        help="Record kernels and copies by stream, and which node launched them (CUDA).",
+        spellings=("--gpu-timeline",),
+        page="GPU",
+    )
+    gpu_counters: str = param(
+        "auto",
+        label="Counters",
+        help="What GPU utilisation over time is taken from: hardware counters, NVML's GPM or plain"
+        " utilisation, or a Jetson's files; auto is the best of these that works.",
+        choices=("auto", "hardware", "gpm", "nvml", "sysfs", "off"),
+        spellings=("--gpu-counters",),
+        page="GPU",
+    )
+    counter_interval: float = param(
+        20.0,
+        label="Counter interval",
+        help="Time between two samples of the hardware counters.",
+        unit="us",
+        minimum=1,
+        maximum=1_000_000,
+        spellings=("--counter-interval",),
+        metavar="US",
+        page="GPU",
+    )
+    counter_passes: int | None = param(
+        None,
+        label="Counter passes",
+        help="Layer passes to sample counters in, at most; 0 for none. By default as many as give"
+        " 100,000 samples a counter.",
+        minimum=0,
+        spellings=("--counter-passes",),
+        metavar="N",
+        page="GPU",
+    )
+    lock_clocks: bool = param(
+        False,
+        label="Lock clocks",
+        help="Hold the GPU at its base clock during the run, for steady figures. Needs the right to"
+        " do so; afterwards the clocks are free, whatever happens.",
+        spellings=("--lock-clocks",),
+        page="GPU",
+    )

@@ -1,0 +1,317 @@
+"""What a profiling run learns of a GPU beside latency and layers.
+
+State and clocks, a live meter, the work by stream with the layers that launched it, and counters
+over time. Each part that does not work here says so in a remark and leaves the others alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dld_tui.backends.clock_guard import ClockLock
+from dld_tui.backends.cupti import ActivityTracer
+from dld_tui.backends.gpu_counters import HardwareSampler
+from dld_tui.backends.gpu_meter import (
+    Meter,
+    PollingSampler,
+    gpm_meter,
+    jetson_meter,
+    nvml_meter,
+)
+from dld_tui.backends.jetson import Jetson
+from dld_tui.backends.nvml import SLOWDOWNS, Nvml
+from dld_tui.core import fmt
+from dld_tui.core.errors import DldError, UnavailableError
+from dld_tui.core.events import Metric
+from dld_tui.core.gpu.activity import ActivityLog
+from dld_tui.core.gpu.attribution import Attributed, PassSpan, attribute
+from dld_tui.core.gpu.counters import SamplingPlan, Series, plan_sampling
+from dld_tui.core.report.records import Note
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.types import JSON
+
+COUNTER_SOURCES = ("auto", "hardware", "gpm", "nvml", "sysfs", "off")
+_METER_NAMES = {"sm": "SM active", "tensor": "Tensor Core", "dram": "DRAM", "gpu": "GPU busy"}
+
+
+@dataclass(frozen=True)
+class GpuPlan:
+    """What to capture."""
+
+    device: int = 0
+    """Number of the CUDA device."""
+    timeline: bool = True
+    counters: str = "auto"
+    """One of :data:`COUNTER_SOURCES`; ``auto`` is the best one that works."""
+    interval_us: float = 20.0
+    """Between two samples of hardware counters."""
+    counter_passes: int | None = None
+    """Passes to sample at most; None for as many as there is room for."""
+    lock_clocks: bool = False
+
+
+class GpuCapture:
+    """Captures one run, in this order: open, meter, start_trace, sample, stop_trace, write, close.
+
+    Args:
+        plan: What to capture.
+        board: The files of a Jetson.
+        nvml: ``pynvml`` or a stand-in for it.
+    """
+
+    def __init__(self, plan: GpuPlan, board: Jetson | None = None, nvml: Any = None) -> None:
+        self.environment: dict[str, JSON] = {}
+        """Facts and state at the start, for the report."""
+        self.notes: list[Note] = []
+        """Remarks for the report; taken out by :meth:`write_notes`."""
+        self._plan, self._module = plan, nvml
+        self._board = board if board is not None else Jetson()
+        self._gpu: Nvml | None = None
+        self._lock: ClockLock | None = None
+        self._live: Meter | None = None
+        self._tracer: ActivityTracer | None = None
+        self._sampler: HardwareSampler | PollingSampler | None = None
+        self._log: ActivityLog | None = None
+        self._series: list[Series] = []
+        self._no_timeline = ""
+        self._no_counters = ""
+        self._used_before: int | None = None
+        self._slowdowns: set[str] = set()
+
+    def open(self) -> None:
+        """Look at the GPU, and lock its clocks if that is wanted."""
+        self.environment.update(self._board.facts())
+        self.environment.update(self._board.state())
+        try:
+            self._gpu = Nvml(self._plan.device, self._module)
+        except UnavailableError as error:
+            self._note(f"The GPU's clocks, power and temperature are not known: {error.message}.")
+        else:
+            self._used_before = self._gpu.device_memory()
+            self.environment.update(self._gpu.facts())
+        if self._plan.lock_clocks:
+            self._lock_clocks()
+        if self._gpu is not None:
+            self.environment.update(self._gpu.state())
+        self._live, _ = self._meter(("gpm", "nvml", "sysfs"))
+        if self._live is not None:
+            self._live.read()
+
+    def _lock_clocks(self) -> None:
+        bus_id = self._gpu.bus_id if self._gpu is not None else None
+        try:
+            self._lock = ClockLock(bus_id or self._plan.device)
+        except UnavailableError as error:
+            self.environment["gpu_clocks_locked"] = False
+            self._note(f"{error.message[0].upper()}{error.message[1:]}.", "warning")
+        else:
+            self.environment["gpu_clocks_locked"] = self._lock.mhz or True
+
+    def metrics(self) -> Iterator[Metric]:
+        """Yield what the live meter says now; also watches for slowed down clocks."""
+        if self._gpu is not None:
+            self._slowdowns |= SLOWDOWNS.intersection(self._gpu.throttling() or ())
+        if self._live is not None:
+            for key, value in self._live.read().items():
+                if key in _METER_NAMES:
+                    yield Metric(_METER_NAMES[key], value, "%")
+
+    def memory(self) -> int | None:
+        """Return the bytes that the run has on the GPU, or None when it cannot be told."""
+        if self._gpu is None:
+            return None
+        used, now = self._gpu.used_memory(), self._gpu.device_memory()
+        if used is None and now is not None and self._used_before is not None:
+            used = max(0, now - self._used_before)  # processes of a container have other numbers
+        return used
+
+    def start_trace(self) -> None:
+        """Begin to record the work of the GPU."""
+        if not self._plan.timeline:
+            self._no_timeline = "it was switched off for this run"
+            return
+        try:
+            self._tracer = ActivityTracer(self._plan.device)
+            self._tracer.start()
+        except UnavailableError as error:
+            self._tracer = None
+            self._no_timeline = _with_hint(error)
+
+    def between_passes(self) -> None:
+        """Take what is recorded so far; the passes wait meanwhile."""
+        if self._tracer is not None:
+            with contextlib.suppress(UnavailableError):
+                self._tracer.flush()
+
+    def plan_samples(self, pass_ms: float, passes: int) -> SamplingPlan | None:
+        """Return how many of the passes to sample, or None for no counters at all."""
+        if self._plan.counters == "off":
+            self._no_counters = "they were switched off for this run"
+            return None
+        most = self._plan.counter_passes
+        wanted = passes if most is None else min(most, passes)
+        return plan_sampling(pass_ms, wanted, self._plan.interval_us) if wanted else None
+
+    def start_samples(self, plan: SamplingPlan) -> None:
+        """Begin to sample counters, of the best source that works or the one that is wanted."""
+        wanted = self._plan.counters
+        if wanted in ("auto", "hardware"):
+            try:
+                sampler = HardwareSampler(self._plan.device, plan.interval_us, plan.expected)
+                sampler.start()
+            except UnavailableError as error:
+                self._no_counters = _with_hint(error)
+            else:
+                self._sampler = sampler
+                return
+        sources = {"auto": ("gpm", "nvml", "sysfs"), "hardware": ()}.get(wanted, (wanted,))
+        meter, problem = self._meter(sources)
+        self._no_counters = self._no_counters or problem
+        if meter is not None:
+            self._sampler = PollingSampler(meter)
+            self._sampler.start()
+
+    def stop_samples(self) -> None:
+        """Stop and keep the samples."""
+        sampler, self._sampler = self._sampler, None
+        if sampler is None:
+            return
+        try:
+            self._series = sampler.stop()
+        except UnavailableError as error:
+            self._no_counters = _with_hint(error)
+
+    def stop_trace(self) -> None:
+        """Stop and keep the records."""
+        tracer, self._tracer = self._tracer, None
+        if tracer is None:
+            return
+        try:
+            self._log = tracer.stop()
+        except UnavailableError as error:
+            self._no_timeline = _with_hint(error)
+
+    def write(self, writer: ReportWriter, origin_ns: int, passes: Iterable[PassSpan]) -> None:
+        """Write the work and the counters; `origin_ns` is the zero of the passes' clock."""
+        if self._log is not None:
+            found = attribute(self._log, origin_ns, passes)
+            for index, events in found.events.items():
+                writer.add_gpu_events(index, events)
+            writer.set_fact("gpu_check", _check(found, self._log))
+            self._remark(found, self._log)
+        else:
+            writer.set_gpu_absent(self._no_timeline)
+            self._note(f"No timeline of the GPU: {self._no_timeline}.")
+        self._write_series(writer, origin_ns)
+        if self._gpu is not None:
+            after = {f"{name}_after": value for name, value in self._gpu.state().items()}
+            writer.add_environment(after)
+
+    def _write_series(self, writer: ReportWriter, origin_ns: int) -> None:
+        if not any(one.samples for one in self._series):
+            reason = self._no_counters or "no sample came in the time of the passes"
+            self._note(f"No counters of the GPU: {reason}.")
+        elif self._no_counters:
+            self._note(
+                f"Counters come from {self._series[0].source} and are coarse:"
+                f" hardware counters do not work: {self._no_counters}."
+            )
+        for one in self._series:
+            spec = one.spec
+            if one.samples:
+                number = writer.add_counter(
+                    spec.name, spec.title, spec.unit, spec.maximum, one.source
+                )
+                rows = ((when - origin_ns) / 1000 for when, _ in one.samples)
+                values = (value for _, value in one.samples)
+                writer.add_counter_samples(number, zip(rows, values, strict=True))
+            else:
+                reason = one.absent or "it was not measured"
+                writer.add_absent_counter(spec.title, reason, name=spec.name, source=one.source)
+                self._note(f"No row {spec.title}: {reason}.")
+
+    def write_notes(self, writer: ReportWriter) -> None:
+        """Write the remarks made so far."""
+        if self._slowdowns:
+            reasons = ", ".join(sorted(self._slowdowns))
+            self._note(f"The GPU slowed down during the run: {reasons}.", "warning")
+            self._slowdowns.clear()
+        for note in self.notes:
+            writer.note(note.text, note.level)
+        self.notes.clear()
+
+    def close(self) -> None:
+        """Stop everything and give the clocks back; safe to call at any time, and again."""
+        with contextlib.suppress(DldError):
+            self.stop_samples()
+        with contextlib.suppress(DldError):
+            self.stop_trace()
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+        if self._gpu is not None:
+            self._gpu.close()
+            self._gpu = None
+        if self._lock is not None:
+            self._lock.release()
+            if self._lock.problem:
+                self._note(f"The clocks: {self._lock.problem}.", "warning")
+            self._lock = None
+
+    def _meter(self, sources: Iterable[str]) -> tuple[Meter | None, str]:
+        """Return the first meter that works, or why the last one does not."""
+        problem = ""
+        for source in sources:
+            try:
+                if source == "sysfs":
+                    return jetson_meter(self._board), ""
+                if self._gpu is None:
+                    raise UnavailableError("NVML does not work here")
+                return gpm_meter(self._gpu) if source == "gpm" else nvml_meter(self._gpu), ""
+            except UnavailableError as error:
+                problem = _with_hint(error)
+        return None, problem
+
+    def _remark(self, found: Attributed, log: ActivityLog) -> None:
+        if not found.kernels.count:
+            self._note("The GPU ran no kernel in the passes that were recorded.", "warning")
+            return
+        share = found.given_percent
+        if share is not None and share < 99.5:
+            self._note(
+                f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
+                " layers and belongs to none."
+            )
+        if abs(found.missing_us) > 1:
+            self._note(
+                f"The kernels' times do not add up: {found.missing_us:.1f} us are missing.",
+                "warning",
+            )
+        if log.dropped:
+            self._note(f"{log.dropped:,} records of the GPU were lost or unreadable.", "warning")
+
+    def _note(self, text: str, level: str = "info") -> None:
+        self.notes.append(Note(text, level))
+
+
+def _check(found: Attributed, log: ActivityLog) -> dict[str, JSON]:
+    """Return the sums that the timeline can be checked by, in microseconds."""
+    return {
+        "kernels": found.kernels.count,
+        "kernel_us": found.kernels.time_us,
+        "attributed": found.given.count,
+        "attributed_us": found.given.time_us,
+        "unattributed": found.unclaimed.count,
+        "unattributed_us": found.unclaimed.time_us,
+        "outside": found.outside.count,
+        "outside_us": found.outside.time_us,
+        "missing_us": found.missing_us,
+        "dropped_records": log.dropped,
+    }
+
+
+def _with_hint(error: DldError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

@@ -1,0 +1,194 @@
+"""``dld compare``: two or more profile reports side by side."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.narrator import Narrator
+from dld_tui.cli.output import (
+    Column,
+    is_terminal,
+    narrate,
+    require_free,
+    write,
+    write_json,
+    write_table,
+)
+from dld_tui.core import fmt
+from dld_tui.core.compare.comparison import GROUPINGS, Comparison
+from dld_tui.core.compare.export import comparison_csv, comparison_json
+from dld_tui.core.compare.html_page import comparison_page
+from dld_tui.core.compare.model import Row, label
+from dld_tui.core.compare.noise import METHOD
+from dld_tui.core.compare.rows import SORTS, sort_rows
+from dld_tui.core.compare.subject import open_subject
+from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
+from dld_tui.core.errors import UsageError
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.text import clip, visible
+
+_TOP = 25
+_VALUE_CELLS = 40
+
+
+@click.command("compare")
+@click.argument(
+    "reports", nargs=-1, required=True, metavar="REPORT REPORT...", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--by",
+    type=click.Choice(GROUPINGS),
+    default="layer",
+    help="What a row is; layer joins the layers of the same ONNX nodes.",
+)
+@click.option(
+    "--base", metavar="N", type=click.IntRange(min=1), default=1,
+    help="The report that the others are compared with; the first is 1.",
+)  # fmt: skip
+@click.option(
+    "--sort",
+    type=click.Choice(SORTS),
+    default="delta",
+    help="Order of the rows; the largest first, without sign.",
+)
+@click.option(
+    "--top", metavar="N", type=click.IntRange(min=0),
+    help=f"Only so many rows; 0 is all. Text shows {_TOP} by default.",
+)  # fmt: skip
+@click.option(
+    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the rows there, too."
+)
+@click.option(
+    "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page to mail, too."
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    reports: tuple[Path, ...],
+    by: str,
+    base: int,
+    sort: str,
+    top: int | None,
+    csv: Path | None,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Compare profile reports: what differs, where the time went, what is only noise.
+
+    REPORT is a .dldprof file or a profile that ONNX Runtime wrote.
+    """
+    if len(reports) < 2:
+        raise UsageError("give two or more reports: dld compare REPORT REPORT...")
+    if base > len(reports):
+        raise UsageError(f"--base {base}: there are {len(reports)} reports")
+    for path in (csv, html):
+        if path is not None:
+            require_free(path, force)
+    with Narrator() as narrator:
+        subjects = [open_subject(path, narrator.bytes_read) for path in reports]
+    comparison = Comparison(subjects, base - 1)
+    rows = sort_rows(comparison.rows(by), sort, comparison.base)
+    if csv is not None:
+        write_text(csv, comparison_csv(comparison, rows[: top or None]), overwrite=force)
+        narrate(f"wrote {csv}")
+    if html is not None:
+        write_text(html, comparison_page(comparison), overwrite=force)
+        narrate(f"wrote {html}")
+    if as_json:
+        write_json(comparison_json(comparison, by, rows[: top or None]))
+    else:
+        _print(comparison, by, rows, _TOP if top is None else top or len(rows))
+
+
+def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> None:
+    for index, subject in enumerate(comparison.subjects):
+        mark = "base  " if index == comparison.base else ""
+        write(f"{label(index)}  {mark}{visible(described(subject))}")
+    write()
+    _write_differences(comparison)
+    for line in comparison.warnings:
+        _write_wrapped(f"! {line}", "  ")
+    if comparison.warnings:
+        write()
+    _write_rows(comparison, "", [comparison.end_to_end, comparison.layer_sum])
+    write()
+    for line in comparison.explanation():
+        _write_wrapped(line, "    ")
+    write()
+    _write_rows(comparison, by, rows[:top])
+    _write_notes(comparison, rows, top)
+
+
+def _write_differences(comparison: Comparison) -> None:
+    if not comparison.differences:
+        write("No setting and nothing in the environment differs.")
+        write()
+        return
+    letters = [label(index) for index in range(len(comparison.subjects))]
+    columns = [Column("what differs"), *(Column(letter, flexible=True) for letter in letters)]
+    rows = [
+        [visible(found.name), *(clip(visible(text), _VALUE_CELLS) for text in found.values)]
+        for found in comparison.differences
+    ]
+    write_table(columns, rows)
+    write()
+
+
+def _write_wrapped(text: str, indent: str) -> None:
+    if not is_terminal(sys.stdout):
+        write(text)
+        return
+    room = max(40, shutil.get_terminal_size().columns)
+    start = text[: len(text) - len(text.lstrip())]
+    for line in textwrap.wrap(
+        text.lstrip(), room, initial_indent=start, subsequent_indent=start + indent
+    ):
+        write(line)
+
+
+def _write_rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> None:
+    """Write rows of a grouping, or those of whole reports when `by` is empty."""
+    count, target = len(comparison.subjects), comparison.target
+    named = f" {label(comparison.base)}>{label(target)}" if count > 2 else ""
+    columns = [
+        Column(by, flexible=True),
+        *(Column(f"{label(index)} ms", right=True) for index in range(count)),
+        Column(f"delta{named}", right=True),
+        Column("±", right=True),
+        Column("ratio", right=True),
+        Column("%" if by else "", right=True),
+        Column(""),
+    ]
+    write_table(columns, [list(_cells(comparison, row, by)) for row in rows])
+
+
+def _cells(comparison: Comparison, row: Row, by: str) -> Iterator[str]:
+    target = row.cells[comparison.target]
+    yield visible(row.key)
+    mark = "≈" if row.estimate else ""
+    for cell in row.cells:
+        yield (mark if cell.time_ms is not None else "") + fmt.milliseconds(cell.time_ms)
+    yield signed(target.delta_ms)
+    yield margin(target)
+    yield ratio_text(target)
+    yield fmt.percent(target.share_percent) if by else ""
+    yield remark(row, comparison.target, comparison.base, counted=by == "layer")
+
+
+def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
+    write()
+    if len(rows) > top:
+        write(f"{fmt.plural(len(rows) - top, 'more row')}: --top 0 shows all")
+    if any(row.estimate for row in rows[:top]):
+        write("≈ the time of a layer made of several nodes is shared equally between them")
+    kernels = [label(i) for i, measured in enumerate(comparison.measured) if measured.on_gpu]
+    if kernels:
+        _write_wrapped(f"Times on a GPU are of its kernels: {', '.join(kernels)}.", "")
+    _write_wrapped(f"noise, ±: {METHOD}", "  ")

@@ -1,0 +1,234 @@
+"""Where the time went, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.compare.conditions import same_model, telling
+from dld_tui.core.compare.matching import Match, is_conversion
+from dld_tui.core.compare.model import Cell, Row, label
+from dld_tui.core.compare.text import ratio_text, signed, verdict
+from dld_tui.core.report.records import Layer
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.compare.comparison import Comparison
+
+_TOP = 5
+_NAMED = 3
+_NAME_CELLS = 44
+_UNEXPLAINED_PERCENT = 20.0
+_CPU = "CPUExecutionProvider"
+
+
+def explain(comparison: Comparison) -> list[str]:
+    """Return the lines for each report against the base."""
+    lines: list[str] = []
+    for index in range(len(comparison.subjects)):
+        if index != comparison.base:
+            lines += _Pair(comparison, index).lines()
+    return lines
+
+
+class _Pair:
+    """One report against the base."""
+
+    def __init__(self, comparison: Comparison, index: int) -> None:
+        self.comparison = comparison
+        self.index, self.base = index, comparison.base
+        self.here, self.there = label(index), label(comparison.base)
+        self.rows = [
+            row for row in comparison.rows("layer") if row.cells[index].delta_ms is not None
+        ]
+
+    def lines(self) -> list[str]:
+        """Return everything that can be said."""
+        return [
+            self._end_to_end(),
+            *self._no_reason(),
+            *self._layer_sum(),
+            *self._top(),
+            *self._fusions(),
+            *self._only(self.index, self.base),
+            *self._only(self.base, self.index),
+            *self._moved("provider", lambda layer: layer.provider, "on"),
+            *self._moved("precision", lambda layer: layer.precision, "in"),
+        ]
+
+    def _cell(self, row: Row) -> Cell:
+        return row.cells[self.index]
+
+    def _end_to_end(self) -> str:
+        row = self.comparison.end_to_end
+        cell, before = self._cell(row), row.cells[self.base].time_ms
+        if cell.time_ms is None or before is None or cell.delta_ms is None:
+            return f"{self.here} against {self.there}: no latency was measured in both."
+        return (
+            f"{self.here} takes {fmt.milliseconds(cell.time_ms)} ms where {self.there} takes"
+            f" {fmt.milliseconds(before)} ms: {verdict(cell)}."
+        )
+
+    def _no_reason(self) -> Iterator[str]:
+        pair = [self.comparison.subjects[index] for index in (self.base, self.index)]
+        moved = self._cell(self.comparison.end_to_end).noise is False
+        if moved and same_model(pair) and not telling(pair):
+            yield (
+                "No setting and nothing recorded of the machine differs: the state of the machine"
+                " does. Measure both again, one after the other."
+            )
+
+    def _layer_sum(self) -> Iterator[str]:
+        cell = self._cell(self.comparison.layer_sum)
+        whole = self._cell(self.comparison.end_to_end).delta_ms
+        if cell.delta_ms is None:
+            return
+        line = f"Layers together: {signed(cell.delta_ms)} ms a pass"
+        if whole and cell.noise is False:
+            rest = whole - cell.delta_ms
+            if abs(rest) > _UNEXPLAINED_PERCENT / 100 * abs(whole):
+                line += (
+                    f", end to end {signed(whole)} ms: {signed(rest)} ms is not in the layers"
+                    " (time between them, or what profiling adds)"
+                )
+        yield f"{line}."
+
+    def _top(self) -> Iterator[str]:
+        sure = [row for row in self.rows if self._is_sure(row)]
+        alone = sum(1 for row in sure if row.state(self.index, self.base))
+        unsure = sum(1 for row in self.rows if self._cell(row).noise)
+        unknown = len(self.rows) - len(sure) - unsure
+        rest = "".join(
+            f", {number:,} {text}"
+            for number, text in ((alone, "in one only"), (unknown, "cannot be told"))
+            if number
+        )
+        yield (
+            f"{len(sure) - alone:,} of {fmt.plural(len(self.rows), 'row')} changed by more than"
+            f" noise, {unsure:,} did not{rest}."
+        )
+        moved = [row for row in self.rows if not self._cell(row).noise and self._size(row)]
+        top = sorted(moved, key=self._size, reverse=True)[:_TOP]
+        if top:
+            share = sum(self._cell(row).share_percent or 0.0 for row in top)
+            noun = "That row makes" if len(top) == 1 else f"The {len(top)} largest rows make"
+            yield f"{noun} {share:.0f} % of all that moved:"
+        for row in top:
+            yield f"  {signed(self._cell(row).delta_ms):>9} ms  {self._what(row)}"
+
+    def _size(self, row: Row) -> float:
+        return abs(self._cell(row).delta_ms or 0.0)
+
+    def _is_sure(self, row: Row) -> bool:
+        return self._cell(row).noise is False or bool(row.state(self.index, self.base))
+
+    def _what(self, row: Row) -> str:
+        name = clip(visible(row.key), _NAME_CELLS, keep="end")
+        state = row.state(self.index, self.base)
+        if state:
+            return f"{name}  only in {self.here if state == 'added' else self.there}"
+        counts = [len(row.cells[i].layers) for i in (self.base, self.index)]
+        text = f"{name}  {ratio_text(self._cell(row))}"
+        if counts == [1, 1]:
+            return text
+        return f"{text}  {self.there} {fmt.plural(counts[0], 'layer')}, {self.here} {counts[1]:,}"
+
+    # What was fused
+
+    def _fusions(self) -> Iterator[str]:
+        for more, fewer in ((self.index, self.base), (self.base, self.index)):
+            found = [m for m in self.comparison.matches if self._is_split(m, more, fewer)]
+            if not found:
+                continue
+            split = sum(len(match.members[more]) for match in found)
+            fused = sum(len(match.members[fewer]) for match in found)
+            delta = sum(
+                self._time(match, self.index) - self._time(match, self.base) for match in found
+            )
+            yield (
+                f"Fused in {label(fewer)}, not in {label(more)}: {fmt.plural(fused, 'layer')} of"
+                f" {label(fewer)} {'does' if fused == 1 else 'do'} the work of {split:,} of"
+                f" {label(more)} ({signed(delta)} ms in {self.here})."
+            )
+            found.sort(key=lambda match: -self._time(match, more))
+            for match in found[:_NAMED]:
+                yield f"  {self._types(match, fewer)}  =  {self._types(match, more)}"
+            if len(found) > _NAMED:
+                yield f"  and {len(found) - _NAMED:,} more"
+
+    @staticmethod
+    def _is_split(match: Match, more: int, fewer: int) -> bool:
+        return match.how == "node" and len(match.members[more]) > len(match.members[fewer]) > 0
+
+    def _time(self, match: Match, report: int) -> float:
+        medians = self.comparison.measured[report].medians
+        return sum(medians[index] or 0.0 for index in match.members[report])
+
+    def _types(self, match: Match, report: int) -> str:
+        layers = [self.comparison.subjects[report].layers[i] for i in match.members[report]]
+        shown = " + ".join(_counted(layer.type for layer in layers))
+        first = clip(visible(layers[0].name), _NAME_CELLS, keep="end")
+        return f"{shown} ({first})" if len(layers) == 1 else clip(shown, 60)
+
+    # What only one of them has, and what runs elsewhere
+
+    def _only(self, having: int, lacking: int) -> Iterator[str]:
+        chosen = [
+            self.comparison.subjects[having].layers[index]
+            for match in self.comparison.matches
+            if match.members[having] and not match.members[lacking]
+            for index in match.members[having]
+        ]
+        if not chosen:
+            return
+        medians = self.comparison.measured[having].medians
+        took = sum(medians[layer.index] or 0.0 for layer in chosen)
+        kinds = ", ".join(_counted((layer.type for layer in chosen), _NAMED + 1))
+        purpose = (
+            "; all convert a layout, type or device" if all(map(is_conversion, chosen)) else ""
+        )
+        yield (
+            f"Only in {label(having)}: {fmt.plural(len(chosen), 'layer')}, {fmt.milliseconds(took)}"
+            f" ms ({kinds}){purpose}."
+        )
+
+    def _moved(self, what: str, value: Callable[[Layer], str | None], word: str) -> Iterator[str]:
+        """Say which matched layers have another provider or precision."""
+        found: dict[tuple[str, str], list[Match]] = {}
+        for match in self.comparison.matches:
+            before, after = (self._values(match, i, value) for i in (self.base, self.index))
+            if before and after and before != after:
+                pair = (_listed(before), _listed(after))
+                found.setdefault(pair, []).append(match)
+        for (before_text, after_text), matches in found.items():
+            delta = sum(self._time(m, self.index) - self._time(m, self.base) for m in matches)
+            fallback = f"Fallback in {self.here}: " if after_text == _CPU else ""
+            if not fallback and before_text == _CPU:
+                fallback = f"Fallback in {self.there}: "
+            noun = fmt.plural(len(matches), "row")
+            yield (
+                f"{fallback}{noun} {'runs' if len(matches) == 1 else 'run'} {word} {after_text} in"
+                f" {self.here}, {word} {before_text} in {self.there} ({signed(delta)} ms)."
+            )
+
+    def _values(
+        self, match: Match, report: int, value: Callable[[Layer], str | None]
+    ) -> tuple[str, ...]:
+        layers = self.comparison.subjects[report].layers
+        found = {value(layers[index]) for index in match.members[report]}
+        return tuple(sorted(name for name in found if name))
+
+
+def _counted(names: Iterable[str], most: int = 8) -> list[str]:
+    """Return names with their numbers, the most frequent first."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    ordered: Sequence[tuple[str, int]] = sorted(counts.items(), key=lambda item: -item[1])
+    shown = [f"{count} {visible(name)}" if count > 1 else visible(name) for name, count in ordered]
+    return shown if len(shown) <= most else [*shown[:most], "…"]
+
+
+def _listed(values: Sequence[str]) -> str:
+    return visible(" and ".join(values))

@@ -1,0 +1,140 @@
+"""What is compared, and what a comparison says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from dld_tui.core.report.records import Layer
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    FloatArray: TypeAlias = NDArray[np.float64]
+
+
+class Comparable(Protocol):
+    """One of the things that are compared: a profile report, or whatever else has timed layers."""
+
+    @property
+    def title(self) -> str:
+        """A short name: foreign text."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+
+    @property
+    def facts(self) -> Mapping[str, JSON]:
+        """``network``, ``backend``, ``execution_provider``, ``device``, ``created``, ``status``."""
+
+    @property
+    def model(self) -> Mapping[str, JSON]:
+        """What is known of the model file: ``path``, ``sha256``, ``bytes``."""
+
+    @property
+    def settings(self) -> Mapping[str, JSON]:
+        """The request that was run."""
+
+    @property
+    def environment(self) -> Mapping[str, JSON]:
+        """Versions, clocks and the like."""
+
+    @property
+    def latencies_ms(self) -> Sequence[float]:
+        """Inferences of a latency loop; empty without one."""
+
+    @property
+    def profiled_ms(self) -> Sequence[float]:
+        """Passes with profiling on, in order; empty when the layers were not timed by pass."""
+
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """The layers, with the ONNX nodes that each computes; ``layers[i].index == i``."""
+
+    @property
+    def times(self) -> FloatArray | None:
+        """Milliseconds ``float64[layers, passes]``, NaN where a layer did not run; or None."""
+
+    @property
+    def gpu_times(self) -> FloatArray | None:
+        """The same for the kernels on a GPU; None when they were not recorded."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval of a difference of medians, in milliseconds."""
+
+    low_ms: float
+    high_ms: float
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether there may be no difference at all."""
+        return self.low_ms <= 0.0 <= self.high_ms
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row in one report."""
+
+    time_ms: float | None
+    """Median time a pass; None when the report has nothing of the row."""
+    layers: tuple[int, ...] = ()
+    """The layers (`Layer.index`) that the time is of."""
+    delta_ms: float | None = None
+    """Against the base; what is missing counts as 0. None in the base, or when both are missing."""
+    ratio: float | None = None
+    """Against the base; None in the base or when one of the times is missing or 0."""
+    interval: Interval | None = None
+    """Of `delta_ms`; None in the base, and when there are too few passes to tell."""
+    share_percent: float | None = None
+    """The part of `delta_ms` in all that became faster or slower, rows added up without sign."""
+
+    @property
+    def noise(self) -> bool | None:
+        """Whether the difference can be chance: None when it is not known."""
+        if self.interval is None:
+            return None
+        return self.interval.has_zero
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a comparison."""
+
+    key: str
+    """Layer, node, operator, …: foreign text."""
+    cells: tuple[Cell, ...]
+    """One a report, in order."""
+    match: str = ""
+    """How layers were matched: ``node``, ``name``, ``order``, or empty: in one report only, or
+    grouped by a key that all reports share."""
+    estimate: bool = False
+    """The time of layers made of several nodes had to be shared between them."""
+
+    def state(self, index: int, base: int) -> str:
+        """Return ``added`` or ``removed`` when a report or the base has nothing of this row."""
+        here, there = self.cells[index].time_ms, self.cells[base].time_ms
+        if here is None and there is not None:
+            return "removed"
+        return "added" if here is not None and there is None else ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting or a fact of the environment that is not the same in all reports."""
+
+    section: str
+    """``report``, ``settings`` or ``environment``."""
+    name: str
+    values: tuple[str, ...]
+    """One a report, as text: foreign."""
+
+
+def label(index: int) -> str:
+    """Return the short name of a report in tables: A, B, … Z, 27, 28, …."""
+    return chr(ord("A") + index) if index < 26 else str(index + 1)

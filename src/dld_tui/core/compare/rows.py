@@ -1,0 +1,196 @@
+"""The rows of a comparison: times of each report, differences, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from dld_tui.core.compare.matching import Match
+from dld_tui.core.compare.measured import Measured, Part
+from dld_tui.core.compare.model import Cell, Row
+from dld_tui.core.compare.noise import intervals, median_of
+from dld_tui.core.report.groups import parts
+
+if TYPE_CHECKING:
+    from dld_tui.core.compare.model import FloatArray
+
+GROUPINGS = ("layer", "node", "type", "op", "scope", "provider", "precision")
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one report has of a row."""
+
+    time_ms: float | None = None
+    series: FloatArray | None = None
+    """Of each pass, sorted; None when only the median is known."""
+    layers: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, measured: Measured, part: Part) -> Side:
+        """Return the median time of some layers together, of those that ran."""
+        known = [place for place, index in enumerate(part.layers) if measured.ran(index)]
+        if not known:
+            return cls(layers=tuple(part.layers))
+        timed = Part([part.layers[i] for i in known], [part.shares[i] for i in known])
+        series = measured.series(timed)
+        time_ms = measured.figure(timed) if series is None else median_of(series)
+        return cls(time_ms, series, tuple(part.layers))
+
+
+def rows_of_matches(sides: Sequence[Measured], matches: Sequence[Match], base: int) -> list[Row]:
+    """Return one row a match, largest difference first."""
+    drafts = []
+    for match in matches:
+        part = [Part(list(found), [1.0] * len(found)) for found in match.members]
+        drafts.append((_key(sides, match, base), part, match.how, False))
+    return _rows(sides, drafts, base)
+
+
+def _key(sides: Sequence[Measured], match: Match, base: int) -> str:
+    """Return the name of the layer that tells most: the longest one of the base."""
+    order = [base, *(index for index in range(len(sides)) if index != base)]
+    report = next(index for index in order if match.members[index])
+    side = sides[report]
+    longest = max(match.members[report], key=lambda index: side.medians[index] or 0.0)
+    return side.layers[longest].name
+
+
+def rows_by(sides: Sequence[Measured], by: str, base: int) -> list[Row]:
+    """Return one row a group of layers, largest difference first.
+
+    Args:
+        sides: The reports.
+        by: ``node``, ``type``, ``op``, ``scope``, ``provider`` or ``precision``.
+        base: The report that the others are compared with.
+    """
+    found: dict[str, list[Part]] = {}
+    estimates: set[str] = set()
+    for report, side in enumerate(sides):
+        for layer in side.layers:
+            if not side.ran(layer.index):
+                continue
+            for key, share, estimated in parts(layer, by):
+                part = found.setdefault(key, [Part() for _ in sides])[report]
+                part.layers.append(layer.index)
+                part.shares.append(share)
+                if estimated:
+                    estimates.add(key)
+    drafts = [(key, part, "", key in estimates) for key, part in found.items()]
+    return _rows(sides, drafts, base)
+
+
+_Draft: TypeAlias = "tuple[str, list[Part], str, bool]"
+
+
+def _rows(sides: Sequence[Measured], drafts: Sequence[_Draft], base: int) -> list[Row]:
+    columns = [
+        [Side.of(side, part[index]) for _, part, _, _ in drafts] for index, side in enumerate(sides)
+    ]
+    cells = [
+        column_cells(columns[index], columns[base], index == base, _step(sides, index, base))
+        for index in range(len(sides))
+    ]
+    names: dict[str, int] = {}
+    rows = []
+    for at, (key, part, how, estimate) in enumerate(drafts):
+        names[key] = names.get(key, 0) + 1
+        shown = key if names[key] == 1 else f"{key} #{names[key]}"
+        found = [column[at] for column in cells]
+        if estimate:
+            found = _judged(found, part, base)
+        rows.append(Row(shown, tuple(found), how, estimate))
+    return sort_rows(rows, "delta", base)
+
+
+def _judged(cells: Sequence[Cell], part: Sequence[Part], base: int) -> list[Cell]:
+    """Take the interval from cells whose time was shared out otherwise than that of the base.
+
+    A node of three that were fused gets a third of their time: that is no slower Relu.
+    """
+    shares = sorted(part[base].shares)
+    return [
+        cell if sorted(part[index].shares) == shares else replace(cell, interval=None)
+        for index, cell in enumerate(cells)
+    ]
+
+
+def _step(sides: Sequence[Measured], index: int, base: int) -> float:
+    return max(sides[index].resolution_ms, sides[base].resolution_ms)
+
+
+def side_of(values: Sequence[float]) -> Side:
+    """Return what is compared of a plain list of times, such as the latency loop's."""
+    series = np.sort(np.array([value for value in values if np.isfinite(value)], dtype=np.float64))
+    return Side(median_of(series), series) if series.size else Side()
+
+
+def column_cells(
+    here: Sequence[Side], there: Sequence[Side], is_base: bool, step_ms: float = 0.0
+) -> list[Cell]:
+    """Return the cells of one report.
+
+    Args:
+        here: What it has, one a row.
+        there: What the base has.
+        is_base: Whether they are the same.
+        step_ms: The resolution of the clocks.
+    """
+    if is_base:
+        return [Cell(side.time_ms, side.layers) for side in here]
+    both = [
+        (row, side.series, other.series)
+        for row, (side, other) in enumerate(zip(here, there, strict=True))
+        if side.series is not None and other.series is not None
+    ]
+    sure = intervals([other for _, _, other in both], [side for _, side, _ in both], step_ms)
+    bounds = {row: found for (row, _, _), found in zip(both, sure, strict=True)}
+    cells = []
+    for row, (side, other) in enumerate(zip(here, there, strict=True)):
+        delta = ratio = None
+        if side.time_ms is not None or other.time_ms is not None:
+            delta = (side.time_ms or 0.0) - (other.time_ms or 0.0)
+        if side.time_ms is not None and other.time_ms:
+            ratio = side.time_ms / other.time_ms
+        cells.append(Cell(side.time_ms, side.layers, delta, ratio, bounds.get(row)))
+    return _with_shares(cells)
+
+
+def _with_shares(cells: Sequence[Cell]) -> list[Cell]:
+    moved = sum(abs(cell.delta_ms or 0.0) for cell in cells)
+    return [
+        cell
+        if cell.delta_ms is None or moved <= 0
+        else replace(cell, share_percent=100 * abs(cell.delta_ms) / moved)
+        for cell in cells
+    ]
+
+
+SORTS = ("delta", "ratio", "time", "name")
+
+
+def sort_rows(rows: Iterable[Row], sort: str, base: int) -> list[Row]:
+    """Return rows in another order: ``delta``, ``ratio``, ``time`` (largest first) or ``name``.
+
+    Differences count without their sign, and ratios the same in both directions; what is in one
+    report only has no ratio and comes last.
+    """
+    if sort == "name":
+        return sorted(rows, key=lambda row: row.key)
+    size = {"delta": _largest_delta, "ratio": _largest_ratio, "time": _largest_time}[sort]
+    return sorted(rows, key=lambda row: (-size(row), row.key))
+
+
+def _largest_delta(row: Row) -> float:
+    return max((abs(cell.delta_ms or 0.0) for cell in row.cells), default=0.0)
+
+
+def _largest_ratio(row: Row) -> float:
+    return max((abs(float(np.log(c.ratio))) if c.ratio else -1.0 for c in row.cells), default=0.0)
+
+
+def _largest_time(row: Row) -> float:
+    return max((cell.time_ms or 0.0 for cell in row.cells), default=0.0)

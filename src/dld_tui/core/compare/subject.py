@@ -1,0 +1,78 @@
+"""A profile report as something to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.report.model import open_report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+if TYPE_CHECKING:
+    from dld_tui.core.compare.model import FloatArray
+    from dld_tui.core.report.reader import Report
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What :class:`~dld_tui.core.compare.model.Comparable` asks for, as plain values."""
+
+    title: str
+    path: str
+    layers: Sequence[Layer]
+    times: FloatArray | None = None
+    gpu_times: FloatArray | None = None
+    latencies_ms: Sequence[float] = ()
+    profiled_ms: Sequence[float] = ()
+    facts: Mapping[str, JSON] = field(default_factory=dict)
+    model: Mapping[str, JSON] = field(default_factory=dict)
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    environment: Mapping[str, JSON] = field(default_factory=dict)
+
+
+def subject_of(report: Report) -> Subject:
+    """Read what is compared of an open report, which may be closed afterwards.
+
+    Raises:
+        CorruptFileError: The file is damaged.
+    """
+    return Subject(
+        title=report.path.name,
+        path=str(report.path),
+        layers=report.layers,
+        times=report.pass_times(),
+        gpu_times=report.pass_times(gpu=True),
+        latencies_ms=report.latencies,
+        profiled_ms=(
+            []  # passes that are but sums of layers, of a file without end-to-end times
+            if report.profiled_latency is None
+            else [found.duration_us / 1000 for found in report.counted_passes]
+        ),
+        facts={
+            "status": report.status,
+            "network": report.network,
+            "backend": report.backend,
+            "execution_provider": report.execution_provider,
+            "device": report.device,
+            "created": report.created,
+        },
+        model=report.model,
+        settings=report.settings,
+        environment=report.environment,
+    )
+
+
+def open_subject(
+    path: Path, progress: ProgressCallback | None = None, cancelled: CancelCheck | None = None
+) -> Subject:
+    """Read a report file, or an ONNX Runtime profile as one.
+
+    Raises:
+        InputError: The file cannot be read, or is something else.
+        CancelledError: `cancelled` said so.
+    """
+    with open_report(path, progress, cancelled) as report:
+        return subject_of(report)

@@ -1,0 +1,64 @@
+"""How differences are written, in a terminal and on the screen."""
+
+from __future__ import annotations
+
+from dld_tui.core import fmt
+from dld_tui.core.compare.model import Cell, Comparable, Row, label
+from dld_tui.core.compare.noise import LEVEL_PERCENT
+
+
+def signed(value: float | None) -> str:
+    """Return a difference in milliseconds with its sign, without the unit."""
+    return fmt.UNKNOWN if value is None else f"{value:+,.3f}"
+
+
+def ratio_text(cell: Cell) -> str:
+    """Return a ratio, e.g. ``0.54x``; a dash when there is none."""
+    return fmt.UNKNOWN if cell.ratio is None else f"{cell.ratio:,.2f}x"
+
+
+def margin(cell: Cell) -> str:
+    """Return half the width of the interval of a difference, in milliseconds; empty without."""
+    if cell.interval is None:
+        return ""
+    return fmt.milliseconds((cell.interval.high_ms - cell.interval.low_ms) / 2)
+
+
+def verdict(cell: Cell) -> str:
+    """Return a difference with its ratio, and whether it can be noise."""
+    ratio = "" if cell.ratio is None else f" ({ratio_text(cell)})"
+    text = f"{signed(cell.delta_ms)} ms{ratio}"
+    bounds = cell.interval
+    if bounds is None:
+        return f"{text}, too few passes to tell whether that is noise"
+    judged = "within noise" if cell.noise else "more than the noise within the runs"
+    span = f"{signed(bounds.low_ms)} to {signed(bounds.high_ms)} ms"
+    return f"{text}, {judged} ({LEVEL_PERCENT:.0f} % interval {span})"
+
+
+def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
+    """Return what is to be said of a row in a few words.
+
+    Args:
+        row: The row.
+        target: The report whose difference is shown.
+        base: What it is compared with.
+        counted: Say how many layers of each it is, where that is not one of each.
+    """
+    state = row.state(target, base)
+    if state:
+        return f"only {label(target if state == 'added' else base)}"
+    words = []
+    if row.cells[target].delta_ms is not None and row.cells[target].noise is not False:
+        unknown = "shared" if row.estimate else "?"
+        words.append("noise" if row.cells[target].noise else unknown)
+    counts = [len(row.cells[index].layers) for index in (base, target)]
+    if counted and counts != [1, 1]:
+        words.append(f"{counts[0]}>{counts[1]}")
+    return " ".join(words)
+
+
+def described(subject: Comparable) -> str:
+    """Return where a report is and what made it: foreign text."""
+    facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
+    return " · ".join([subject.path, *(str(fact) for fact in facts if fact)])

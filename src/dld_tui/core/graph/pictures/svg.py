@@ -1,0 +1,171 @@
+"""A scene as SVG: text that can be searched, and nothing that has to be loaded from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from dld_tui.core.graph.graph import Kind
+from dld_tui.core.graph.pictures import style
+from dld_tui.core.graph.pictures.scene import SIZES, Card, Line, Point, Scene, text_pixels
+
+_FONTS = "'Inter','Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML cannot hold, however they are written."""
+_WIDE = re.compile("[A-Z@%_]")
+
+
+def svg_of(scene: Scene, look: style.Look, scale: float = 1.0) -> str:
+    """Return a picture as one SVG document; the same for the same scene.
+
+    Args:
+        scene: What to draw.
+        look: Colours, background and grid.
+        scale: How large it is shown; text stays sharp at any scale.
+    """
+    return "\n".join(_lines(scene, look, scale)) + "\n"
+
+
+def _lines(scene: Scene, look: style.Look, scale: float) -> Iterator[str]:
+    width, height = scene.width, scene.height
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_number(width * scale)}" '
+        f'height="{_number(height * scale)}" viewBox="0 0 {width} {height}">'
+    )
+    if scene.heading:
+        yield f"<title>{_text(scene.heading[0].text)}</title>"
+    yield f"<style>{_css(scene, look)}</style>"
+    if look.grid:
+        step = style.GRID
+        yield (
+            f'<defs><pattern id="grid" width="{step}" height="{step}" '
+            f'patternUnits="userSpaceOnUse"><path d="M{step} 0H0V{step}" fill="none" '
+            f'stroke="{look.scheme.grid}"/></pattern></defs>'
+        )
+    if look.paper is not None:
+        yield f'<rect width="{width}" height="{height}" fill="{look.paper}"/>'
+    if look.grid:
+        yield f'<rect width="{width}" height="{height}" fill="url(#grid)"/>'
+    yield from map(_line, scene.heading)
+    for key, line in scene.legend:
+        swatch = f'<rect x="{line.x - 18}" y="{line.y - 10}" width="12" height="12" rx="3"/>'
+        yield f'<g class="{key}">{swatch}</g>{_line(line)}'
+    yield '<g class="w">'
+    for strand in scene.strands:
+        shape = "".join(map(_path, strand.paths))
+        yield f'<path d="{shape}"><title>{_text(strand.title)}</title></path>'
+    yield "</g>"
+    if scene.arrows:
+        yield f'<path class="a" d="{"".join(map(_arrow, scene.arrows))}"/>'
+    yield from map(_line, scene.links)
+    yield from map(_card, scene.cards)
+    yield "</svg>"
+
+
+def _css(scene: Scene, look: style.Look) -> str:
+    scheme = look.scheme
+    rules = [
+        f"text{{font-family:{_FONTS};text-anchor:middle;fill:{scheme.ink}}}",
+        f".w path{{fill:none;stroke-width:1.4;stroke:{scheme.line}}}",
+        f".a{{fill:{scheme.line}}}",
+        "rect,.s{stroke-width:1.3}",
+        ".outer rect{stroke-dasharray:4 3}",
+        ".centre rect{stroke-width:3}",
+    ]
+    for role, size in SIZES.items():
+        fill = scheme.ink if role in ("name", "title") else scheme.quiet
+        heavy = ";font-weight:600" if role in ("label", "title") else ""
+        starts = ";text-anchor:start" if role in ("link", "title", "legend") else ""
+        rules.append(f".{role}{{font-size:{_number(size)}px{heavy}{starts};fill:{fill}}}")
+    used = {card.colour for card in scene.cards} | {key for key, _ in scene.legend}
+    for key in (key for key in style.LEGEND if key in used):
+        edge, fill = scheme.edges[key], scheme.fills[key]
+        rules.append(f".{key} rect,.{key} .s{{fill:{fill};stroke:{edge}}}")
+        rules.append(f".{key} .label{{fill:{edge}}}")
+    rules.append(f"g .f{{fill:{scheme.edges['io']};fill-opacity:.16;stroke:none}}")
+    return "".join(rules)
+
+
+def _card(card: Card) -> str:
+    x, y, width, height = card.x, card.y, card.width, card.height
+    rounded = f'rx="{card.corner}"'
+    more = " outer" * (card.kind == Kind.OUTER) + " centre" * card.stands_out
+    parts = [f'<g class="{card.colour}{more}">']
+    parts.append(f"<title>{_text(card.tooltip)}</title>")
+    for away in card.sheets:
+        parts.append(
+            f'<rect x="{x + away}" y="{y + away}" width="{width}" height="{height}" {rounded}/>'
+        )
+    parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" {rounded}/>')
+    if card.kind == Kind.CALL:
+        sides = f"M{x + 6} {y}v{height}M{x + width - 6} {y}v{height}"
+        parts.append(f'<path class="s" d="{sides}"/>')
+    elif card.kind == Kind.HOLDER:
+        parts.append(
+            f'<rect x="{x + 3}" y="{y + 3}" width="{width - 6}" height="{height - 6}" rx="4"/>'
+        )
+    for line in card.lines:
+        if line.role == "stub":
+            shape = "".join(f"{'L' if at else 'M'}{a} {b}" for at, (a, b) in enumerate(flag(line)))
+            parts.append(f'<path class="f" d="{shape}z"/>')
+        parts.append(_line(line))
+    return "".join(parts) + "</g>"
+
+
+def flag(line: Line) -> list[Point]:
+    """Return the corners of the flag behind the name of a tensor that comes without a line."""
+    half = min(round(text_pixels(line.text, line.role)), line.room) // 2 + 5
+    left, right, top, bottom = line.x - half, line.x + half, line.y - 10, line.y + 4
+    tip = (right + 6, (top + bottom) // 2)
+    return [(left, top), (right, top), tip, (right, bottom), (left, bottom)]
+
+
+def fits(line: Line) -> bool:
+    """Return whether text surely fits its room in any common font: capitals are wide."""
+    if not line.room:
+        return True
+    size = SIZES[line.role]
+    extra = len(_WIDE.findall(line.text)) * 0.28 + line.text.count("W") * 0.2
+    heavy = 1.06 if line.role == "label" else 1.0
+    return (text_pixels(line.text, line.role) + extra * size) * heavy <= line.room + 8
+
+
+def _line(line: Line) -> str:
+    squeezed = "" if fits(line) else f' textLength="{line.room}" lengthAdjust="spacingAndGlyphs"'
+    return (
+        f'<text class="{line.role}" x="{line.x}" y="{line.y}"{squeezed}>{_text(line.text)}</text>'
+    )
+
+
+def _path(points: Sequence[Point]) -> str:
+    (x, y), (last_x, last_y) = points[0], points[-1]
+    if len(points) == 2:
+        return f"M{x} {y}V{last_y}"
+    across = points[1][1]
+    radius = corner(points)
+    side = radius if last_x > x else -radius
+    return (
+        f"M{x} {y}V{across - radius}q0 {radius} {side} {radius}"
+        f"H{last_x - side}q{side} 0 {side} {radius}V{last_y}"
+    )
+
+
+def corner(points: Sequence[Point]) -> int:
+    """Return the radius of the corners of a line: less where there is little room."""
+    (x, y), (last_x, last_y) = points[0], points[-1]
+    across = points[1][1]
+    room = min(abs(last_x - x) // 2, across - y, last_y - across, style.RADIUS)
+    return max(0, room)
+
+
+def _arrow(tip: Point) -> str:
+    return f"M{tip[0]} {tip[1]}l-4-7h8z"
+
+
+def _text(text: str) -> str:
+    return escape(_NO_XML.sub("?", text))
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,193 @@
+"""A Chrome trace as a report: its names are the layers, its steps the passes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import InputError
+from dld_tui.core.report.gpu_records import GpuEvent, GpuKind
+from dld_tui.core.report.json_stream import ArrayReader
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.temporary import temporary_report
+from dld_tui.core.report.trace_events import EVENT_LIMIT, Mark, Spans, TraceEvents
+from dld_tui.core.types import CancelCheck, ProgressCallback
+
+_BLOCK = 20_000
+_MOST_PASSES = 100_000
+
+
+def report_from_trace(
+    path: str | os.PathLike[str],
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> Report:
+    """Return a Chrome trace as a report.
+
+    Its passes are what it calls steps or runs (``ProfilerStep#3`` of PyTorch, ``pass 3`` of this
+    program's own export); a trace without any is one pass. Each name in a category is a layer.
+
+    Raises:
+        InputError: The file cannot be read, or has no event with a duration.
+        CancelledError: `cancelled` said so.
+        SaveError: There is no room in the folder for temporary files.
+    """
+    target = Path(path)
+    reader = ArrayReader(target, progress, cancelled)
+    events = TraceEvents()
+    events.read(reader)
+    if not len(events.host) + len(events.gpu):
+        bad = events.bad + reader.damage.skipped
+        reason = f": {fmt.plural(bad, 'event')} could not be read" if bad else ""
+        raise InputError(f"the trace has no event with a duration{reason}", where=str(target))
+
+    def fill(writer: ReportWriter) -> None:
+        _Importer(writer, events).run()
+        _remark(writer, events, reader)
+
+    network = target.name.removesuffix(".json").removesuffix(".trace")
+    return temporary_report(target, fill, network=network, backend="Chrome trace")
+
+
+class _Importer:
+    def __init__(self, writer: ReportWriter, events: TraceEvents) -> None:
+        self._writer = writer
+        self._events = events
+        self._layers: dict[int, int] = {}
+        self._labels = [events.label(number) for number in range(len(events.threads))]
+
+    def run(self) -> None:
+        self._writer.set_fact("execution_provider", "GPU" if len(self._events.gpu) else "")
+        host, gpu = self._events.host, self._events.gpu
+        # Of a trace that has kernels alone, these are the layers.
+        whole = host if len(host) else gpu
+        starts = np.frombuffer(whole.starts, dtype=np.float64)
+        durations = np.frombuffer(whole.durations, dtype=np.float64)
+        origin = float(starts.min())
+        marks = self._marks(starts, durations)
+        # By start; of equal starts the longer one, which holds the other, first.
+        order = np.lexsort((-durations, starts))
+        gpu_order = np.argsort(np.frombuffer(gpu.starts, dtype=np.float64), kind="stable")
+        ordered = starts[order]
+        outside = len(order)
+        for index, (begin, end, state) in enumerate(marks):
+            first = int(np.searchsorted(ordered, begin, "left"))
+            last = int(np.searchsorted(ordered, end, "right" if len(marks) == 1 else "left"))
+            chosen = order[first:last]
+            outside -= len(chosen)
+            self._writer.add_pass(index, begin - origin, end - begin, state)
+            self._add_samples(index, whole, chosen, origin)
+            if len(gpu) and whole is host:
+                # What a pass launched may run after it: all until the next one begins is its own.
+                until = marks[index + 1].start_us if index + 1 < len(marks) else np.inf
+                self._add_gpu(index, begin, until, gpu_order)
+        if outside > 0:
+            self._writer.note(f"{fmt.plural(outside, 'event')} outside all passes left out")
+
+    def _marks(self, starts: NDArray[np.float64], durations: NDArray[np.float64]) -> list[Mark]:
+        """Return where passes begin and end: marks that do not overlap, else all as one."""
+        found: list[Mark] = []
+        for mark in sorted(self._events.marks)[:_MOST_PASSES]:
+            if mark.end_us > mark.start_us and (not found or mark.start_us >= found[-1].end_us):
+                found.append(mark)
+        overlapping = len(self._events.marks) - len(found)
+        if overlapping > 0:
+            self._writer.note(
+                f"{fmt.plural(overlapping, 'step')} left out: they overlap others", "warning"
+            )
+        if not found:
+            found = [Mark(float(starts.min()), float((starts + durations).max()))]
+            self._writer.note("the trace marks no steps or runs: it is shown as one pass")
+        return found
+
+    def _add_samples(
+        self, index: int, spans: Spans, chosen: NDArray[np.int64], origin: float
+    ) -> None:
+        own = self_times(spans, chosen)
+        labels = self._labels
+
+        def rows() -> Iterator[tuple[int, float, float, float, int | str]]:
+            for place, self_us in zip(cast("list[int]", chosen.tolist()), own, strict=True):
+                layer = self._layer(spans.names[place])
+                start, took = spans.starts[place] - origin, spans.durations[place]
+                yield layer, start, took, self_us, labels[spans.threads[place]]
+
+        made = rows()
+        while block := list(islice(made, _BLOCK)):
+            self._writer.add_samples(index, block)
+
+    def _add_gpu(self, index: int, begin: float, until: float, order: NDArray[np.int64]) -> None:
+        starts = np.frombuffer(self._events.gpu.starts, dtype=np.float64)
+        first, last = np.searchsorted(starts, (begin, until), "left", sorter=order)
+        made = (self._gpu_event(place, begin) for place in order[first:last].tolist())
+        while block := list(islice(made, _BLOCK)):
+            self._writer.add_gpu_events(index, block)
+
+    def _gpu_event(self, place: int, begin: float) -> GpuEvent:
+        gpu = self._events.gpu
+        size = gpu.sizes[place]
+        return GpuEvent(
+            stream=self._labels[gpu.threads[place]],
+            kind=cast("GpuKind", self._events.gpu_kind(gpu.names[place])),
+            name=self._events.names[gpu.names[place]].text,
+            start_us=gpu.starts[place] - begin,
+            duration_us=gpu.durations[place],
+            bytes=int(size) if size >= 0 else None,
+        )
+
+    def _layer(self, number: int) -> int:
+        layer = self._layers.get(number)
+        if layer is None:
+            name = self._events.names[number]
+            kind = name.category or "event"
+            layer = self._layers[number] = self._writer.add_layer(Layer(name.text, kind))
+        return layer
+
+
+def self_times(spans: Spans, chosen: NDArray[np.int64]) -> list[float]:
+    """Return durations without those of the spans directly inside, on the same thread.
+
+    Args:
+        spans: All of them.
+        chosen: Places in `spans`, by start, of equal starts the longer first.
+    """
+    own: list[float] = []
+    holders: dict[int, list[tuple[float, int]]] = {}
+    for at, place in enumerate(cast("list[int]", chosen.tolist())):
+        start, took = spans.starts[place], spans.durations[place]
+        open_ = holders.setdefault(spans.threads[place], [])
+        while open_ and open_[-1][0] <= start:
+            open_.pop()
+        if open_:
+            # A child that ends after its holder takes only what the holder has left.
+            holder_end, holder = open_[-1]
+            own[holder] = max(0.0, own[holder] - min(took, holder_end - start))
+        own.append(took)
+        open_.append((start + took, at))
+    return own
+
+
+def _remark(writer: ReportWriter, events: TraceEvents, reader: ArrayReader) -> None:
+    if reader.damage.ends_early:
+        writer.note("the trace ends early: the process was killed, or it was cut", "warning")
+    bad = events.bad + reader.damage.skipped
+    if bad:
+        writer.note(f"{fmt.plural(bad, 'event')} could not be read or have no end", "warning")
+    if events.left_out:
+        writer.note(
+            f"only the first {EVENT_LIMIT:,} events are read, {events.left_out:,} are left out",
+            "warning",
+        )
+    others = sum(events.others.values())
+    if others:
+        letters = ", ".join(sorted(events.others)[:8])
+        writer.note(f"{fmt.plural(others, 'event')} of other kinds left out ({letters})")

@@ -1,0 +1,157 @@
+"""What ``trtexec --exportTimes`` writes: when each inference was enqueued, copied and computed."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import InputError
+from dld_tui.core.report.json_stream import ArrayReader
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.statistics import median
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.temporary import temporary_report
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+_LONGEST_MS = 1e12
+_BLOCK = 1000
+_LAUNCH_BOUND = 0.8
+"""Share of the GPU's time from which enqueueing is what limits the throughput."""
+
+_PHASES = (
+    ("host to device copy", "memcpy", "H2d", "h2dMs"),
+    ("GPU compute", "compute", "Compute", "computeMs"),
+    ("device to host copy", "memcpy", "D2h", "d2hMs"),
+)
+"""(layer, type, the part of ``start…Ms`` and ``end…Ms``, its duration)."""
+
+
+class _Inference(NamedTuple):
+    start_us: float
+    latency_ms: float
+    enqueue_ms: float | None
+    phases: tuple[tuple[float, float], ...]
+    """(start, duration) of each of `_PHASES` in microseconds."""
+
+
+@dataclass
+class _Seen:
+    layers: dict[int, int] = field(default_factory=dict)
+    enqueue: array[float] = field(default_factory=lambda: array("d"))
+    compute: array[float] = field(default_factory=lambda: array("d"))
+    count: int = 0
+    bad: int = 0
+
+
+def report_from_trtexec_times(
+    path: str | os.PathLike[str],
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> Report:
+    """Return trtexec's inference times as a report: latencies, and a pass for each inference.
+
+    Raises:
+        InputError: The file cannot be read, or has no inference with sound times.
+        CancelledError: `cancelled` said so.
+        SaveError: There is no room in the folder for temporary files.
+    """
+    target = Path(path)
+
+    def fill(writer: ReportWriter) -> None:
+        seen = _Seen()
+        reader = ArrayReader(target, progress, cancelled)
+        inferences = _inferences(reader, seen)
+        while block := list(islice(inferences, _BLOCK)):
+            _add(writer, block, seen)
+        if not seen.count:
+            raise InputError("there is no inference with sound times", where=str(target))
+        _remark(writer, seen, reader)
+
+    name = target.name.removesuffix(".json").removesuffix(".timing").removesuffix(".engine")
+    return temporary_report(target, fill, network=name, backend="TensorRT (trtexec)")
+
+
+def _inferences(reader: ArrayReader, seen: _Seen) -> Iterator[_Inference]:
+    for row in reader.objects():
+        found = _inference(row)
+        if found is None:
+            seen.bad += 1
+        else:
+            yield found
+
+
+def _inference(row: dict[str, JSON]) -> _Inference | None:
+    phases = []
+    for _, _, part, duration_key in _PHASES:
+        start, end = _time(row.get(f"start{part}Ms")), _time(row.get(f"end{part}Ms"))
+        took = _time(row.get(duration_key))
+        if took is None and start is not None and end is not None and end >= start:
+            took = end - start
+        if part != "Compute" and took is None:
+            took = 0.0  # versions that leave copies out
+        if took is None:
+            return None
+        phases.append((None if start is None else 1000 * start, 1000 * took))
+    compute_start = phases[1][0]
+    if compute_start is None:
+        return None
+    known = tuple((compute_start if at is None else at, took) for at, took in phases)
+    first = min(at for at, _ in known)
+    end = max(at + took for at, took in known)
+    latency = _time(row.get("latencyMs"))
+    begin, done = _time(row.get("startEnqMs")), _time(row.get("endEnqMs"))
+    enqueue = done - begin if begin is not None and done is not None and done >= begin else None
+    return _Inference(first, (end - first) / 1000 if latency is None else latency, enqueue, known)
+
+
+def _time(value: JSON) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= _LONGEST_MS else None
+
+
+def _add(writer: ReportWriter, block: list[_Inference], seen: _Seen) -> None:
+    writer.add_latencies(found.latency_ms for found in block)
+    for found in block:
+        rows: list[tuple[int, float, float, float, int | str]] = []
+        for place, (start, took) in enumerate(found.phases):
+            if took <= 0:
+                continue
+            name, kind, _, _ = _PHASES[place]
+            layer = seen.layers.get(place)
+            if layer is None:
+                layer = seen.layers[place] = writer.add_layer(Layer(name, kind))
+            rows.append((layer, start, took, took, name))
+        writer.add_pass(seen.count, found.start_us, found.latency_ms * 1000)
+        writer.add_samples(seen.count, rows)
+        seen.count += 1
+        seen.compute.append(found.phases[1][1] / 1000)
+        if found.enqueue_ms is not None:
+            seen.enqueue.append(found.enqueue_ms)
+
+
+def _remark(writer: ReportWriter, seen: _Seen, reader: ArrayReader) -> None:
+    writer.set_fact("execution_provider", "TensorRT")
+    writer.note("trtexec inference times: whole inferences; times of layers are not in the file")
+    compute = median(seen.compute)
+    if set(seen.layers) == {1}:
+        writer.note("no copies were timed: run trtexec without --noDataTransfers to have them")
+    if seen.enqueue:
+        enqueue = median(seen.enqueue)
+        text = f"enqueueing takes {enqueue:.3f} ms (median), the GPU {compute:.3f} ms"
+        if enqueue > _LAUNCH_BOUND * compute:
+            writer.note(f"launch-bound: {text}; a CUDA graph would help", "warning")
+        else:
+            writer.note(text)
+    if reader.damage.ends_early:
+        writer.note("the list ends early: it was cut", "warning")
+    bad = seen.bad + reader.damage.skipped
+    if bad:
+        writer.note(f"{fmt.plural(bad, 'inference')} without sound times left out", "warning")

@@ -1,0 +1,129 @@
+"""Saving what the graph pane shows as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.writer import write_bytes
+from dld_tui.core.graph.pictures import style
+from dld_tui.core.graph.pictures.content import Content, folded, of_part, types_of, whole
+from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of, text_picture
+from dld_tui.core.graph.pictures.text import rows_text
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.workspace_base import WorkspaceBase
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.graph_model import GraphView
+from dld_tui.widgets.graph_pane import GraphPane
+from dld_tui.widgets.host import host
+
+
+def save_picture(screen: WorkspaceBase, start: str = "") -> None:
+    """Ask for a file and write what the graph pane shows to it.
+
+    Args:
+        screen: The workspace.
+        start: The path to begin with; empty for one beside the model.
+    """
+    if screen.graph.model is None:
+        screen.notify("The graph is being arranged", timeout=3)
+        return
+
+    def chosen(path: Path | None) -> None:
+        if path is None:
+            return
+        path = path if path.suffix else path.with_suffix(".svg")
+        try:
+            kind = kind_of(path)
+        except DldError as error:
+            screen.complain(error)
+            save_picture(screen, str(path))
+            return
+        if path.exists():
+            _ask_overwrite(screen, path, kind)
+        else:
+            _write(screen, path, kind)
+
+    hint = "path of the picture: .svg, .png, .jpg or .txt"
+    screen.app.push_screen(OpenPathDialog("Save picture", start or _start(screen), hint), chosen)
+
+
+def _start(screen: WorkspaceBase) -> str:
+    path = screen.document.path
+    return str(path.with_suffix(".svg") if path is not None else Path.cwd() / "graph.svg")
+
+
+def _ask_overwrite(screen: WorkspaceBase, path: Path, kind: str) -> None:
+    def answered(answer: str | None) -> None:
+        if answer == "overwrite":
+            _write(screen, path, kind)
+        elif answer == "other":
+            save_picture(screen, str(path))
+
+    choices = [
+        Choice("o", "overwrite it", "overwrite"),
+        Choice("a", "choose another name", "other"),
+    ]
+    message = f"{visible(str(path))} is there already."
+    screen.app.push_screen(ChoiceDialog("Overwrite?", message, choices), answered)
+
+
+def _write(screen: WorkspaceBase, path: Path, kind: str) -> None:
+    dark = screen.app.current_theme.dark
+    look = style.Look(style.SCHEMES["dark" if dark else "light"])
+    remarks: list[str] = []
+    try:
+        seen = shown_in(screen.graph, screen.tab_title, as_rows=kind == "text")
+    except DldError as error:
+        host(screen).show_error(error, "Not written")
+        return
+
+    def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+        picture = seen if isinstance(seen, Picture) else picture_of(seen, kind, look)
+        if cancelled():
+            raise CancelledError
+        remarks.extend(write_bytes(path, picture.data))
+
+    def ended(error: DldError | None) -> None:
+        if isinstance(error, CancelledError):
+            screen.notify("Not written: stopped", timeout=3)
+        elif error is not None:
+            host(screen).show_error(error, "Not written")
+        else:
+            for remark in remarks:
+                screen.notify(visible(remark), severity="warning", timeout=8, markup=False)
+            screen.notify(f"Wrote {visible(str(path))}", timeout=4, markup=False)
+
+    screen.work(f"Drawing {clip(visible(str(path)), 60, keep='end')}", task, ended)
+
+
+def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture:
+    """Return what the graph pane shows.
+
+    Args:
+        pane: The pane; it shows a graph.
+        title: What the picture is called: foreign text.
+        as_rows: Whether rows are wanted as text, where the pane shows rows.
+
+    Raises:
+        UsageError: It is too much for a picture.
+    """
+    model = pane.model
+    assert model is not None  # the caller has looked
+    types = types_of(model.scope)
+    title = " › ".join([title, *model.scope.path])
+    if model.view is GraphView.FOCUS:
+        fold = pane.fold
+        vertex = fold.vertices[0] if fold is not None else pane.vertex
+        vertex = pane.first_vertex() if vertex is None else vertex
+        content = of_part(model.focus(vertex), title, vertex)
+    elif as_rows and model.view is not GraphView.CANVAS:
+        return text_picture(rows_text(model.overview, types), False, len(model.rows))
+    elif model.view is GraphView.RAIL:
+        content = whole(model.drawn, title)
+    else:
+        content = folded(model.overview, title)
+    content.types = types
+    return content

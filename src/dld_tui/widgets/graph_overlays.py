@@ -1,0 +1,202 @@
+"""What the colours of the graph say: kind of work, precision, findings, weights, time.
+
+An overlay answers for a range of rows, so that a fold shows the sum of what is in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Node
+from dld_tui.core.document.precision import precision_of
+from dld_tui.core.text import visible
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.explorer_rows import PRECISION_STYLES, precision_style, short_dtype
+from dld_tui.widgets.graph_model import GraphModel
+from dld_tui.widgets.graph_notes import LEVEL_STYLES, LEVELS, GraphNotes
+from dld_tui.widgets.heat import HEATS, heat, hottest
+
+_MOST_ROWS = 400
+"""Rows of a fold whose precisions are looked at, the first ones."""
+
+
+class Overlay:
+    """The colours of operators, which is what the graph shows when nothing else is asked for."""
+
+    name = "operators"
+    has_text = False
+    """Whether rows end with :meth:`text`."""
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the style of some rows; None for the colour of the operator."""
+        return None
+
+    def text(self, start: int, end: int) -> str:
+        """Return what is said at the end of some rows, at most 9 cells."""
+        return ""
+
+    @property
+    def legend(self) -> str:
+        """What the colours mean, for the title; empty when it needs no words."""
+        return ""
+
+
+class PrecisionOverlay(Overlay):
+    """The precision that layers are set to, else the type that they make."""
+
+    name = "precision"
+    has_text = True
+
+    def __init__(self, model: GraphModel) -> None:
+        self.model = model
+        self._known: dict[tuple[int, int], Counter[tuple[str, str]]] = {}
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the style of the precision; of several, of the most common one."""
+        found = self._found(start, end)
+        return found.most_common(1)[0][0][1] if found else "faint"
+
+    def text(self, start: int, end: int) -> str:
+        """Return the precision, and whether there are others, too."""
+        found = self._found(start, end)
+        if not found:
+            return ""
+        more = f" +{len(found) - 1}" if len(found) > 1 else ""
+        return found.most_common(1)[0][0][0][: 9 - len(more)] + more
+
+    def _found(self, start: int, end: int) -> Counter[tuple[str, str]]:
+        known = self._known.get((start, end))
+        if known is None:
+            model = self.model
+            rows = range(start, min(end, start + _MOST_ROWS))
+            subjects = (model.subject(model.overview.rails.order[row]) for row in rows)
+            found = (one for one in map(self._precision, subjects) if one is not None)
+            known = self._known[start, end] = Counter(found)
+        return known
+
+    def _precision(self, subject: Node | str) -> tuple[str, str] | None:
+        if not isinstance(subject, Node):
+            return None
+        chosen = precision_of(subject)
+        if chosen:
+            return visible(chosen), PRECISION_STYLES.get(chosen, "prec-other")
+        name = next(filter(None, subject.outputs), "")
+        known = self.model.scope.value_type(name) if name else None
+        if known is None:
+            return None
+        return visible(short_dtype(known)), precision_style(known.dtype)
+
+
+class FindingsOverlay(Overlay):
+    """Where the faults are."""
+
+    name = "findings"
+
+    def __init__(self, notes: GraphNotes) -> None:
+        self.notes = notes
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the style of the worst finding."""
+        return LEVEL_STYLES.get(self.notes.level(start, end), "faint")
+
+    @property
+    def legend(self) -> str:
+        """How many nodes have errors, and warnings."""
+        shown = glyphs.current()
+        count = len(self.notes.model.overview.rails.order)
+        signs = zip(LEVELS, (shown.error, shown.warning), strict=True)
+        return "  ".join(f"{sign} {self.notes.findings(level, 0, count)}" for level, sign in signs)
+
+
+class HeatOverlay(Overlay):
+    """A figure of each row, as heat; folds have the sum of theirs."""
+
+    has_text = True
+
+    def __init__(
+        self, name: str, legend: str, own: Sequence[float], parts: Sequence[float]
+    ) -> None:
+        self.name = name
+        self._legend = legend
+        self._own = own
+        self._before = list(accumulate(parts, initial=0.0))
+        self._hot = hottest(value for value in own if value)
+
+    def _value(self, start: int, end: int) -> float:
+        if end - start == 1:
+            return self._own[start]
+        return self._before[end] - self._before[start]
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the heat."""
+        value = self._value(start, end)
+        return HEATS[heat(value, self._hot)] if value else "faint"
+
+    def text(self, start: int, end: int) -> str:
+        """Return the figure."""
+        value = self._value(start, end)
+        return self.shown(value) if value else ""
+
+    def shown(self, value: float) -> str:
+        """Return a figure as text."""
+        return fmt.size(round(value))
+
+    @property
+    def legend(self) -> str:
+        """The sum, and what it is the sum of."""
+        return f"{self.shown(self._before[-1])}{self._legend}"
+
+
+class TimeOverlay(HeatOverlay):
+    """The time of each node in a report."""
+
+    def shown(self, value: float) -> str:
+        """Return milliseconds."""
+        return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
+
+
+def memory_overlay(model: GraphModel) -> HeatOverlay | None:
+    """Return the weights as heat; None when there are none, or they are not known yet."""
+    weights = model.weights
+    if weights is None or not weights.total:
+        return None
+    count = len(model.overview.rails.order)
+    parts = [float(weights.between(row, row + 1)) for row in range(count)]
+    return HeatOverlay("weights", "", [float(size) for size in weights.used], parts)
+
+
+def time_overlay(model: GraphModel, times: Mapping[Node, float], title: str) -> TimeOverlay | None:
+    """Return the times of nodes, in milliseconds, as heat; None when none is known of this graph.
+
+    Args:
+        model: The graph.
+        times: By node of any scope; those in bodies count for the node that has the body.
+        title: Where they come from. Foreign text.
+    """
+    rows = model.overview.rails.rows
+    own = [0.0] * len(rows)
+    for node, time in times.items():
+        holder: Node | None = node
+        while holder is not None and holder.scope is not model.scope:
+            holder = holder.scope.owner
+        vertex = model.drawn.vertex(holder) if holder is not None else None
+        if vertex is not None:
+            own[rows[vertex]] += time
+    return TimeOverlay("time", f" in {visible(title)}", own, own) if any(own) else None
+
+
+def overlays(
+    model: GraphModel, notes: GraphNotes, times: Mapping[Node, float], title: str
+) -> list[Overlay]:
+    """Return what can be shown of a graph, in the order of the key."""
+    found: list[Overlay | None] = [
+        Overlay(),
+        PrecisionOverlay(model),
+        FindingsOverlay(notes) if notes.has_findings else None,
+        memory_overlay(model),
+        time_overlay(model, times, title) if times else None,
+    ]
+    return [overlay for overlay in found if overlay is not None]

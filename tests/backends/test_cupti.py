@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from dld_tui.backends import cupti
+from dld_tui.backends.cupti import ActivityTracer, demangled
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.gpu.activity import Activity
+from tests.support import gpu
+
+
+def trace(*records: Any) -> ActivityTracer:
+    tracer = ActivityTracer(module=gpu.FakeCupti(list(records)))
+    tracer.start()
+    return tracer
+
+
+def test_work_and_the_calls_that_launched_it() -> None:
+    log = trace(
+        gpu.call(90, 1),
+        gpu.call(95, 1, gpu.Kind.DRIVER),  # inside the runtime's call, of the same number
+        gpu.kernel("gemm", 100, 150, 1),
+        gpu.call(200, 2),
+        gpu.copy(210, 220, 2, 4096),
+        gpu.memset(230, 240, 3, 16),
+        gpu.overhead(300, 400),
+    ).stop()
+
+    assert log.launches == {1: 90, 2: 200}
+    assert [(w.kind, w.name, w.stream, w.bytes) for w in log.work] == [
+        ("kernel", "gemm", "stream 7", None),
+        ("memcpy", "HtoD", "stream 7", 4096),
+        ("memset", "memset", "stream 7", 16),
+        ("overhead", "CUPTI buffer flush", "overhead", None),
+    ]
+    assert log.work[0].details == {
+        "grid": [1, 1, 1], "block": [1, 1, 1], "registers": 32, "shared_bytes": 1024
+    }  # fmt: skip
+    assert log.dropped == 0
+
+
+def test_streams_of_another_device_name_it() -> None:
+    log = trace(gpu.kernel("k", 1, 2, 1, device_id=3)).stop()
+
+    assert [work.stream for work in log.work] == ["GPU 3 stream 7"]
+
+
+def test_what_is_flushed_between_passes_is_kept() -> None:
+    fake = gpu.FakeCupti([gpu.kernel("a", 1, 2, 1)])
+    tracer = ActivityTracer(module=fake)
+    tracer.start()
+    tracer.flush()
+    fake.records = [gpu.kernel("b", 3, 4, 2)]
+
+    assert [work.name for work in tracer.stop().work] == ["a", "b"]
+    assert not fake.enabled
+
+
+def test_records_without_times_or_fields_are_counted_not_shown() -> None:
+    broken = gpu.kernel("no stream", 1, 2, 1)
+    del broken.stream_id
+    log = trace(gpu.kernel("never ran", 0, 0, 1), broken, gpu.kernel("good", 5, 6, 2)).stop()
+
+    assert [work.name for work in log.work] == ["good"]
+    assert log.dropped == 2
+
+
+def test_a_refusal_switches_everything_off_again() -> None:
+    fake = gpu.FakeCupti([], refuses=RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"))
+    with pytest.raises(UnavailableError, match="recording what the GPU does is not permitted"):
+        ActivityTracer(module=fake).start()
+    assert not fake.enabled
+
+
+def test_no_permission_says_what_would_give_it() -> None:
+    with pytest.raises(UnavailableError) as caught, cupti.refusals("counting"):
+        raise PermissionError("see the web")
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in str(caught.value.hint)
+    assert "group debug" in str(caught.value.hint)
+
+
+def test_names_are_demangled() -> None:
+    assert demangled("_Z4gemmPfi") == "gemm(float*, int)"
+    assert demangled("gemm") == "gemm"
+    assert demangled("_Z is no name") == "_Z is no name"
+
+
+def test_without_cupti_python_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupti", None)
+    monkeypatch.setitem(sys.modules, "cupti.cupti", None)
+    cupti.load.cache_clear()
+    try:
+        with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[gpu\]'") as caught:
+            ActivityTracer()
+        assert caught.value.status == 4
+    finally:
+        cupti.load.cache_clear()
+
+
+def test_a_broken_installation_says_what_is_wrong(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cupti.py").write_text("raise RuntimeError('CUDA driver is not found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.split(".")[0] == "cupti"]:
+        monkeypatch.delitem(sys.modules, name)
+    cupti.load.cache_clear()
+    try:
+        with pytest.raises(UnavailableError, match="cannot be loaded: CUDA driver is not found"):
+            cupti.load()
+    finally:
+        cupti.load.cache_clear()
+
+
+def test_work_is_plain_data() -> None:
+    assert Activity("memset", "memset", 1, 2, 3, "stream 0").details is None

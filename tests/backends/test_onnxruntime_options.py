@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.backends import onnxruntime as backend
+from dld_tui.backends.onnxruntime import Session
+from dld_tui.backends.onnxruntime_options import (
+    SessionSettings,
+    options_by_provider,
+    parse_pairs,
+    parse_sizes,
+    provider_list,
+    session_options,
+)
+from dld_tui.core.errors import ActivityError, InputError, UsageError
+from dld_tui.core.latency import Extent, measure
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+
+
+def test_options_go_to_their_provider() -> None:
+    texts = ["cudnn_conv_algo_search=HEURISTIC", "cuda.enable_cuda_graph=1", "a.b=c=d,e"]
+
+    assert options_by_provider(texts, ["Tensorrt", "CUDA"]) == {
+        "Tensorrt": {"cudnn_conv_algo_search": "HEURISTIC", "a.b": "c=d,e"},
+        "CUDA": {"enable_cuda_graph": "1"},
+    }
+
+
+def test_options_of_providers_join_the_device() -> None:
+    settings = SessionSettings(
+        device_id=1, provider_options={"CUDA": {"x": "1"}, "CPU": {"y": "2"}}
+    )
+
+    assert provider_list(["CUDA", "CPU", "XNNPACK"], settings) == [
+        ("CUDAExecutionProvider", {"device_id": "1", "x": "1"}),
+        ("CPUExecutionProvider", {"y": "2"}),
+        "XNNPACKExecutionProvider",
+    ]
+
+
+@pytest.mark.parametrize("text", ["alone", "=value", ""])
+def test_what_is_no_pair(text: str) -> None:
+    with pytest.raises(UsageError, match="--session-config"):
+        parse_pairs([text], "--session-config")
+
+
+def test_sizes_of_dimensions() -> None:
+    assert parse_sizes(["N=4,height=224", "w=1"]) == {"N": 4, "height": 224, "w": 1}
+    for wrong in ("N=0", "N=-1", "N=x", "N=2147483648"):
+        with pytest.raises(UsageError, match="is not a size"):
+            parse_sizes([wrong])
+
+
+def test_a_size_fixes_the_dimension_of_the_session(tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    session = Session(model, SessionSettings(dimensions={"N": 3}, quiet=True))
+
+    assert session.inputs[0].dims == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("mode", "threads", "parallel"),
+    [("auto", 1, False), ("auto", 2, True), ("parallel", 0, True), ("sequential", 4, False)],
+)
+def test_execution_modes(mode: str, threads: int, parallel: bool) -> None:
+    settings = SessionSettings(execution_mode=mode, inter_threads=threads)
+    modes = backend.load().ExecutionMode
+
+    options = session_options(backend.load(), settings)
+    assert (options.execution_mode == modes.ORT_PARALLEL) is parallel
+
+
+def test_entries_of_the_session(tmp_path: Path) -> None:
+    entry = {"session.disable_prepacking": "1"}
+    options = session_options(backend.load(), SessionSettings(config=entry))
+
+    assert options.get_session_config_entry("session.disable_prepacking") == "1"
+    with pytest.raises(UsageError, match="--session-config"):
+        session_options(backend.load(), SessionSettings(config={"k" * 5000: "1"}))
+
+
+def test_libraries_of_operators_that_cannot_be_loaded(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.so"
+    with pytest.raises(InputError, match="no such library"):
+        session_options(backend.load(), SessionSettings(custom_operators=(torn,)))
+    torn.write_bytes(b"no library")
+    with pytest.raises(InputError, match="is not a library of operators"):
+        session_options(backend.load(), SessionSettings(custom_operators=(torn,)))
+
+
+def test_where_inputs_and_outputs_are_bound() -> None:
+    memory = {name: SessionSettings((name,)).memory for name in ("CUDA", "Dml", "CPU", "XNNPACK")}
+
+    assert memory == {"CUDA": "cuda", "Dml": "dml", "CPU": "cpu", "XNNPACK": "cpu"}
+    assert SessionSettings(("Tensorrt", "CPU")).uses_cuda
+    assert not SessionSettings(("CPU", "CUDA")).uses_cuda
+
+
+def test_bound_feeds_give_the_same_results_and_their_copies_are_timed(tmp_path: Path) -> None:
+    session = Session(models.write(tmp_path, models.CHAIN), SessionSettings(quiet=True))
+    feeds = [session.feed({"x": np.full((rows, 4), rows, np.float32)}) for rows in (1, 2)]
+    bound = session.bind(feeds)
+    (burst,) = measure(session.bound_timer(bound), Extent(3))
+
+    assert burst.calls == 3
+    for feed, one in zip(feeds, bound, strict=True):
+        (result,) = one.binding.copy_outputs_to_cpu()
+        assert result.tolist() == session.run(feed)[0].tolist()
+    copies = bound[1].time_copies(passes=3)
+    assert (copies.input_bytes, copies.output_bytes) == (32, 32)
+    assert copies.inputs_ms > 0
+    assert copies.outputs_ms > 0
+    assert bound[0].on_host == []
+
+
+def one_input(folder: Path, kind: str, node: str, result: str) -> Session:
+    text = f'<ir_version: 10, opset_import: ["" : 21]> g ({kind} x) => ({result} y) {{ {node} }}'
+    return Session(models.write(folder, text), SessionSettings(quiet=True))
+
+
+def test_text_and_types_without_a_numpy_form_stay_on_the_host(tmp_path: Path) -> None:
+    import ml_dtypes
+
+    session = one_input(tmp_path, "bfloat16[N]", "y = Cast<to: int = 1>(x)", "float[N]")
+    feed = session.feed({"x": np.array([1.5, -2], ml_dtypes.bfloat16)})
+    (bound,) = session.bind([feed])
+    list(measure(session.bound_timer([bound]), Extent(1)))
+
+    assert bound.on_host == ["x"]
+    assert bound.binding.copy_outputs_to_cpu()[0].tolist() == [1.5, -2]
+
+
+def test_a_sequence_cannot_be_bound(tmp_path: Path) -> None:
+    session = one_input(tmp_path, "seq(float[N])", "y = SequenceLength(x)", "int64")
+    feed: Any = session.feed({"x": [np.ones(2, np.float32)]})
+    with pytest.raises(ActivityError, match="is a sequence") as caught:
+        session.bind([feed])
+    assert caught.value.hint == "Measure it without --io-binding"

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import onnx
+import pytest
+
+from dld_tui.core.errors import ExitStatus
+from tests.support import models
+from tests.support.cli import Dld
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.BRANCHES)
+
+
+def texts(path: Path) -> list[str]:
+    root = ElementTree.parse(path).getroot()
+    return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_svg_with_types_from_inference(dld: Dld, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.svg"
+    outcome = dld("draw", model, "-o", output)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.startswith("6 boxes, ")
+    assert set(texts(output)) >= {"Relu", "first", "Sigmoid", "f32[N,4]"}
+    assert dld("draw", model, "-o", output, "--force", "--no-types").status == 0
+    assert "f32[N,4]" in texts(output)  # of the input, which the model says
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.png", b"\x89PNG"), ("a.jpg", b"\xff\xd8"), ("a.txt", b"")]
+)
+def test_other_formats_with_a_summary(
+    dld: Dld, model: Path, tmp_path: Path, name: str, start: bytes
+) -> None:
+    output = tmp_path / name
+    found = dld("draw", model, "-o", output, "--json", "--scheme", "dark", "--grid").json
+    data = output.read_bytes()
+    assert data.startswith(start)
+    assert (found["nodes"], found["boxes"], found["crossings"]) == (4, 6, 0)
+    assert found["bytes"] == len(data)
+    assert found["width"] > 5
+
+
+def test_to_standard_output(dld: Dld, model: Path) -> None:
+    text = dld("draw", model, "-o", "-", "--no-types").out
+    assert "│ Relu │" in text
+    assert dld("draw", model, "-o", "-", "--format", "svg").out.startswith("<svg")
+    plain = dld("draw", model, "-o", "-", "--view", "rail", "--ascii").out
+    assert plain.isascii()
+    assert len(plain.splitlines()) == 6
+    assert "first" in dld("draw", model, "-o", "-", "--view", "overview").out
+
+
+def test_a_body_and_what_is_around_a_node(dld: Dld, branches: Path) -> None:
+    body = dld("draw", branches, "-o", "-", "--scope", "choose:then_branch").out
+    assert "Neg" in body
+    assert "If" not in body
+    near = dld("draw", branches, "-o", "-", "--node", "pre", "--hops", "1").out
+    assert "Relu" in near
+    assert "◆ y" not in near
+
+
+def test_repeated_blocks_folded(dld: Dld, tmp_path: Path) -> None:
+    nodes = []
+    for layer in range(40):
+        for at, kind in enumerate(("Relu", "Neg", "Abs")):
+            source = f"t{layer * 3 + at}"
+            name = f"/layers.{layer}/{kind}"
+            nodes.append(onnx.helper.make_node(kind, [source], [f"t{layer * 3 + at + 1}"], name))
+    value = [onnx.helper.make_tensor_value_info(name, 1, [2]) for name in ("t0", "t120")]
+    graph = onnx.helper.make_graph(nodes, "g", value[:1], value[1:])
+    path = tmp_path / "deep.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    output = tmp_path / "deep.svg"
+    found = dld("draw", path, "-o", output, "--folded", "--json", "--no-types").json
+    assert found["nodes"] == 120
+    assert found["boxes"] < 50
+    assert "3 nodes" in texts(output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["-o", "x.bmp"], ".svg"),
+        (["-o", "x"], ".svg"),
+        (["-o", "x.svg", "--view", "rail"], "--format txt"),
+        (["-o", "x.svg", "--node", "first", "--folded"], "Use one of them"),
+        (["-o", "x.svg", "--node", "first", "--view", "overview"], "--view"),
+        (["-o", "x.svg", "--node", "nobody"], "no node 'nobody'"),
+        (["-o", "x.svg", "--scope", "nowhere"], "no graph 'nowhere'"),
+        (["-o", "-", "--json"], "--json"),
+        (["-o", "x.svg", "--background", "red"], "#ffffff"),
+        (["-o", "x.svg", "--scheme", "pink"], "pink"),
+    ],
+)
+def test_what_does_not_go_together(
+    dld: Dld, model: Path, tmp_path: Path, arguments: list[str], part: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert part in dld.fails(ExitStatus.USAGE, "draw", model, "--no-types", *arguments)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_file_is_not_overwritten(dld: Dld, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.svg"
+    output.write_text("mine")
+    assert "--force" in dld.fails(ExitStatus.USAGE, "draw", model, "-o", output)
+    assert output.read_text() == "mine"
+
+
+def test_schemes_are_those_that_there_are() -> None:
+    from dld_tui.cli.draw import SCHEMES
+    from dld_tui.core.graph.pictures import style
+
+    assert tuple(style.SCHEMES) == SCHEMES

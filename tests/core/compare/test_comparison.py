@@ -1,0 +1,213 @@
+"""The rows of a comparison: times, differences, groups."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from dld_tui.core.compare.comparison import GROUPINGS, Comparison
+from dld_tui.core.compare.model import Row, label
+from dld_tui.core.compare.rows import sort_rows
+from dld_tui.core.compare.subject import Subject
+from dld_tui.core.errors import UsageError
+from dld_tui.core.report.records import Layer, NodeLink
+from tests.support.compared import noisy, subject, timed
+
+
+def by_key(rows: list[Row]) -> dict[str, Row]:
+    return {row.key: row for row in rows}
+
+
+@pytest.fixture
+def pair() -> tuple[Subject, Subject]:
+    """Return a report of three layers, and one in which two are fused and one is new."""
+    apart = subject(
+        timed("/a/conv", noisy(1.0, 1), ["/a/conv"]),
+        timed("/a/relu", noisy(0.5, 2), ["/a/relu"], "Relu"),
+        timed("/b/add", noisy(0.2, 3), ["/b/add"], "Add"),
+        latencies=noisy(2.0, 4),
+    )
+    fused = subject(
+        timed("fused", noisy(0.9, 5), ["/a/conv", "/a/relu"], "FusedConv"),
+        timed("/b/add", noisy(0.2, 6), ["/b/add"], "Add"),
+        timed("reorder", noisy(0.1, 7), [], "ReorderOutput"),
+        title="b.dldprof",
+        latencies=noisy(1.5, 8),
+    )
+    return apart, fused
+
+
+def test_rows_of_layers(pair: tuple[Subject, Subject]) -> None:
+    rows = by_key(Comparison(pair).rows())
+    assert list(rows) == ["/a/conv", "reorder", "/b/add"]  # the largest difference first
+    merged = rows["/a/conv"]
+    assert [cell.layers for cell in merged.cells] == [(0, 1), (0,)]
+    assert merged.cells[0].time_ms == pytest.approx(1.5, rel=0.03)
+    delta = merged.cells[1].delta_ms
+    assert delta == pytest.approx(-0.6, abs=0.05)
+    assert merged.cells[1].ratio == pytest.approx(0.6, rel=0.05)
+    assert (merged.match, merged.cells[1].noise, merged.cells[0].delta_ms) == ("node", False, None)
+    assert rows["/b/add"].cells[1].noise is True
+    assert merged.state(1, 0) == ""
+
+
+def test_what_is_in_one_report_only(pair: tuple[Subject, Subject]) -> None:
+    row = by_key(Comparison(pair).rows())["reorder"]
+    assert row.cells[0].time_ms is None
+    assert row.cells[1].delta_ms == row.cells[1].time_ms
+    assert (row.cells[1].ratio, row.cells[1].noise, row.match) == (None, None, "")
+    assert row.state(1, 0) == "added"
+    other = by_key(Comparison(pair, base=1).rows())["reorder"]
+    assert other.cells[0].delta_ms == pytest.approx(-(row.cells[1].time_ms or 0))
+    assert other.state(0, 1) == "removed"
+
+
+def test_shares_are_of_all_that_moved(pair: tuple[Subject, Subject]) -> None:
+    rows = Comparison(pair).rows()
+    assert sum(row.cells[1].share_percent or 0 for row in rows) == pytest.approx(100)
+
+
+def test_the_base_can_be_any(pair: tuple[Subject, Subject]) -> None:
+    forward, back = Comparison(pair), Comparison(pair, base=1)
+    assert (forward.target, back.target) == (1, 0)
+    ahead, behind = forward.end_to_end.cells[1], back.end_to_end.cells[0]
+    assert ahead.delta_ms == pytest.approx(-0.5, abs=0.06)
+    assert behind.delta_ms == pytest.approx(-(ahead.delta_ms or 0))
+    with pytest.raises(UsageError, match="no report 3 among 2"):
+        Comparison(pair, base=2)
+    with pytest.raises(UsageError, match="two or more"):
+        Comparison(pair[:1])
+    with pytest.raises(UsageError, match="cannot compare by 'colour'"):
+        forward.rows("colour")
+
+
+def test_groups_share_fused_layers_and_say_so(pair: tuple[Subject, Subject]) -> None:
+    comparison = Comparison(pair)
+    nodes = by_key(comparison.rows("node"))
+    assert nodes["/a/conv"].cells[1].time_ms == pytest.approx(0.45, rel=0.03)
+    assert nodes["/a/conv"].estimate
+    assert nodes["/a/conv"].cells[1].noise is None  # half of two nodes is not one node
+    assert not nodes["/b/add"].estimate
+    scopes = by_key(comparison.rows("scope"))
+    assert not scopes["/a"].estimate  # both nodes are in it: nothing had to be shared
+    assert scopes["/a"].cells[1].time_ms == pytest.approx(0.9, rel=0.03)
+    types = by_key(comparison.rows("type"))
+    assert types["FusedConv"].cells[0].time_ms is None
+    assert types["Relu"].state(1, 0) == "removed"
+
+
+def test_nodes_that_are_fused_alike_are_judged(pair: tuple[Subject, Subject]) -> None:
+    row = by_key(Comparison([pair[1], pair[1]]).rows("node"))["/a/conv"]
+    assert (row.estimate, row.cells[1].noise) == (True, True)
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+def test_every_grouping_keeps_the_whole_time(pair: tuple[Subject, Subject], by: str) -> None:
+    rows = Comparison(pair).rows(by)
+    for index in (0, 1):
+        total = sum(row.cells[index].time_ms or 0 for row in rows)
+        assert total == pytest.approx((1.7, 1.2)[index], rel=0.03)
+
+
+def test_a_group_is_the_median_of_its_passes_not_the_sum_of_medians() -> None:
+    # Two branches, one a pass: each takes 1 ms whenever it runs.
+    nan = float("nan")
+    branches = subject(timed("x", [1, nan] * 5, type="If"), timed("y", [nan, 1] * 5, type="If"))
+    plain = subject(timed("x", 1.0, type="If"))
+    comparison = Comparison([branches, plain])
+    assert by_key(comparison.rows("type"))["If"].cells[0].time_ms == 1.0
+    assert by_key(comparison.rows())["x"].cells[0].time_ms == 1.0
+    assert comparison.layer_sum.cells[0].time_ms == 1.0
+
+
+def test_end_to_end_is_of_the_same_source_everywhere(pair: tuple[Subject, Subject]) -> None:
+    assert Comparison(pair).latency_source == "latency loop"
+    imported = subject(timed("x", noisy(1.0, 1)), title="c.json")
+    mixed = Comparison([pair[0], imported])
+    assert mixed.latency_source == "profiled passes"
+    assert mixed.end_to_end.cells[0].time_ms == pytest.approx(1.7, rel=0.05)
+
+
+def test_without_times_by_pass_only_medians_are_compared() -> None:
+    one = subject(timed("x", 1.0), timed("never", float("nan")), by_pass=False)
+    other = subject(timed("x", 3.0), by_pass=False)
+    row = by_key(Comparison([one, other]).rows())["x"]
+    assert (row.cells[1].delta_ms, row.cells[1].ratio, row.cells[1].noise) == (2.0, 3.0, None)
+    assert Comparison([one, other]).end_to_end.cells[1].time_ms is None
+
+
+def test_layers_of_the_same_name_stay_apart() -> None:
+    twice = subject(timed("x", 1.0), timed("x", 2.0))
+    assert [row.key for row in Comparison([twice, twice]).rows()] == ["x", "x #2"]
+
+
+def test_orders(pair: tuple[Subject, Subject]) -> None:
+    rows = Comparison(pair).rows()
+    assert [row.key for row in sort_rows(rows, "name", 0)] == ["/a/conv", "/b/add", "reorder"]
+    assert [row.key for row in sort_rows(rows, "time", 0)] == ["/a/conv", "/b/add", "reorder"]
+    assert [row.key for row in sort_rows(rows, "ratio", 0)] == ["/a/conv", "/b/add", "reorder"]
+
+
+def test_three_reports_against_one(pair: tuple[Subject, Subject]) -> None:
+    comparison = Comparison([*pair, pair[0]])
+    row = by_key(comparison.rows())["/a/conv"]
+    assert comparison.target == 2
+    assert [len(cell.layers) for cell in row.cells] == [2, 1, 2]
+    assert row.cells[2].delta_ms == 0.0
+    assert [label(index) for index in (0, 1, 25, 26)] == ["A", "B", "Z", "27"]
+
+
+# On a GPU
+
+
+def gpu_report(kernels: bool, title: str = "g.dldprof") -> Subject:
+    """Return a report of a layer on the GPU and one on the CPU."""
+    cuda = timed(
+        "g", 0.1, ["g"], provider="CUDAExecutionProvider", gpu_time_ms=2.0 if kernels else None
+    )
+    cpu = timed("c", 0.5, ["c"], "Add", provider="CPUExecutionProvider")
+    made = subject(cuda, cpu, title=title)
+    times = np.array([[2.0] * 10, [np.nan] * 10])
+    return Subject(**{**vars(made), "gpu_times": times if kernels else None})
+
+
+def test_kernels_are_compared_where_all_have_them() -> None:
+    on_cpu = subject(timed("g", 8.0, ["g"], provider="CPUExecutionProvider"))
+    comparison = Comparison([on_cpu, gpu_report(kernels=True)])
+    assert [measured.on_gpu for measured in comparison.measured] == [False, True]
+    rows = by_key(comparison.rows())
+    assert rows["g"].cells[1].time_ms == 2.0
+    assert rows["c"].cells[1].time_ms == 0.5  # it fell back to the CPU, so that is its time
+
+
+def test_launching_is_not_compared_with_computing() -> None:
+    comparison = Comparison([gpu_report(kernels=True), gpu_report(kernels=False)])
+    assert [measured.on_gpu for measured in comparison.measured] == [False, False]
+    assert by_key(comparison.rows())["g"].cells[0].time_ms == 0.1
+    assert any("without recording its kernels" in line for line in comparison.unfair)
+
+
+# Size
+
+
+def test_large_reports_are_compared_in_a_second_and_little_memory() -> None:
+    def large(seed: int) -> Subject:
+        dice = np.random.default_rng(seed)
+        times = dice.lognormal(-3, 0.2, (5000, 200))
+        names = [f"/block{index // 10}/layer{index}" for index in range(5000)]
+        layers = [
+            Layer(
+                name, "Conv", nodes=(NodeLink((), name, name, "Conv"),), index=index, time_ms=0.05
+            )
+            for index, name in enumerate(names)
+        ]
+        return Subject("x", "x", layers, times, profiled_ms=[1.0] * 200)
+
+    subjects = [large(1), large(2)]
+    begin = time.process_time()
+    comparison = Comparison(subjects)
+    assert len(comparison.rows()) == 5000
+    comparison.explanation()
+    assert time.process_time() - begin < 3  # 0.6 s on a free core

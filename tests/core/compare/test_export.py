@@ -1,0 +1,79 @@
+"""A comparison for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.export import comparison_csv, comparison_json
+from tests.support.compared import noisy, subject, timed
+
+FACTS = {"network": "n", "backend": "b", "execution_provider": "CPU", "device": "d"}
+
+
+def compared(reports: int = 2) -> Comparison:
+    subjects = [
+        subject(
+            timed("=conv", noisy(1.0 + n, n), ["c"]),
+            *([] if n else [timed("gone", noisy(0.1, 9))]),
+            title=f"{n}.dldprof",
+            facts=FACTS,
+            settings={"threads": n},
+        )
+        for n in range(reports)
+    ]
+    return Comparison(subjects)
+
+
+def test_the_document() -> None:
+    document: Any = comparison_json(compared())
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    reports, rows = document["reports"], document["rows"]
+    assert [(one["label"], one["path"], one["backend"]) for one in reports] == [
+        ("A", "/reports/0.dldprof", "b"),
+        ("B", "/reports/1.dldprof", "b"),
+    ]
+    conv, gone = rows
+    assert conv["key"] == "=conv"
+    assert conv["delta_ms"] == conv["deltas_ms"][1]
+    assert conv["delta_ms"] == conv["time_ms"][1] - conv["time_ms"][0]
+    assert conv["ratio"] == conv["time_ms"][1] / conv["time_ms"][0]
+    assert conv["noise"]["within"] is False
+    assert conv["noise"]["low_ms"] < conv["delta_ms"] < conv["noise"]["high_ms"]
+    assert conv["layers"] == [["=conv"], ["=conv"]]
+    assert (gone["time_ms"][1], gone["ratio"], gone["noise"]) == (None, None, None)
+    assert document["differences"] == [
+        {"section": "settings", "name": "threads", "values": ["0", "1"]}
+    ]
+    assert "Efron" in str(document["noise_method"])
+    assert document["end_to_end"]["key"] == "end to end"
+    assert document["by"] == "layer"
+
+
+def test_some_of_the_rows() -> None:
+    comparison = compared()
+    document: Any = comparison_json(comparison, "layer", comparison.rows()[:1])
+    assert len(document["rows"]) == 1
+    assert document["rows_total"] == 2
+
+
+def test_the_last_report_is_what_a_single_difference_is_of() -> None:
+    document: Any = comparison_json(compared(3))
+    row = document["rows"][0]
+    assert row["delta_ms"] == row["deltas_ms"][2]
+    assert row["deltas_ms"][0] is None
+
+
+def test_csv() -> None:
+    comparison = compared(3)
+    table = list(csv.DictReader(io.StringIO(comparison_csv(comparison, comparison.rows()))))
+    first = table[0]
+    assert first["key"] == "'=conv"  # a spreadsheet would run it
+    assert float(first["delta_ms_C"]) > float(first["delta_ms_B"]) > 0
+    assert first["within_noise_B"] == "False"
+    gone = table[1]
+    assert (gone["time_ms_B"], gone["ratio_B"], gone["low_ms_B"]) == ("", "", "")
+    assert float(gone["share_percent_B"]) > 0

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.html_page import comparison_page
+from dld_tui.core.compare.subject import open_subject
+from tests.support.browser import dom_after
+from tests.support.report_files import HOSTILE, make_report
+
+NASTY = '"><script>document.title="hit"</script><img src=x onerror=alert(1)>'
+
+
+@pytest.fixture
+def comparison(tmp_path: Path) -> Comparison:
+    paths = [
+        make_report(tmp_path / f"{seed}.dldprof", 30, 12, names=(HOSTILE, NASTY), seed=seed)
+        for seed in (1, 2)
+    ]
+    return Comparison([open_subject(path) for path in paths])
+
+
+def test_the_page_has_the_rows_of_the_comparison(comparison: Comparison) -> None:
+    page = comparison_page(comparison)
+    assert comparison_page(comparison) == page
+    row = comparison.rows("layer")[0]
+    start = page.index('id="layer-table"')
+    assert f'data-v="{row.cells[1].delta_ms:.9g}"' in page[start:].split("<tr>")[2]
+    assert page[start:].split("</table>")[0].count("<tr>") == len(comparison.rows("layer")) + 1
+    assert "A (base): " in page
+    assert "<img" not in page
+    for drawn in re.findall(r"<svg .*?</svg>", page, re.DOTALL):
+        assert len({r.get("class") for r in ElementTree.fromstring(drawn).iter("rect")}) == 2
+
+
+def test_reports_that_are_alike_say_so(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "a.dldprof")
+    page = comparison_page(Comparison([open_subject(path), open_subject(path)]))
+    assert "No setting and nothing in the environment differs." in page
+
+
+def test_in_a_browser_it_sorts_by_the_difference(comparison: Comparison, tmp_path: Path) -> None:
+    script = """
+    const heads = document.querySelectorAll("#layer-table thead button");
+    heads[3].click();
+    const told = [...document.querySelectorAll("#layer-table tbody tr")]
+      .map((row) => parseFloat(row.cells[3].dataset.v));
+    const out = document.createElement("pre");
+    out.id = "told"; out.textContent = JSON.stringify([told, document.title]);
+    document.body.append(out);
+    """
+    dom = dom_after(comparison_page(comparison), script, tmp_path)
+    found = re.search(r'<pre id="told">(.*?)</pre>', dom, re.DOTALL)
+    assert found is not None
+    told, title = json.loads(html.unescape(found[1]))
+    assert told == sorted(told, reverse=True)
+    assert len(told) == len(comparison.rows("layer"))
+    assert title.startswith("Comparison of ")

@@ -1,0 +1,140 @@
+"""Which layers are which: by nodes, by name, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dld_tui.core.compare.matching import Match, match_layers
+from dld_tui.core.compare.subject import Subject
+from dld_tui.core.report.records import NodeLink
+from tests.support.compared import subject, timed
+
+DIMS = ((1, 8),)
+
+
+def names(found: list[Match], *subjects: Subject) -> list[tuple[Any, ...]]:
+    """Return the names of the matched layers, a tuple a report, and how they were matched."""
+    return [
+        (
+            *(
+                tuple(one.layers[index].name for index in members)
+                for one, members in zip(subjects, match.members, strict=True)
+            ),
+            match.how,
+        )
+        for match in found
+    ]
+
+
+def test_the_same_nodes_under_other_names() -> None:
+    first = subject(timed("conv", 1, ["a"]), timed("relu", 1, ["b"], "Relu"))
+    second = subject(timed("b_nchwc", 1, ["b"], "Relu"), timed("a_nchwc", 1, ["a"]))
+    assert names(match_layers([first, second]), first, second) == [
+        (("conv",), ("a_nchwc",), "node"),
+        (("relu",), ("b_nchwc",), "node"),
+    ]
+
+
+def test_a_fused_layer_is_matched_with_all_that_it_replaces() -> None:
+    apart = subject(
+        timed("conv", 1, ["c"]),
+        timed("bn", 1, ["n"]),
+        timed("relu", 1, ["r"]),
+        timed("x", 1, ["x"]),
+    )
+    fused = subject(timed("all", 1, ["c", "n", "r"]), timed("x", 1, ["x"]))
+    assert names(match_layers([apart, fused]), apart, fused) == [
+        (("conv", "bn", "relu"), ("all",), "node"),
+        (("x",), ("x",), "node"),
+    ]
+
+
+def test_fusions_that_overlap_make_one_row() -> None:
+    first = subject(timed("ab", 1, ["a", "b"]), timed("cd", 1, ["c", "d"]))
+    second = subject(timed("a", 1, ["a"]), timed("bc", 1, ["b", "c"]), timed("d", 1, ["d"]))
+    assert names(match_layers([first, second]), first, second) == [
+        (("ab", "cd"), ("a", "bc", "d"), "node")
+    ]
+
+
+def test_an_inserted_conversion_is_a_row_of_its_own() -> None:
+    first = subject(timed("conv", 1, ["c"]))
+    second = subject(
+        timed("conv_nchwc", 1, ["c"]), timed("out", 1, ["c"], "ReorderOutput", op="Conv")
+    )
+    assert names(match_layers([first, second]), first, second) == [
+        (("conv",), ("conv_nchwc",), "node"),
+        ((), ("out",), ""),
+    ]
+
+
+def test_a_cast_of_the_model_is_no_conversion() -> None:
+    first = subject(timed("cast", 1, ["k"], "Cast"))
+    second = subject(timed("cast_1", 1, ["k"], "Cast"))
+    assert names(match_layers([first, second]), first, second) == [(("cast",), ("cast_1",), "node")]
+
+
+def test_layers_without_nodes_go_by_name_and_then_by_order() -> None:
+    first = subject(
+        timed("same", 1), timed("n1", 1, output_dims=DIMS), timed("n2", 1, output_dims=DIMS)
+    )
+    second = subject(
+        timed("m1", 1, output_dims=DIMS), timed("m2", 1, output_dims=DIMS), timed("same", 1)
+    )
+    assert names(match_layers([first, second]), first, second) == [
+        (("same",), ("same",), "name"),
+        (("n1",), ("m1",), "order"),
+        (("n2",), ("m2",), "order"),
+    ]
+
+
+def test_order_says_nothing_when_the_counts_differ() -> None:
+    first = subject(timed("n1", 1, output_dims=DIMS), timed("n2", 1, output_dims=DIMS))
+    second = subject(timed("m1", 1, output_dims=DIMS))
+    assert [match.how for match in match_layers([first, second])] == ["", "", ""]
+
+
+def test_a_profile_without_shapes_is_matched_by_type_and_order() -> None:
+    bare = subject(timed("n1", 1), timed("n2", 1))
+    shaped = subject(timed("m1", 1, output_dims=DIMS), timed("m2", 1, output_dims=((2, 9),)))
+    assert names(match_layers([bare, shaped]), bare, shaped) == [
+        (("n1",), ("m1",), "order"),
+        (("n2",), ("m2",), "order"),
+    ]
+    assert all(not match.how for match in match_layers([bare, shaped], same_model=False))
+
+
+def test_a_node_number_counts_only_within_one_model() -> None:
+    def numbered(name: str, dims: tuple[tuple[int, ...], ...]) -> Any:
+        layer, times = timed(name, 1, output_dims=dims)
+        link = NodeLink((), "#3", "", "Conv")
+        return type(layer)(**{**vars(layer), "nodes": (link,)}), times
+
+    first, second = subject(numbered("p", ((1,),))), subject(numbered("q", ((2,),)))
+    assert match_layers([first, second])[0].how == "node"
+    assert [match.how for match in match_layers([first, second], same_model=False)] == ["", ""]
+
+
+def test_scopes_keep_nodes_of_the_same_name_apart() -> None:
+    def inside(scope: str) -> Any:
+        layer, times = timed(f"layer in {scope}", 1)
+        return type(layer)(
+            **{**vars(layer), "nodes": (NodeLink((scope,), "n", "n", "Conv"),)}
+        ), times
+
+    first = subject(inside("then"), inside("else"))
+    second = subject(inside("else"), inside("then"))
+    assert names(match_layers([first, second]), first, second) == [
+        (("layer in then",), ("layer in then",), "node"),
+        (("layer in else",), ("layer in else",), "node"),
+    ]
+
+
+def test_three_reports() -> None:
+    apart = subject(timed("a", 1, ["a"]), timed("b", 1, ["b"]))
+    fused = subject(timed("ab", 1, ["a", "b"]))
+    other = subject(timed("A", 1, ["a"]), timed("B", 1, ["b"]), timed("new", 1, ["z"]))
+    assert names(match_layers([apart, fused, other]), apart, fused, other) == [
+        (("a", "b"), ("ab",), ("A", "B"), "node"),
+        ((), (), ("new",), ""),
+    ]

@@ -1,0 +1,108 @@
+"""The bootstrap: against drawing the samples, and how often it is right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dld_tui.core.compare import noise
+from dld_tui.core.compare.model import Interval
+from dld_tui.core.compare.noise import intervals, median_of, resolution_of
+
+
+def ordered(values: list[float]) -> NDArray[np.float64]:
+    return np.sort(np.array(values))
+
+
+def one(first: list[float], second: list[float], step: float = 0.0) -> Interval:
+    found = intervals([ordered(first)], [ordered(second)], step)[0]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("count", [5, 6, 30, 31])
+def test_it_is_the_bootstrap_that_draws_its_samples(count: int) -> None:
+    dice = np.random.default_rng(count)
+    first, second = dice.lognormal(0, 0.3, count), dice.lognormal(0.4, 0.3, count)
+    drawn = np.median(dice.choice(second, (20_000, count)), axis=1)
+    drawn -= np.median(dice.choice(first, (20_000, count)), axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    found = one(list(first), list(second))
+    width = high - low
+    assert found.low_ms == pytest.approx(low, abs=0.12 * width)
+    assert found.high_ms == pytest.approx(high, abs=0.12 * width)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda dice: dice.gauss(1, 0.1), lambda dice: dice.lognormvariate(0, 0.5)],
+    ids=["normal", "skewed"],
+)
+def test_equal_runs_are_rarely_called_different(draw: Callable[[random.Random], float]) -> None:
+    dice = random.Random(7)
+    first, second = (
+        [ordered([draw(dice) for _ in range(50)]) for _ in range(400)] for _ in range(2)
+    )
+    sure = [found for found in intervals(first, second) if found and not found.has_zero]
+    assert len(sure) / 400 < 0.08  # the level says 0.05
+
+
+def test_a_real_difference_is_found_and_bounded() -> None:
+    dice = random.Random(3)
+    first = [dice.gauss(1.0, 0.02) for _ in range(100)]
+    found = one(first, [value + 0.05 for value in reversed(first)])
+    assert found.low_ms > 0
+    assert found.low_ms < 0.05 < found.high_ms
+
+
+def test_few_passes_tell_nothing() -> None:
+    few, enough = ordered([1.0] * 4), ordered([1.0] * 5)
+    assert intervals([few, enough, enough], [enough, few, enough]) == [
+        None,
+        None,
+        Interval(0.0, 0.0),
+    ]
+
+
+def test_rows_of_any_length_come_back_in_their_order() -> None:
+    shifts = [0.0, 5.0, -3.0, 2.0]
+    lengths = [5, 8, 5, 9]
+    first = [ordered([1.0] * count) for count in lengths]
+    second = [
+        ordered([1.0 + shift] * (count + 1)) for count, shift in zip(lengths, shifts, strict=True)
+    ]
+    assert intervals(first, second) == [Interval(shift, shift) for shift in shifts]
+
+
+def test_the_same_data_give_the_same_interval() -> None:
+    dice = random.Random(1)
+    first, second = ([dice.random() for _ in range(40)] for _ in range(2))
+    found = one(first, second)
+    noise._ranks.cache_clear()
+    assert one(first, second) == found
+
+
+def test_a_step_of_the_clock_is_no_difference() -> None:
+    micro = [0.005] * 20, [0.006] * 20
+    assert not one(*micro).has_zero
+    assert one(*micro, 0.001).has_zero
+
+
+def test_the_clock_is_known_by_its_whole_microseconds() -> None:
+    assert resolution_of(np.array([0.005, 0.123, np.nan])) == 0.001
+    assert resolution_of(np.array([0.0051, 0.123])) == 0.0
+    assert resolution_of(np.array([np.nan])) == 0.0
+
+
+def test_the_median_is_that_of_the_reports() -> None:
+    assert median_of(np.array([1.0, 2.0, 4.0])) == 2.0
+    assert median_of(np.array([1.0, 2.0, 4.0, 9.0])) == 3.0
+
+
+def test_the_method_is_named() -> None:
+    assert "bootstrap" in noise.METHOD
+    assert "Efron" in noise.METHOD

@@ -1,0 +1,46 @@
+"""How differences are written."""
+
+from __future__ import annotations
+
+from dld_tui.core.compare.model import Cell, Interval, Row
+from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed, verdict
+from tests.support.compared import subject
+
+SURE = Cell(1.5, (0,), 0.5, 1.5, Interval(0.4, 0.6))
+NOISE = Cell(1.01, (0,), 0.01, 1.01, Interval(-0.02, 0.04))
+BASE = Cell(1.0, (0, 1))
+
+
+def test_numbers() -> None:
+    assert (signed(0.5), signed(-1234.5), signed(None)) == ("+0.500", "-1,234.500", "–")
+    assert (ratio_text(SURE), ratio_text(BASE)) == ("1.50x", "–")
+    assert (margin(SURE), margin(BASE)) == ("0.100", "")
+
+
+def test_verdicts() -> None:
+    assert verdict(SURE) == (
+        "+0.500 ms (1.50x), more than the noise within the runs (95 % interval +0.400 to +0.600 ms)"
+    )
+    assert "within noise" in verdict(NOISE)
+    assert "too few passes" in verdict(Cell(2.0, (0,), 1.0, 2.0))
+
+
+def test_remarks() -> None:
+    assert remark(Row("x", (BASE, SURE)), 1, 0) == ""
+    assert remark(Row("x", (BASE, SURE)), 1, 0, counted=True) == "2>1"
+    assert remark(Row("x", (BASE, NOISE)), 1, 0, counted=True) == "noise 2>1"
+    assert remark(Row("x", (BASE, Cell(2.0, (0,), 1.0, 2.0))), 1, 0) == "?"
+    assert remark(Row("x", (Cell(None), SURE)), 1, 0) == "only B"
+    assert remark(Row("x", (BASE, Cell(None, (), -1.0))), 1, 0) == "only A"
+    assert remark(Row("x", (Cell(None), Cell(None), BASE)), 1, 0) == ""
+
+
+def test_a_time_that_was_shared_out_is_not_judged() -> None:
+    guess = Cell(2.0, (0,), 1.0, 2.0)
+    assert remark(Row("x", (BASE, guess), estimate=True), 1, 0) == "shared"
+    assert remark(Row("x", (BASE, SURE), estimate=True), 1, 0) == ""
+
+
+def test_what_a_report_is() -> None:
+    found = subject(facts={"backend": "ORT", "execution_provider": "", "device": "cpu"})
+    assert described(found) == "/reports/a.dldprof · ORT · cpu"

@@ -1,0 +1,51 @@
+"""Boxes that were moved: they are where they were put, and nothing touches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from dld_tui.core.graph.layout import GAP, Layout, lay_out
+from tests.support.graphs import graph_of_links, random_graph
+
+FAN = [("top", "a"), ("top", "b"), ("top", "c"), ("a", "end"), ("b", "end"), ("c", "end")]
+
+
+def size(vertex: int, stubs: Sequence[int]) -> tuple[int, int]:
+    return 7, 3
+
+
+def x_of(layout: Layout, vertex: int) -> int:
+    box = layout.boxes[vertex]
+    assert box is not None
+    return box.x
+
+
+def test_a_box_moves_by_what_was_asked_for() -> None:
+    graph = graph_of_links(FAN)
+    last = graph.names.index("c")
+    before = lay_out(graph, size)
+    moved = lay_out(graph, size, shifts={last: 9})
+    assert x_of(moved, last) == x_of(before, last) + 9
+
+
+def test_a_box_passes_others_and_they_make_room() -> None:
+    graph = graph_of_links(FAN)
+    numbers = [graph.names.index(name) for name in "abc"]
+    before = lay_out(graph, size)
+    order = sorted(numbers, key=lambda vertex: x_of(before, vertex))
+    moved = lay_out(graph, size, shifts={order[0]: 12})
+    assert sorted(numbers, key=lambda vertex: x_of(moved, vertex)) == [order[1], order[0], order[2]]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_nothing_touches_whatever_is_moved(seed: int) -> None:
+    graph = random_graph(seed)
+    shifts = {vertex: (vertex * 37 + seed * 11) % 61 - 30 for vertex in range(0, len(graph), 2)}
+    layout = lay_out(graph, size, shifts=shifts)
+    for rank, passing in zip(layout.ranks, layout.passing, strict=True):
+        ends = sorted([(b.x, b.x + b.width) for b in rank] + [(x, x + 1) for x, _ in passing])
+        assert all(first[1] + GAP <= second[0] for first, second in pairwise(ends))
+        assert all(left >= 0 and right <= layout.width for left, right in ends)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import re
+
+from dld_tui.core.report.html.assets import SCRIPT, STYLE
+from dld_tui.core.report.html.markup import attributes, number, short, text
+from dld_tui.core.report.html.page import Section, Tile, digest, page, paragraphs, policy, tiles
+
+HOSTILE = '</script><img src=x onerror="alert(1)">&\x1b[31m\u202e'
+
+
+def test_foreign_text_is_never_markup_and_always_visible() -> None:
+    shown = text(HOSTILE)
+    assert not set(shown) & set('<>"\x1b\u202e')
+    assert "&lt;/script&gt;" in shown
+    assert "\\x1b[31m\\u202e" in shown
+
+
+def test_attributes_are_quoted_and_unknown_ones_left_out() -> None:
+    assert attributes(data_v='a"b', class_="x", id=None) == ' data-v="a&quot;b" class="x"'
+
+
+def test_numbers_are_short() -> None:
+    assert [number(value) for value in (1.0, 0.126, -0.001, 100.5)] == ["1", "0.13", "0", "100.5"]
+
+
+def test_long_names_keep_their_end() -> None:
+    assert short("/block.0/attention/MatMul", 8) == "…/MatMul"
+    assert short("short", 8) == "short"
+
+
+def test_the_policy_allows_only_what_the_page_holds() -> None:
+    made = page("t", [], "", [])
+    assert f'content="{policy()}"' in made
+    assert policy().startswith("default-src 'none'; ")
+    script = re.search(r"<script>(.*)</script>", made, re.DOTALL)
+    style = re.search(r"<style>(.*)</style>", made, re.DOTALL)
+    assert script is not None
+    assert style is not None
+    assert (script[1], style[1]) == (SCRIPT, STYLE)
+    assert digest(script[1]) in policy()
+    assert digest(style[1]) in policy()
+    assert "unsafe" not in policy()
+
+
+def test_sections_without_a_body_are_left_out() -> None:
+    made = page(HOSTILE, [HOSTILE], "", [Section("a", "A", "<p>x</p>"), Section("b", "B", "")])
+    assert '<section id="a">' in made
+    assert '<a href="#a">A</a>' in made
+    assert "<h2>B</h2>" not in made
+    assert "<img" not in made
+
+
+def test_tiles_and_paragraphs_escape() -> None:
+    assert "<img" not in tiles([Tile(HOSTILE, HOSTILE)])
+    made = paragraphs([(HOSTILE, "warning"), ("fine", "info")])
+    assert "<img" not in made
+    assert made.count("<li") == 2
+    assert made.count('class="warning"') == 1
+    assert paragraphs([]) == ""

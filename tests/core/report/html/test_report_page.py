@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import html
+import json
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dld_tui.core.report.gpu_records import GpuEvent
+from dld_tui.core.report.html.report_page import report_page
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.store import ReportWriter
+from tests.support.browser import dom_after
+from tests.support.report_files import HOSTILE, layer, make_nested_report, make_report, writer
+
+NASTY = '"><script>document.title="hit"</script><img src="http://x.test/a.png" onerror=alert(1)>'
+SVG = re.compile(r"<svg .*?</svg>", re.DOTALL)
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and that each is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("meta", "input", "line", "rect", "polygon"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("rect", "line", "polygon"):
+            return
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> str:
+    path = make_report(tmp_path / "tiny.dldprof", layers=30, passes=9, names=(HOSTILE, NASTY))
+    with Report.open(path) as report:
+        return report_page(report)
+
+
+def test_a_page_is_well_formed_and_refers_to_nothing_outside(page: str) -> None:
+    tags = Tags(page)
+    assert tags.open == []
+    for tag, attributes in tags.seen:
+        assert "src" not in attributes, tag
+        assert not any(name.startswith("on") or name == "style" for name in attributes), tag
+        assert (attributes.get("href") or "#").startswith("#"), tag
+    assert {tag for tag, _ in tags.seen} & {"link", "img", "iframe", "object", "base"} == set()
+    assert [tag for tag, _ in tags.seen].count("script") == 1
+
+
+def test_all_charts_are_well_formed(page: str) -> None:
+    drawn = SVG.findall(page)
+    labels = [ElementTree.fromstring(svg).get("aria-label") for svg in drawn]
+    assert labels == ["distribution", "timeline", "bars", "bars"]
+
+
+def test_the_figures_are_those_of_the_report(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "tiny.dldprof", layers=12)
+    with Report.open(path) as report:
+        made = report_page(report)
+        assert report.latency is not None
+        assert f"<b>{report.latency.median:.3f}</b>" in made
+        slowest = max(report.layers, key=lambda layer: layer.time_ms or 0)
+        first = made[made.index('id="layer-table"') :].split("<tr>")[2]
+        assert slowest.name in first
+        assert f'data-v="{slowest.time_ms:.9g}"' in first
+        assert "made by a test" in made
+        assert "clocks.locked" in made
+        assert report_page(report) == made
+
+
+def test_a_report_without_anything_measured_is_a_page(tmp_path: Path) -> None:
+    made = writer(tmp_path / "r.dldprof")
+    made.finish()
+    with Report.open(tmp_path / "r.dldprof") as report:
+        assert Tags(report_page(report)).open == []
+
+
+def test_streams_and_counters_are_drawn(tmp_path: Path) -> None:
+    made = writer(tmp_path / "r.dldprof")
+    number = made.add_layer(layer(0))
+    made.add_pass(0, 0.0, 1000.0)
+    made.add_samples(0, [(number, 0.0, 400.0, 400.0, 1)])
+    made.add_gpu_events(0, [GpuEvent("stream 7", "kernel", "sgemm<1>", 100.0, 1500.0, number)])
+    counter = made.add_counter("sm", "SM active", "%", 100.0, "cupti-pm")
+    made.add_counter_samples(counter, [(n * 10.0, 50.0) for n in range(100)])
+    made.finish()
+    with Report.open(tmp_path / "r.dldprof") as report:
+        page = report_page(report)
+    drawing = next(svg for svg in SVG.findall(page) if 'aria-label="timeline"' in svg)
+    texts = [element.text for element in ElementTree.fromstring(drawing).iter("title")]
+    assert "sgemm<1>: 1.5 ms" in texts
+    assert "stream 7" in texts
+    assert "polygon" in drawing
+    assert "GPU ms" in page
+
+
+def test_bodies_are_drawn_below_what_holds_them(tmp_path: Path) -> None:
+    with Report.open(make_nested_report(tmp_path / "n.dldprof")) as report:
+        drawing = next(s for s in SVG.findall(report_page(report)) if '"timeline"' in s)
+    found = ElementTree.fromstring(drawing)
+    tops = {
+        title.split(":")[0]: float(rect.get("y", "0"))
+        for rect in found.iter("rect")
+        if (title := rect.findtext("title"))
+    }
+    assert tops["start"] == tops["If_0"] < tops["a"] < tops["other"]
+
+
+def test_five_thousand_layers_make_a_page_quickly(tmp_path: Path) -> None:
+    with Report.open(make_report(tmp_path / "l.dldprof", layers=5000, passes=2)) as report:
+        start = time.process_time()
+        made = report_page(report)
+        assert time.process_time() - start < 5
+    assert made.count("<tr>") > 5000
+    assert len(made) < 8_000_000
+
+
+def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path) -> None:
+    made = ReportWriter.create(
+        tmp_path / "r.dldprof",
+        network=NASTY, backend=NASTY, execution_provider=NASTY, device=NASTY,
+        model={"path": NASTY, NASTY: [NASTY]},
+        settings={NASTY: NASTY, "nested": {NASTY: {NASTY: NASTY}}},
+        environment={NASTY: HOSTILE},
+    )  # fmt: skip
+    facts = {
+        "provider": NASTY,
+        "precision": NASTY,
+        "nodes": (NodeLink((NASTY,), "", NASTY, NASTY),),
+    }
+    for kind in (NASTY, HOSTILE, ""):
+        number = made.add_layer(Layer(NASTY, kind, output_dims=((NASTY, None),), **facts))  # type: ignore[arg-type]
+        made.add_samples(0, [(number, 100.0 * number, 90.0, 90.0, NASTY)])
+    made.add_pass(0, 0.0, 400.0)
+    made.add_gpu_events(0, [GpuEvent(NASTY, "kernel", NASTY, 0.0, 300.0)])
+    counter = made.add_counter(NASTY, NASTY, NASTY, 1.0, "nvml")
+    made.add_counter_samples(counter, [(1.0, 1.0), (300.0, 0.5)])
+    made.note(NASTY, "warning")
+    made.finish()
+    with Report.open(tmp_path / "r.dldprof") as report:
+        page = report_page(report)
+    tags = Tags(page)
+    assert tags.open == []
+    assert [tag for tag, _ in tags.seen].count("script") == 1
+    assert not {"img"} & {tag for tag, _ in tags.seen}
+    assert not any(name.startswith("on") for _, found in tags.seen for name in found)
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    for drawn in SVG.findall(page):
+        ElementTree.fromstring(drawn)
+
+
+SORT = """
+const seen = [];
+document.addEventListener("securitypolicyviolation", (event) => seen.push(event.violatedDirective));
+const heads = document.querySelectorAll("#layer-table thead button");
+const column = (at) => [...document.querySelectorAll("#layer-table tbody tr")]
+  .map((row) => row.cells[at]);
+const values = () => column(3).map((cell) => parseFloat(cell.dataset.v));
+const told = { first: values() };
+heads[3].click(); told.up = values();
+heads[3].click(); told.down = values();
+heads[1].click(); told.names = column(1).map((cell) => cell.textContent);
+heads[0].click(); heads[0].click(); told.numbers = column(0).map((cell) => +cell.dataset.v);
+const field = document.querySelector("input[data-table=layer-table]");
+field.value = "softmax BLOCK.1"; field.dispatchEvent(new Event("input"));
+told.left = column(1).filter((cell) => !cell.parentNode.hidden).map((cell) => cell.textContent);
+told.title = document.title;
+told.requests = performance.getEntriesByType("resource").length;
+told.images = document.images.length;
+told.scheme = getComputedStyle(document.body).backgroundColor;
+const out = document.createElement("pre");
+out.id = "told"; out.textContent = JSON.stringify({ ...told, violations: seen });
+document.body.append(out);
+"""
+
+
+def test_in_a_browser_tables_sort_and_filter_and_nothing_is_loaded(
+    page: str, tmp_path: Path
+) -> None:
+    dom = dom_after(page, SORT, tmp_path)
+    found = re.search(r'<pre id="told">(.*?)</pre>', dom, re.DOTALL)
+    assert found is not None, "the script of the page or of the test did not run"
+    told = json.loads(html.unescape(found[1]))
+    assert told["first"] == sorted(told["first"], reverse=True)
+    assert told["up"] == sorted(told["first"])
+    assert told["down"] == told["first"]
+    # As the browser compares: case and punctuation count little, numbers by their value.
+    blocks = [name for name in told["names"] if name.startswith("/block.")]
+    assert blocks == sorted(blocks, key=lambda name: int(name.split(".")[1].split("/")[0]))
+    assert told["numbers"] == list(range(1, 31))
+    assert told["left"] == ["/block.1/softmax_9"]
+    assert told["title"] == "tiny.onnx"
+    assert (told["requests"], told["images"], told["violations"]) == (0, 0, [])
+    assert told["scheme"] == "rgb(255, 255, 255)"

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.report.cost import has_gpu_times, output_bytes, priced
+from dld_tui.core.report.records import Layer
+
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+
+
+def test_without_a_gpu_nothing_is_changed() -> None:
+    layers = [Layer("a", "Conv", time_ms=1.0)]
+    assert priced(layers) is layers
+    assert not has_gpu_times(layers)
+
+
+def test_layers_cost_their_kernels_or_their_own_time_on_a_processor() -> None:
+    layers = [
+        Layer("kernels", "Conv", provider=CUDA, time_ms=0.01, gpu_time_ms=3.0),
+        Layer("launch only", "Reshape", provider=CUDA, time_ms=0.02),
+        Layer("fallback", "NonZero", provider=CPU, time_ms=1.0),
+    ]
+    assert has_gpu_times(layers)
+    assert [(one.time_ms, one.percent) for one in priced(layers)] == [
+        (3.0, 75.0), (None, None), (1.0, 25.0),
+    ]  # fmt: skip
+
+
+def test_nothing_costs_anything() -> None:
+    (one,) = priced([Layer("a", "Conv", gpu_time_ms=0.0)])
+    assert (one.time_ms, one.percent) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("layer", "size"),
+    [
+        (Layer("told", "C", details={"output_bytes": 7}), 7),
+        (Layer("a", "C", output_dims=((2, 3), (4,)), output_types=("float16", "int64")), 44),
+        (Layer("b", "C", output_dims=((3,),), output_types=("int4",)), 2),
+        (Layer("c", "C", output_dims=((3,),), precision="float32"), 12),
+        (Layer("open", "C", output_dims=(("N", 3),), output_types=("float16",)), None),
+        (Layer("rank", "C", output_dims=(None,), output_types=("float16",)), None),
+        (Layer("text", "C", output_dims=((3,),), output_types=("string",)), None),
+        (Layer("none", "C"), None),
+        (Layer("two", "C", output_dims=((1,), (1,)), precision="float32"), None),
+        (Layer("odd", "C", details={"output_bytes": True}), None),
+    ],
+)
+def test_size_of_outputs(layer: Layer, size: int | None) -> None:
+    assert output_bytes(layer) == size

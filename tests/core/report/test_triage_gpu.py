@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from dld_tui.core.report.gpu_records import GpuEvent
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.triage import remarks, triage
+from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
+
+
+def text_of(path: Path) -> str:
+    with Report.open(path) as report:
+        return "\n".join(triage(report))
+
+
+def write(path: Path, events: list[GpuEvent], layers: list[Layer] | None = None) -> str:
+    with gpu_writer(path) as report:
+        for layer in layers or [Layer("a", "Conv", provider=CUDA, precision="float16")]:
+            report.add_layer(layer)
+        report.add_pass(0, 0.0, 1000.0)
+        report.add_samples(0, [(0, 0.0, 900.0, 900.0, 1)])
+        report.add_gpu_events(0, events)
+    return text_of(path)
+
+
+def test_how_busy_the_gpu_was(tmp_path: Path) -> None:
+    events = [GpuEvent("s", "kernel", "k", 100.0 * n, 90.0, 0) for n in range(10)]
+    copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 5.0, None, 2_000_000)
+    text = write(tmp_path / "r", [*events, copy])
+    assert (
+        "GPU busy 0.900 ms of 1.000 (90.0 %) with 10 kernels, launch gaps 0.100 ms,"
+        " copies 0.005 ms (2 MB)." in text
+    )
+    assert "bound" not in text
+
+
+def test_short_kernels_with_gaps_are_launch_bound(tmp_path: Path) -> None:
+    events = [GpuEvent("s", "kernel", "k", 20.0 * n, 4.0, 0) for n in range(50)]
+    assert "Launch-bound: the GPU waits 80 % of the pass" in write(tmp_path / "a", events)
+    long = [GpuEvent("s", "kernel", "k", 250.0 * n, 100.0, 0) for n in range(4)]
+    assert "Launch-bound" not in write(tmp_path / "b", long)
+
+
+def test_copies_alone_are_copy_bound(tmp_path: Path) -> None:
+    copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 400.0, None, 10)
+    kernel = GpuEvent("s", "kernel", "k", 400.0, 600.0, 0)
+    assert "Copy-bound: 40 % of the pass only copies run" in write(tmp_path / "a", [copy, kernel])
+    beside = GpuEvent("t", "kernel", "k", 0.0, 1000.0, 0)
+    assert "Copy-bound" not in write(tmp_path / "b", [copy, beside])
+
+
+def test_kernels_without_a_layer_are_told(tmp_path: Path) -> None:
+    events = [GpuEvent("s", "kernel", "k", 0.0, 500.0), GpuEvent("s", "kernel", "k", 500, 500, 0)]
+    assert "50 % of kernel time is attributed to layers" in write(tmp_path / "a", events)
+
+
+def test_fallback_names_the_layers(tmp_path: Path) -> None:
+    text = text_of(make_gpu_report(tmp_path / "g.dldprof", fallback=5))
+    assert "Fallback: 5 of 12 layers ran on the CPU" in text
+    assert " and 2 more." in text
+    assert "/block.0/" in text
+
+
+def test_full_precision_on_the_gpu_would_gain(tmp_path: Path) -> None:
+    layers = [Layer("/big", "FusedConv", provider=CUDA, precision="float32")]
+    text = write(tmp_path / "a", [GpuEvent("s", "kernel", "k", 0.0, 900.0, 0)], layers)
+    assert "1 layer of MatMul or Conv in fp32 takes 100 % of the time" in text
+    assert "FusedConv /big" in text
+    half = [Layer("/big", "FusedConv", provider=CUDA, precision="float16")]
+    assert "would gain" not in write(tmp_path / "b", [], half)
+    cpu = [Layer("/big", "Conv", provider="CPUExecutionProvider", precision="float32")]
+    assert "would gain" not in write(tmp_path / "c", [], cpu)
+
+
+def test_what_was_not_measured_is_said_once_with_its_reason(tmp_path: Path) -> None:
+    why = "needs the group debug\x1b[2J"
+    path = make_gpu_report(tmp_path / "g.dldprof", no_counters=why, absent="no driver")
+    text = text_of(path)
+    assert "GPU not measured: no driver" in text
+    assert text.count("needs the group debug\\x1b[2J") == 1
+    with Report.open(path) as report:
+        levels = {note.text: note.level for note in remarks(report)}
+    assert levels["GPU not measured: no driver"] == "warning"
+
+
+def test_a_gpu_that_is_lost_leaves_its_note(tmp_path: Path) -> None:
+    text = text_of(make_gpu_report(tmp_path / "g.dldprof", finish=False))
+    assert "Partial" in text
+    assert "Note: the GPU is lost" in text

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.report.model import open_report
+from dld_tui.core.report.triage import triage
+from dld_tui.core.report.trtexec_profile import report_from_trtexec_profile
+
+
+def row(name: str, total: float, average: float, percent: float, **more: Any) -> dict[str, Any]:
+    return {"name": name, "timeMs": total, "averageMs": average, **more, "percentage": percent}
+
+
+ROWS = [
+    row("Conv_0 + Relu_1", 30.0, 3.0, 60.0, medianMs=2.5),
+    row("Reformatting CopyNode", 0.0, 0.0, 0.0, medianMs=0.0),
+    row("Conv_0 + Relu_1", 20.0, 2.0, 40.0, medianMs=1.5),
+]
+
+
+def write(path: Path, rows: list[Any], count: int | None = 10) -> Path:
+    """Write rows the way trtexec does."""
+    head = [] if count is None else [{"count": count}]
+    path.write_text("[\n  " + "\n, ".join(json.dumps(r) for r in head + rows) + "\n]\n")
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "net.engine.profile.json", ROWS)
+
+
+def test_layers_have_the_medians_and_keep_what_the_file_says(path: Path) -> None:
+    with open_report(path) as report:
+        assert report.path == path
+        assert (report.network, report.backend) == ("net", "TensorRT")
+        assert [layer.time_ms for layer in report.layers] == [2.5, 0.0, 1.5]
+        first = report.layers[0]
+        assert (first.mean_ms, first.min_ms, first.max_ms) == (3.0, None, None)
+        assert first.type == "Conv + Relu"
+        assert first.percent == pytest.approx(62.5)
+        assert dict(first.details) == {
+            "total_ms": 30.0, "average_ms": 3.0, "median_ms": 2.5, "trtexec_percentage": 60.0,
+        }  # fmt: skip
+        assert report.environment == {"iterations": 10}
+
+
+def test_rows_of_the_same_name_are_layers_of_their_own(path: Path) -> None:
+    with open_report(path) as report:
+        assert [layer.name for layer in report.layers].count("Conv_0 + Relu_1") == 2
+        assert [event.start_us for event in report.pass_events(0)] == [0.0, 2500.0, 2500.0]
+
+
+def test_triage_does_not_take_the_sum_for_a_latency(path: Path) -> None:
+    with open_report(path) as report:
+        assert (report.latency, report.profiled_latency) == (None, None)
+        assert report.created == ""
+        lines = triage(report)
+    assert lines[0] == "Latency: not in the file, only the times of layers."
+    assert "Layers sum to 4.000 ms." in lines
+    assert any("each layer's median over 10 iterations" in line for line in lines)
+
+
+def test_old_versions_have_no_median(tmp_path: Path) -> None:
+    rows = [row("a", 30.0, 3.0, 60.0), row("b", 20.0, 2.0, 40.0, medianMs=1.0)]
+    with open_report(write(tmp_path / "p.json", rows)) as report:
+        assert [layer.time_ms for layer in report.layers] == [3.0, 2.0]
+        assert any("each layer's average" in note.text for note in report.notes)
+
+
+def test_without_averages_the_sum_is_divided(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.json", [{"name": "a", "timeMs": 30.0, "percentage": 100}])
+    with report_from_trtexec_profile(path) as report:
+        assert report.layers[0].time_ms == 3.0
+
+
+def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [
+        *ROWS,
+        row("negative", -1.0, -1.0, 0.0),
+        row("huge", 1e300, 1.0, 0.0),
+        {"name": "none"},
+        {"timeMs": 1, "averageMs": 1},
+        row("text", 1.0, "1", 0.0),  # type: ignore[arg-type]
+    ]
+    path = write(tmp_path / "p.json", rows)
+    path.write_text(path.read_text().replace("\n]\n", '\n, {"name": "n", "averageMs": NaN}\n]\n'))
+    with open_report(path) as report:
+        assert len(report.layers) == 3
+        warnings = [note.text for note in report.notes if note.level == "warning"]
+    assert warnings == ["6 rows without a sound time left out"]
+
+
+def test_a_cut_file_keeps_its_whole_rows(path: Path) -> None:
+    text = path.read_text()
+    path.write_text(text[: text.rindex('"timeMs"')])
+    with open_report(path) as report:
+        assert len(report.layers) == 2
+        assert any("ends early" in note.text for note in report.notes)
+
+
+def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
+    path = tmp_path / "nan.json"
+    path.write_text('[{"count":0},{"name":"a","timeMs":NaN,"averageMs":-1,"percentage":1e999}]')
+    with pytest.raises(InputError, match="has no layer: 1 row without a sound time"):
+        open_report(path)
+
+
+def test_it_can_be_stopped(path: Path) -> None:
+    with pytest.raises(CancelledError):
+        report_from_trtexec_profile(path, cancelled=lambda: True)
+
+
+def test_real_files(shared_data: Path) -> None:
+    found = [
+        *shared_data.glob("engines/**/*.profile.json"),
+        *shared_data.glob("engines/trex/tests/inputs/*.engine.profile.???????.json"),
+        *shared_data.glob("engines/trex/notebooks/profile.json"),
+    ]
+    assert len(found) >= 10
+    for path in found:
+        rows = [entry for entry in json.loads(path.read_text()) if "name" in entry]
+        with open_report(path) as report:
+            assert [layer.name for layer in report.layers] == [entry["name"] for entry in rows]
+            assert report.total_ms > 0
+            assert not [note for note in report.notes if note.level == "warning"]

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.report.model import open_report
+from dld_tui.core.report.trtexec_times import report_from_trtexec_times
+
+
+def inference(
+    start: float, h2d: float, compute: float, d2h: float, enqueue: float = 0.1
+) -> dict[str, Any]:
+    marks = [start, start + h2d, start + h2d + compute, start + h2d + compute + d2h]
+    return {
+        "startEnqMs": start, "endEnqMs": start + enqueue,
+        "startH2dMs": marks[0], "endH2dMs": marks[1],
+        "startComputeMs": marks[1], "endComputeMs": marks[2],
+        "startD2hMs": marks[2], "endD2hMs": marks[3],
+        "h2dMs": h2d, "computeMs": compute, "d2hMs": d2h, "latencyMs": h2d + compute + d2h,
+    }  # fmt: skip
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("[\n  " + "\n, ".join(json.dumps(row) for row in rows) + "\n]\n")
+    return path
+
+
+def test_inferences_are_latencies_and_passes(tmp_path: Path) -> None:
+    rows = [inference(10.0 * n, 0.5, 2.0 + n / 8, 0.25) for n in range(5)]
+    path = write(tmp_path / "net.engine.timing.json", rows)
+    with open_report(path) as report:
+        assert (report.network, report.backend) == ("net", "TensorRT (trtexec)")
+        assert report.latencies == tuple(row["latencyMs"] for row in rows)
+        assert report.latency is not None
+        assert report.latency.median == 3.0
+        assert {layer.name: layer.time_ms for layer in report.layers} == {
+            "host to device copy": 0.5, "GPU compute": 2.25, "device to host copy": 0.25,
+        }  # fmt: skip
+        events = report.pass_events(3)
+        assert [round(event.start_us) for event in events] == [0, 500, 2875]
+        assert len({event.track for event in events}) == 3
+        texts = [note.text for note in report.notes]
+        assert "enqueueing takes 0.100 ms (median), the GPU 2.250 ms" in texts
+
+
+def test_without_copies_only_the_compute_is_a_layer(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [inference(n, 0.0, 0.5, 0.0) for n in range(3)])
+    with open_report(path) as report:
+        assert [layer.name for layer in report.layers] == ["GPU compute"]
+        assert any("no copies were timed" in note.text for note in report.notes)
+
+
+def test_enqueueing_that_takes_as_long_as_the_gpu_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [inference(n, 0.1, 0.5, 0.1, 0.45) for n in range(3)])
+    with open_report(path) as report:
+        warnings = [note.text for note in report.notes if note.level == "warning"]
+    assert warnings == [
+        "launch-bound: enqueueing takes 0.450 ms (median), the GPU 0.500 ms;"
+        " a CUDA graph would help"
+    ]
+
+
+def test_versions_without_some_columns(tmp_path: Path) -> None:
+    rows = [{"startComputeMs": 1.0, "endComputeMs": 3.5}, {"startComputeMs": 4.0, "computeMs": 2.5}]
+    with open_report(write(tmp_path / "t.json", rows)) as report:
+        assert report.latencies == (2.5, 2.5)
+
+
+def test_unsound_times_are_left_out_and_counted(tmp_path: Path) -> None:
+    good = inference(0.0, 0.1, 1.0, 0.1)
+    rows = [good, {**good, "computeMs": -1.0, "endComputeMs": 0.0}, {**good, "startComputeMs": "x"}]
+    path = write(tmp_path / "t.json", rows)
+    path.write_text(path.read_text()[:-3] + ', {"computeMs": Infinity}\n')
+    with open_report(path) as report:
+        assert len(report.latencies) == 1
+        warnings = {note.text for note in report.notes if note.level == "warning"}
+    assert warnings == {
+        "the list ends early: it was cut",
+        "3 inferences without sound times left out",
+    }
+
+
+def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [{"startComputeMs": -1, "computeMs": 1}])
+    with pytest.raises(InputError, match="no inference with sound times"):
+        open_report(path)
+    with pytest.raises(CancelledError):
+        report_from_trtexec_times(path, cancelled=lambda: True)
+
+
+def test_real_files(shared_data: Path) -> None:
+    found = sorted(shared_data.glob("engines/trex/examples/**/*.timing.json"))
+    assert found
+    for path in found:
+        rows = json.loads(path.read_text())
+        with open_report(path) as report:
+            assert list(report.latencies) == pytest.approx([row["latencyMs"] for row in rows])
+            assert report.layers[0].name == "GPU compute"

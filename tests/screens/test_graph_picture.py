@@ -1,0 +1,95 @@
+"""Saving what the graph pane shows as a picture."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
+from dld_tui.widgets.graph_model import GraphView
+from tests.support import models
+from tests.support.workspace import NARROW, Session, opened
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+async def save_as(session: Session, path: Path | None = None) -> None:
+    await session.screen.run_action("save_picture")
+    await session.until(lambda: isinstance(session.app.screen, OpenPathDialog))
+    if path is not None:
+        session.app.screen.query_one(Input).value = str(path)
+    await session.press("enter")
+
+
+def written(path: Path) -> bool:
+    return path.exists() and bool(path.stat().st_size)
+
+
+async def test_svg_beside_the_model(chain: Path) -> None:
+    async with opened(chain, NARROW) as session:
+        await save_as(session)
+        target = chain.with_suffix(".svg")
+        await session.until(lambda: written(target))
+        text = target.read_text(encoding="utf-8")
+        assert ">Sigmoid</text>" in text
+        assert "f32[N,4]" in text
+
+
+async def test_each_view_as_text(chain: Path) -> None:
+    async with opened(chain) as session:
+        model = session.screen.graph.model
+        assert model is not None
+        found = {}
+        for view in GraphView:
+            model.set_view(view)
+            session.screen.graph.show_view(model.overview.rails.order[2])
+            target = chain.with_name(f"{view.value}.txt")
+            await save_as(session, target)
+            await session.until(partial(written, target))
+            found[view] = target.read_text(encoding="utf-8")
+        assert "│ Add │" in found[GraphView.CANVAS]
+        assert "⋯" in found[GraphView.FOCUS] or "Add" in found[GraphView.FOCUS]
+        assert "│" not in found[GraphView.RAIL]
+        assert "second" in found[GraphView.RAIL]
+        assert "second" in found[GraphView.FOLDED]
+
+
+async def test_what_is_there_is_kept_unless_told_otherwise(chain: Path) -> None:
+    target = chain.with_suffix(".png")
+    target.write_bytes(b"mine")
+    async with opened(chain) as session:
+        await save_as(session, target)
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("a")
+        await session.until(lambda: isinstance(session.app.screen, OpenPathDialog))
+        assert target.read_bytes() == b"mine"
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("o")
+        await session.until(lambda: target.read_bytes().startswith(b"\x89PNG"))
+
+
+async def test_a_format_that_there_is_not(chain: Path) -> None:
+    async with opened(chain) as session:
+        await save_as(session, chain.with_suffix(".bmp"))
+        await session.until(lambda: isinstance(session.app.screen, OpenPathDialog))
+        assert not chain.with_suffix(".bmp").exists()
+
+
+async def test_a_place_that_cannot_be_written(chain: Path) -> None:
+    async with opened(chain) as session:
+        await save_as(session, chain.parent / "nowhere" / "a.svg")
+        await session.until(lambda: isinstance(session.app.screen, ErrorDialog))

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.core.report import schema
+from dld_tui.screens.report import ReportScreen
+from dld_tui.widgets.dialogs import ErrorDialog
+from dld_tui.widgets.layer_table import LayerPane
+from dld_tui.widgets.report_summary import summary_lines
+from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.timeline import TimelineView
+from tests.screens.test_report import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
+from tests.support.gpu_reports import as_version_1, make_gpu_report
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    return make_gpu_report(tmp_path / "g.dldprof", layers=20)
+
+
+async def test_the_summary_says_how_busy_the_gpu_was(report: Path) -> None:
+    async with opened(report, LARGE) as (_, screen):
+        text = text_of(screen.query_one(SummaryView))
+        assert "GPU busy" in text
+        assert "launch gaps" in text
+        assert "copies" in text
+        assert "1 layer" in text
+        assert "Fallback: 1 of 20 layers" in text
+        assert "would gain from" in text
+
+
+async def test_layers_are_ranked_by_their_time_on_the_gpu(report: Path) -> None:
+    async with opened(report, LARGE) as (_, screen):
+        assert screen.report is not None
+        times = [layer.gpu_time_ms for layer in pane(screen).shown_layers()]
+        known = [time for time in times if time is not None]
+        assert known == sorted(known, reverse=True)
+        assert times[-1] is None
+        top = pane(screen).layer_at_cursor()
+        assert top is not None
+        assert top.gpu_time_ms == known[0]
+        assert timeline(screen).key_at_cursor() == top.index
+        assert "gpu ms" in text_of(pane(screen).table)
+        assert "gpu %" in text_of(pane(screen).table)
+
+
+async def test_groups_have_their_time_on_the_gpu(report: Path) -> None:
+    async with opened(report, LARGE) as (pilot, screen):
+        await pilot.press("b")
+        assert "gpu ms" in text_of(pane(screen).table)
+        total = sum(group.gpu_time_ms or 0.0 for group in pane(screen).shown_groups())
+        layers = screen.report.layers if screen.report else ()
+        assert total == pytest.approx(sum(layer.gpu_time_ms or 0.0 for layer in layers))
+
+
+async def test_from_the_table_to_the_kernel_and_back(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        await pilot.press("3", "t", "x")
+        assert seen(screen) == {"timeline"}
+        event = timeline(screen).event_at_cursor()
+        layer = pane(screen).layer_at_cursor()
+        assert event is not None
+        assert layer is not None
+        assert event.layer == layer.index
+        assert "kernel" in text_of(timeline(screen))
+        await pilot.press("enter")
+        assert seen(screen) == {"layers"}
+        assert pane(screen).table.key_at_cursor() == event.layer
+
+
+async def test_a_copy_belongs_to_no_layer(report: Path) -> None:
+    async with opened(report, LARGE) as (pilot, screen):
+        await pilot.press("2", "down", "home")
+        assert screen.layer_at_cursor() is None
+        assert "memcpy" in text_of(timeline(screen))
+        await pilot.press("enter", "s", "t", "x", "right_square_bracket")
+        await until(pilot, lambda: "pass 3 of 3" in str(timeline(screen).border_title))
+
+
+async def test_counters_are_under_the_lanes_at_every_size(report: Path) -> None:
+    for size in (SMALL, (120, 36), LARGE):
+        async with opened(report, size) as (pilot, screen):
+            await pilot.press("2")
+            text = text_of(timeline(screen))
+            assert "stream 7" in text
+            assert "SM active" in text
+            if size != (120, 36):
+                assert "PCIe read" in text
+
+
+async def test_marked_layers_are_summed_up_with_their_distinct_values(report: Path) -> None:
+    async with opened(report, LARGE) as (pilot, screen):
+        await pilot.press("3", "space", "space", "space")
+        text = text_of(screen.query_one("#sums"))
+        assert "3 marked" in text
+        assert "% of the pass" in text
+        assert "GPU " in text
+        assert "precision fp32×3" in text
+        assert "provider CUDA×3" in text
+        assert "output 1x8x16x16×3" in text
+
+
+async def test_the_share_of_the_pass_is_a_column(report: Path) -> None:
+    async with opened(report, LARGE) as (_, screen):
+        pane(screen).set_columns(["name", "time", "of_pass"])
+        layer = pane(screen).shown_layers()[0]
+        profiled = screen.report.profiled_latency if screen.report else None
+        assert profiled is not None
+        share = 100 * (layer.time_ms or 0.0) / profiled.median
+        text = text_of(pane(screen).table)
+        assert "% pass" in text
+        assert f"{share:.1f}" in text
+
+
+async def test_charts_go_round(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        found = []
+        for _ in range(5):
+            await pilot.press("c")
+            await pilot.pause()
+            chart = screen.query_one(ChartPane)
+            found.append(chart.chart)
+            assert text_of(screen.query_one("#type-chart")).strip()
+            await pilot.press("percent_sign", "enter")
+        assert found[:4] == ["precision", "distribution", "memory", "type"]
+        await pilot.press("c")
+        assert screen.query_one(ChartPane).chart == "distribution"
+
+
+async def test_enter_on_a_precision_shows_the_layers_of_the_type(report: Path) -> None:
+    async with opened(report, LARGE) as (pilot, screen):
+        await pilot.press("c", "down", "enter")
+        assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
+        assert screen.pane == "layers"
+
+
+async def test_the_environment_has_clocks_and_throttling(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        await pilot.press("5")
+        text = text_of(screen.query_one(EnvironmentView))
+        assert "GPU, clocks and power" in text
+        assert "580.95.05" in text
+        assert "power cap" in text
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_a_lost_gpu_and_missing_permission_are_said(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    why = "add the user to the group debug"
+    path = make_gpu_report(
+        tmp_path / "a.dldprof", absent="libcupti is missing", no_counters=why, finish=False
+    )
+    async with opened(path, size) as (pilot, screen):
+        view = screen.query_one(SummaryView)
+        assert view.report is not None
+        lines = summary_lines(view.report, view.advice, 78)
+        summary = "\n".join("".join(text for text, _ in line) for line in lines)
+        assert "PARTIAL REPORT" in summary
+        assert "the GPU is lost" in summary
+        assert "GPU not measured: libcupti is missing" in summary
+        await pilot.press("2")
+        assert why in text_of(timeline(screen))
+        assert not screen.query(TimelineView).first().timeline.has_gpu
+
+
+async def test_a_report_of_version_1_is_shown_as_ever(report: Path) -> None:
+    async with opened(as_version_1(report), LARGE) as (_, screen):
+        assert "GPU busy" not in text_of(screen.query_one(SummaryView))
+        assert "gpu ms" not in text_of(screen.query_one(LayerPane).table)
+        assert "SM active" not in text_of(timeline(screen))
+
+
+async def test_a_report_of_a_newer_program_is_one_clear_line(report: Path) -> None:
+    database = sqlite3.connect(report)
+    database.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    database.close()
+    app = DldApp([report], Config())
+    async with app.run_test(size=SMALL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        shown = "".join(text_of(widget) for widget in app.screen.query("*") if not widget.children)
+        assert "newer than this program" in shown
+        await pilot.press("escape")
+        assert not isinstance(app.screen, ReportScreen)

@@ -1,0 +1,273 @@
+"""The graph in the workspace: in step with the explorer, drawn again after edits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.graph_model import GraphView
+from tests.support import models
+from tests.support.graph_session import at, fold, named, to_graph, view
+from tests.support.workspace import NARROW, WIDE, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.layered(12))
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.BRANCHES)
+
+
+# --- views --------------------------------------------------------------------------------------
+
+
+@SIZES
+async def test_views_cycle_and_keep_the_cursor(layers: Path, size: tuple[int, int]) -> None:
+    async with opened(layers, size) as session:
+        await to_graph(session, "/layers.3/gate")
+        views = []
+        for _ in range(3):
+            assert at(session) == "/layers.3/gate"
+            await session.press("v")
+            views.append(view(session))
+            assert f"Graph · {view(session).value}" in session.text
+        assert views == [GraphView.RAIL, GraphView.CANVAS, GraphView.FOLDED]
+
+
+@SIZES
+async def test_every_zoom_draws_boxes(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await to_graph(session, "second")
+        assert view(session) is GraphView.CANVAS
+        assert "┏" in session.text
+        await session.press("minus")
+        assert "▐Add▌" in session.text
+        await session.press("0", "plus")
+        assert "second" in session.text
+        assert at(session) == "second"
+
+
+@SIZES
+async def test_the_focus_view_and_the_way_back(layers: Path, size: tuple[int, int]) -> None:
+    async with opened(layers, size) as session:
+        await to_graph(session, "/layers.3/gate")
+        await session.press("t")
+        assert view(session) is GraphView.FOCUS
+        assert "Graph · focus 2" in session.text
+        await session.press("right_parenthesis")
+        assert "Graph · focus 3" in session.text
+        await session.press("escape")
+        assert view(session) is GraphView.FOLDED
+        assert at(session) == "/layers.3/gate"
+
+
+async def test_ways_between_the_marked_node_and_the_cursor(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session, "/layers.3/norm")
+        await session.press("w")
+        assert view(session) is GraphView.FOLDED
+        assert "Mark one or two nodes" in list(session.app._notifications)[-1].message
+        await session.press("space")
+        await session.go("/layers.3/join")
+        await session.press("2", "w")
+        assert view(session) is GraphView.FOCUS
+        boxes = session.screen.graph.canvas.drawing
+        assert boxes is not None
+        names = {name.rpartition("/")[2] for name in boxes.graph.names}
+        assert names == {"norm", "scale", "gate", "join"}
+
+
+async def test_ways_between_two_marked_nodes(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session)
+        session.screen.set_marks(named(session, f"/layers.3/{n}") for n in ("norm", "gate"))
+        await session.pilot.pause()
+        await session.press("w")
+        assert "focus ways" in session.text
+        assert session.screen.graph.canvas.drawing is not None
+        assert len(session.screen.graph.canvas.drawing.graph) == 2
+
+
+# --- in step with the explorer ------------------------------------------------------------------
+
+
+@SIZES
+async def test_the_graph_follows_the_explorer(layers: Path, size: tuple[int, int]) -> None:
+    async with opened(layers, size) as session:
+        for name in ("/layers.5/join", "/stem", "/layers.11/skip"):
+            await session.go(name)
+            assert at(session) == name
+
+
+@SIZES
+async def test_the_explorer_follows_the_graph(layers: Path, size: tuple[int, int]) -> None:
+    async with opened(layers, size) as session:
+        await to_graph(session, "/layers.5/norm")
+        for _ in range(3):
+            await session.press("down")
+            assert session.screen.explorer.node is session.screen.graph.node
+            assert session.screen.subject is session.screen.graph.node
+        assert at(session) != "/layers.5/norm"
+
+
+async def test_commands_act_on_the_graphs_node_when_a_filter_hides_it(layers: Path) -> None:
+    async with opened(layers) as session:
+        await session.press("slash")
+        await session.type("Tanh")
+        await session.press("enter")
+        await to_graph(session)
+        await session.press("g")
+        while at(session) != "/stem":
+            await session.press("down")
+        await session.press("r", "ctrl+u")
+        await session.type("renamed")
+        await session.press("enter")
+        assert named(session, "renamed").op_type == "Neg"
+
+
+async def test_no_node_is_acted_on_at_a_fold(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session, "/stem")
+        session.screen.graph.list.go_to_key(fold(session))
+        await session.settle()
+        assert session.screen.node is None
+        await session.press("delete")
+        assert not session.screen.document.dirty
+
+
+# --- folds --------------------------------------------------------------------------------------
+
+
+@SIZES
+async def test_folds_open_and_close_at_the_cursor(layers: Path, size: tuple[int, int]) -> None:
+    async with opened(layers, size) as session:
+        await to_graph(session)
+        pane = session.screen.graph
+        pane.list.go_to_key(fold(session))
+        await session.press("z")
+        assert pane.model is not None
+        assert pane.model.overview.is_open(fold(session))
+        assert pane.fold is fold(session)
+        await session.press("down", "enter", "down")
+        assert at(session) == "/layers.0/norm"
+        await session.press("z")
+        assert pane.fold is not None
+        assert pane.fold.count == 1
+        assert not pane.model.overview.is_open(pane.fold)
+
+
+async def test_a_fold_opens_on_the_canvas_and_closes_round_a_node(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session)
+        pane = session.screen.graph
+        pane.list.go_to_key(fold(session))
+        await session.press("v", "v")
+        assert view(session) is GraphView.CANVAS
+        before = len(pane.boxes)
+        await session.press("z")
+        assert len(pane.boxes) > before
+
+
+# --- edits --------------------------------------------------------------------------------------
+
+
+@SIZES
+async def test_edits_and_undo_draw_the_graph_again(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await to_graph(session, "second")
+        session.screen.delete_nodes([named(session, "third")], reconnect=True)
+        await session.settle()
+        assert "Mul" not in session.text.split("┏")[1]
+        assert at(session) == "second"
+        await session.press("u")
+        model = session.screen.graph.model
+        assert model is not None
+        assert model.drawn.vertex(named(session, "third")) is not None
+
+
+async def test_a_deleted_cursor_goes_to_what_used_it(chain: Path) -> None:
+    async with opened(chain) as session:
+        await to_graph(session, "second")
+        session.screen.delete_nodes([named(session, "second")], reconnect=False)
+        await session.settle()
+        assert session.screen.graph.model is not None
+        assert session.screen.graph.node in session.screen.document.main.nodes
+
+
+async def test_an_edit_keeps_folds_and_the_cursor_on_a_fold(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session, "/layers.3/gate")
+        pane = session.screen.graph
+        pane.list.go_to_key(fold(session))
+        await session.settle()
+        session.screen.try_edit("rename_node", scope=[], node="/head", name="end")
+        await session.settle()
+        assert pane.fold is fold(session)
+        assert pane.model is not None
+        assert pane.model.overview.is_open(fold(session))
+
+
+async def test_bodies_are_drawn_when_they_are_entered(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.go("inner")
+        model = session.screen.graph.model
+        assert model is not None
+        assert model.scope is named(session, "inner").scope
+        assert "then_branch" in session.screen.graph.frame_title
+        assert at(session) == "inner"
+
+
+async def test_a_deleted_body_gives_way_to_the_main_graph(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.go("inner")
+        session.screen.delete_nodes([named(session, "choose")], reconnect=False)
+        await session.settle()
+        model = session.screen.graph.model
+        assert model is not None
+        assert model.scope is session.screen.document.main
+
+
+async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.FUNCTIONS)) as session:
+        await session.go("call")
+        await session.press("s")
+        model = session.screen.graph.model
+        assert model is not None
+        assert model.scope.kind == "function"
+
+
+# --- places -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [((80, 24), {"explorer", "parameters"}), ((120, 40), {"explorer", "parameters"}),
+     ((140, 40), {"explorer", "graph", "parameters"}), (WIDE, {"explorer", "graph", "parameters"})],
+)  # fmt: skip
+async def test_the_graph_is_beside_the_layers_where_there_is_room(
+    chain: Path, size: tuple[int, int], shown: set[str]
+) -> None:
+    async with opened(chain, size) as session:
+        panes = {name for name in ("explorer", "graph", "parameters")
+                 if session.screen.pane(name).display}  # fmt: skip
+        assert panes == shown
+        await session.press("2")
+        assert session.screen.graph.display
+        assert session.screen.graph.has_focus_within

@@ -1,0 +1,149 @@
+"""The graph in the workspace: marks, mouse, menu, colours, boxes that are moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.geometry import Offset
+
+from dld_tui.core.document.positions import position_of
+from dld_tui.screens.context_menu import ContextMenu
+from dld_tui.screens.workspace import WorkspaceScreen
+from tests.support import models
+from tests.support.graph_session import at, fold, named, to_graph
+from tests.support.workspace import NARROW, WIDE, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.layered(12))
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.BRANCHES)
+
+
+# --- marks --------------------------------------------------------------------------------------
+
+
+@SIZES
+async def test_marks_are_the_explorers_in_every_view(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await to_graph(session, "second")
+        await session.press("space")
+        await session.until(lambda: session.screen.explorer.marked == [named(session, "second")])
+        assert "•Add" in session.text
+        assert "1 marked" in session.screen.graph.frame_keys
+        await session.press("v", "space")
+        await session.until(lambda: session.screen.explorer.marked == [])
+        session.screen.set_marks([named(session, "third"), named(session, "last")])
+        await session.pilot.pause()
+        assert "2 marked" in session.screen.graph.frame_keys
+        await session.press("escape")
+        await session.until(lambda: session.screen.explorer.marked == [])
+
+
+async def test_a_fold_is_marked_as_a_whole_and_deleted(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session)
+        session.screen.graph.list.go_to_key(fold(session))
+        await session.press("space")
+        await session.until(lambda: len(session.screen.explorer.marked) == 12 * 5)
+        assert "•60" in session.text
+        await session.press("delete", "d")
+        assert [node.name for node in session.screen.document.main.nodes] == ["/stem", "/head"]
+        assert session.screen.graph.list.marks == set()
+
+
+# --- mouse, menu, overlay -----------------------------------------------------------------------
+
+
+@SIZES
+async def test_a_click_on_a_box_and_the_menu(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        await to_graph(session, "first")
+        canvas = session.screen.graph.canvas
+        assert canvas.drawing is not None
+        box = canvas.drawing.box(canvas.drawing.graph.names.index("second"))
+        where = Offset(box.x + 1, box.y + 1) + canvas.content_region.offset
+        where += Offset(canvas._indent, 0) - canvas.scroll_offset
+        await session.pilot.click(offset=where)
+        await session.settle()
+        assert at(session) == "second"
+        await session.pilot.click(offset=where, button=3)
+        await session.until(lambda: isinstance(session.app.screen, ContextMenu))
+        assert "Add second" in session.text
+        await session.press("r", "ctrl+u")
+        await session.type("other")
+        await session.press("enter")
+        assert named(session, "other").op_type == "Add"
+
+
+@SIZES
+async def test_the_menu_key_offers_what_the_explorer_does(
+    layers: Path, size: tuple[int, int]
+) -> None:
+    async with opened(layers, size) as session:
+        await to_graph(session, "/stem")
+        await session.press("full_stop")
+        await session.until(lambda: isinstance(session.app.screen, ContextMenu))
+        assert "Neg /stem" in session.text
+
+
+async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session, "/stem")
+        await session.press("o")
+        assert "overview · precision" in session.text
+        await session.press("o")
+        assert "· weights 192 B" in session.text
+        session.screen.try_edit("rename_node", scope=[], node="/head", name="end")
+        await session.settle()
+        assert "· weights 192 B" in session.text
+        await session.press("o")
+        assert "weights" not in session.screen.graph.frame_title
+
+
+async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[third] c = Mul(b, b)", "[third] c = Mul(b, nowhere)")
+    async with opened(models.write(tmp_path, text)) as session:
+        await session.until(lambda: session.screen.is_checked)
+        await to_graph(session, "third")
+        assert "Mul✖" in session.text.replace(" ", "")
+
+
+@SIZES
+async def test_a_box_is_moved_kept_and_arranged_again(
+    branches: Path, size: tuple[int, int]
+) -> None:
+    async with opened(branches, size) as session:
+        await to_graph(session, "pre")
+        canvas = session.screen.graph.canvas
+        node = named(session, "pre")
+        await session.press("shift+right", "shift+right")
+        await session.until(lambda: position_of(node) == (8, 0))
+        assert at(session) == "pre"
+        await session.press("shift+left")
+        await session.until(lambda: position_of(node) == (4, 0))
+        moved = canvas.drawing
+        assert moved is not None
+        await session.press("A")
+        await session.until(lambda: position_of(node) is None)
+        await session.press("u")
+        assert position_of(node) == (4, 0)
+        assert canvas.drawing is not None
+        assert canvas.drawing.layout.boxes == moved.layout.boxes

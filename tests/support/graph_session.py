@@ -1,0 +1,42 @@
+"""The graph pane of a model that is open in the app."""
+
+from __future__ import annotations
+
+from dld_tui.core.document import Node
+from dld_tui.core.graph.folds import Fold
+from dld_tui.widgets.graph_model import GraphView
+from tests.support.workspace import Session
+
+
+def view(session: Session) -> GraphView:
+    """Return the view that is seen."""
+    model = session.screen.graph.model
+    assert model is not None
+    return model.view
+
+
+def named(session: Session, name: str) -> Node:
+    """Return a node of any scope by its name."""
+    scopes = session.screen.document.scopes()
+    return next(node for scope in scopes for node in scope.nodes if node.name == name)
+
+
+def at(session: Session) -> str:
+    """Return the name of the node under the graph's cursor."""
+    node = session.screen.graph.node
+    return node.name if node is not None else ""
+
+
+async def to_graph(session: Session, name: str = "") -> None:
+    """Go to a node in the explorer, and then to the graph."""
+    if name:
+        await session.go(name)
+    await session.press("2")
+    assert session.screen.graph.has_focus_within
+
+
+def fold(session: Session) -> Fold:
+    """Return the repeat."""
+    model = session.screen.graph.model
+    assert model is not None
+    return next(row.fold for row in model.rows if row.fold is not None and row.fold.count > 1)

@@ -1,0 +1,147 @@
+"""The canvas: a cursor that follows links, search, mouse, scrolling."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from textual.pilot import Pilot
+
+from dld_tui.core.graph.graph import Graph
+from dld_tui.widgets.graph_canvas import GraphCanvas
+from dld_tui.widgets.graph_drawing import Says, draw
+from dld_tui.widgets.search_bar import SearchBar
+from tests.support.graphs import graph_of_links
+from tests.support.tui import HostApp, rows_of
+
+DIAMOND = [("top", "left"), ("top", "right"), ("left", "join"), ("right", "join")]
+LONG = [(f"n{number}", f"n{number + 1}") for number in range(60)]
+SAYS = Says(lambda at: "op-conv", lambda at: "", lambda at: ("", ""))
+
+
+@dataclass
+class Shown:
+    """A canvas in an app."""
+
+    app: HostApp
+    pilot: Pilot[int]
+    canvas: GraphCanvas
+    graph: Graph
+
+    @property
+    def at(self) -> str:
+        """The name of the vertex under the cursor."""
+        return self.graph.names[self.canvas.cursor]
+
+    async def press(self, *keys: str) -> str:
+        """Press keys and return where the cursor is then."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        return self.at
+
+
+@asynccontextmanager
+async def canvas_of(links: list[tuple[str, str]], zoom: int = 1) -> AsyncIterator[Shown]:
+    graph = graph_of_links(links)
+    app = HostApp(lambda: GraphCanvas())
+    async with app.run_test(size=(60, 20), message_hook=app.note) as pilot:
+        canvas = app.query_one(GraphCanvas)
+        canvas.set_drawing(draw(graph, zoom, SAYS), 0)
+        canvas.focus()
+        await pilot.pause()
+        yield Shown(app, pilot, canvas, graph)
+
+
+async def test_the_cursor_follows_links_and_goes_sideways() -> None:
+    async with canvas_of(DIAMOND) as shown:
+        assert await shown.press("down") == "left"
+        assert await shown.press("right") == "right"
+        assert await shown.press("down") == "join"
+        assert await shown.press("down") == "join"
+        assert await shown.press("up", "up") == "top"
+        moves = shown.app.of(GraphCanvas.CursorMoved)
+        assert [shown.graph.names[move.vertex] for move in moves][-1] == "top"
+
+
+@pytest.mark.parametrize("zoom", range(3))
+async def test_what_the_cursor_is_on_is_always_seen(zoom: int) -> None:
+    async with canvas_of(LONG, zoom) as shown:
+        for key in ("end", "pageup", "pageup", "home", *["down"] * 20):
+            await shown.press(key)
+            box = shown.canvas.drawing.box(shown.canvas.cursor)  # type: ignore[union-attr]
+            top = shown.canvas.scroll_offset.y
+            assert top <= box.y
+            assert box.y + box.height <= top + shown.canvas.size.height
+        assert shown.at == "n20"
+
+
+async def test_pages_go_far_and_come_back() -> None:
+    async with canvas_of(LONG) as shown:
+        far = await shown.press("pagedown")
+        assert int(far[1:]) > 3
+        assert await shown.press("pageup") == "n0"
+
+
+async def test_search_goes_to_a_name_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with canvas_of(LONG) as shown:
+        await shown.press("slash", "n", "1", "enter")
+        assert shown.at == "n1"
+        assert not shown.app.query(SearchBar)
+        assert await shown.press("n") == "n10"
+        assert await shown.press("N", "N") == "n19"
+        assert shown.canvas.has_focus
+
+
+async def test_a_search_that_is_left_goes_back() -> None:
+    async with canvas_of(LONG) as shown:
+        await shown.press("slash", "n", "5", "5")
+        assert shown.at == "n55"
+        assert await shown.press("escape") == "n0"
+
+
+async def test_clicks_choose_open_and_ask_for_the_menu() -> None:
+    async with canvas_of(DIAMOND) as shown:
+        lines = rows_of(shown.app)
+        y = next(y for y, line in enumerate(lines) if "right" in line)
+        x = lines[y].index("right")
+        await shown.pilot.click(GraphCanvas, offset=(x, y))
+        assert shown.at == "right"
+        await shown.pilot.click(GraphCanvas, offset=(x, y), times=2)
+        assert shown.app.of(GraphCanvas.Activated)
+        await shown.pilot.click(GraphCanvas, offset=(x, y), button=3)
+        assert shown.app.of(GraphCanvas.MenuAsked)
+        await shown.pilot.click(GraphCanvas, offset=(0, 0))
+        assert shown.at == "right"
+
+
+async def test_a_narrow_drawing_is_in_the_middle() -> None:
+    async with canvas_of([("a", "b")]) as shown:
+        line = rows_of(shown.app)[1]
+        assert abs(len(line.rstrip()) - (60 - line.index("┃"))) <= 1
+
+
+async def test_nothing_to_draw_is_said() -> None:
+    app = HostApp(lambda: GraphCanvas())
+    async with app.run_test(size=(40, 6)) as pilot:
+        canvas = app.query_one(GraphCanvas)
+        canvas.set_drawing(draw(Graph(), 1, SAYS), 0)
+        canvas.focus()
+        keys = ("up", "down", "left", "right", "pageup", "pagedown", "home", "end", "enter")
+        await pilot.press(*keys, "space", "n")
+        assert "Nothing to draw" in rows_of(app)[0]
+
+
+async def test_a_wide_view_of_a_long_graph_has_a_map_that_can_be_clicked() -> None:
+    graph = graph_of_links(LONG)
+    app = HostApp(lambda: GraphCanvas())
+    async with app.run_test(size=(120, 20)) as pilot:
+        canvas = app.query_one(GraphCanvas)
+        canvas.set_drawing(draw(graph, 1, SAYS), 0)
+        await pilot.pause()
+        assert "◆" in rows_of(app)[0]
+        await pilot.click(GraphCanvas, offset=(110, 19))
+        assert int(graph.names[canvas.cursor][1:]) > 50
+        await pilot.resize_terminal(90, 20)
+        assert "◆" not in "".join(rows_of(app))

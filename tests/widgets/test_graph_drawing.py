@@ -1,0 +1,95 @@
+"""Drawn lines: exact widths at every zoom, crop and text, no box torn apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.graph.graph import Graph
+from dld_tui.core.text import cell_width
+from dld_tui.widgets.graph_drawing import ZOOMS, Drawing, Says, draw, drawn_line
+from tests.support.graphs import graph_of_links, random_graph
+
+DIAMOND = [("a", "left"), ("a", "right"), ("left", "join"), ("right", "join")]
+SAYS = Says(lambda at: "op-conv", lambda at: "f32[1,2]", lambda at: ("", ""))
+
+
+def line(drawing: Drawing, y: int, left: int, width: int, cursor: int = -1) -> str:
+    pieces = drawn_line(drawing, y, left, width, cursor, frozenset())
+    return "".join(text for text, _ in pieces)
+
+
+def whole(drawing: Drawing, cursor: int = -1) -> str:
+    width = drawing.layout.width
+    lines = (line(drawing, y, 0, width, cursor) for y in range(drawing.layout.height))
+    return "\n".join(text.rstrip() for text in lines)
+
+
+def named(graph: Graph, name: str) -> int:
+    return graph.names.index(name)
+
+
+@pytest.mark.parametrize("zoom", range(ZOOMS))
+@pytest.mark.parametrize("seed", range(12))
+def test_every_line_is_as_wide_as_what_is_seen(seed: int, zoom: int) -> None:
+    graph = random_graph(seed, most=20)
+    graph.names[0], graph.labels[-1] = "/層/算子", "e\u0301\u200b層"
+    drawing = draw(graph, zoom, SAYS)
+    layout = drawing.layout
+    for y in range(layout.height + 2):
+        for left, width in ((0, 20), (3, 17), (layout.width - 4, 9), (-5, 30), (7, 1)):
+            assert cell_width(line(drawing, y, left, width)) == width
+
+
+@pytest.mark.parametrize("zoom", range(ZOOMS))
+def test_what_is_cropped_is_a_part_of_the_whole(zoom: int) -> None:
+    drawing = draw(graph_of_links(DIAMOND), zoom, SAYS)
+    for y in range(drawing.layout.height):
+        full = line(drawing, y, 0, drawing.layout.width)
+        assert line(drawing, y, 4, 9) == full[4:13].ljust(9)
+
+
+def test_zooms_say_more_and_more() -> None:
+    graph = graph_of_links(DIAMOND)
+    texts = [whole(draw(graph, zoom, SAYS)) for zoom in range(ZOOMS)]
+    assert "┌" not in texts[0]
+    assert "┌" in texts[1]
+    assert "f32[1,2]" not in texts[1]
+    assert "f32[1,2]" in texts[2]
+
+
+def test_the_cursor_has_a_heavy_border_and_a_mark_is_inside() -> None:
+    graph = graph_of_links(DIAMOND)
+    drawing = draw(graph, 1, SAYS)
+    assert "┏" not in whole(drawing)
+    assert "┏" in whole(drawing, cursor=0)
+    drawing.marks = {named(graph, "left")}
+    drawing.badges = {named(graph, "right"): ("✖", "bad")}
+    assert "│•left" in whole(drawing)
+    assert "right✖│" in whole(drawing)
+
+
+def test_links_of_the_cursor_are_lit() -> None:
+    graph = graph_of_links(DIAMOND)
+    drawing = draw(graph, 1, SAYS)
+    net = next(n for n, net in enumerate(graph.nets) if net.source == named(graph, "left"))
+    styles = [
+        style
+        for y in range(drawing.layout.height)
+        for text, style in drawn_line(drawing, y, 0, 60, -1, frozenset({net}))
+        if "▼" in text
+    ]
+    assert set(styles) == {"guide", "accent"}
+
+
+def test_cut_links_are_counted_at_the_label() -> None:
+    graph = graph_of_links([("a", "b")])
+    assert "⋯3› b" in whole(draw(graph, 1, SAYS, [(0, 0), (3, 0)]))
+    assert "a ›2⋯" in whole(draw(graph, 1, SAYS, [(0, 2), (0, 0)]))
+
+
+def test_a_note_is_behind_the_label_in_its_own_style() -> None:
+    says = Says(SAYS.style, SAYS.type, lambda at: ("fp16", "prec-fp16"))
+    drawing = draw(graph_of_links([("a", "b")]), 1, says)
+    pieces = drawn_line(drawing, 1, 0, 40, -1, frozenset())
+    assert any(text.strip() == "fp16" and "prec-fp16" in style for text, style in pieces)
+    assert "a fp16" in whole(drawing)

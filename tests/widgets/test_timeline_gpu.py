@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.app import App, ComposeResult
+
+from dld_tui.core.report.gpu_records import GpuEvent
+from dld_tui.core.report.reader import Report
+from dld_tui.widgets.blocks import width_of
+from dld_tui.widgets.span_details import event_lines, kernels_line, span_lines
+from dld_tui.widgets.themes import THEMES
+from dld_tui.widgets.timeline import TimelineView
+from dld_tui.widgets.timeline_build import event_title, kernel_name, timeline_of
+from dld_tui.widgets.timeline_cells import GAP, Cell
+from dld_tui.widgets.timeline_model import TONES, measure
+from dld_tui.widgets.timeline_paint import ASCII_SHADES, TEXTURES, UNICODE_SHADES, paint
+from tests.support.gpu_reports import KERNELS, gpu_writer, make_gpu_report
+from tests.support.report_files import HOSTILE
+
+
+class Host(App[None]):
+    CSS = "TimelineView { height: 100%; } .line--span { color: red; }"
+
+    def __init__(self, report: Report, index: int = 0) -> None:
+        super().__init__()
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = "dark"
+        self.report, self.index = report, index
+        self.moves: list[int] = []
+
+    def compose(self) -> ComposeResult:
+        yield TimelineView()
+
+    def on_mount(self) -> None:
+        view = self.query_one(TimelineView)
+        view.describe = lambda room: span_lines(view, self.report.layers, room)
+        view.set_timeline(timeline_of(self.report, self.index))
+        view.focus()
+
+    def on_timeline_view_cursor_moved(self, event: TimelineView.CursorMoved) -> None:
+        self.moves.append(event.key)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Iterator[Report]:
+    with Report.open(make_gpu_report(tmp_path / "g.dldprof")) as found:
+        yield found
+
+
+def text_of(view: TimelineView) -> str:
+    return "\n".join(view.render_line(y).text for y in range(view.size.height))
+
+
+def row_of(view: TimelineView, title: str) -> str:
+    return next(line for line in text_of(view).splitlines() if line.startswith(title))
+
+
+def test_streams_come_below_threads_and_overhead_last(report: Report) -> None:
+    line = timeline_of(report, 0)
+    assert [lane.title for lane in line.lanes] == ["thread 1", "stream 7", "stream 13", "overhead"]
+    assert [lane.gpu for lane in line.lanes] == [False, True, True, True]
+
+
+def test_kernels_have_the_colour_of_their_layer_and_copies_their_own(report: Report) -> None:
+    line = timeline_of(report, 0)
+    lane = line.lanes[1]
+    tones: dict[int, set[int]] = {}
+    for key, tone in zip(lane.keys, lane.tones, strict=True):
+        tones.setdefault(key, set()).add(tone)
+    assert all(len(found) == 1 for key, found in tones.items() if key >= 0)
+    assert {TONES[tone] for tone in tones[-1]} == {"gpu-copy"}
+    assert TONES[line.lanes[2].tones[0]] == "gpu-memset"
+    assert TONES[line.lanes[3].tones[0]] == "gpu-overhead"
+
+
+def test_names_of_kernels_and_copies() -> None:
+    assert [kernel_name(name) for name in KERNELS[1:]] == [
+        "nchwToNhwcKernel", "_ReluElementWiseKernel",
+    ]  # fmt: skip
+    assert kernel_name("") == ""
+    assert kernel_name("<x>") == "<x>"
+    assert event_title(GpuEvent("s", "memcpy", "HtoD", 0, 1, None, 602_112)) == "HtoD 602 kB"
+    assert event_title(GpuEvent("s", "memset", "", 0, 1)) == "memset"
+    assert "\x1b" not in event_title(GpuEvent("s", "kernel", HOSTILE, 0, 1))
+
+
+def test_what_is_no_kernel_has_glyphs_of_its_own() -> None:
+    tones = [TONES.index(name) for name in ("gpu-copy", "gpu-memset", "gpu-overhead", "gpu-sync")]
+    cells = [Cell(0, tone, tone) for tone in tones]
+    for shades in (None, UNICODE_SHADES, ASCII_SHADES):
+        text = "".join(run.text for run in paint(cells, (), shades))
+        assert len(set(text)) == 4
+    assert all(run.paper == GAP for run in paint(cells, ()))
+    assert set(TEXTURES) == set(tones)
+    assert len(UNICODE_SHADES.tones) == len(ASCII_SHADES.tones) == len(TONES)
+
+
+def test_measure_sums_the_time_in_which_the_gpu_was_busy(report: Report) -> None:
+    line = timeline_of(report, 0)
+    events = [event for event in report.gpu_events(0) if event.kind == "kernel"]
+    first, last = events[0], events[-1]
+    end = last.start_us + last.duration_us
+    found = measure(line, first.start_us, end, on_gpu=True)
+    assert found.gpu_us == pytest.approx(sum(event.duration_us for event in events))
+    assert found.layers == 11
+    half = measure(line, first.start_us + first.duration_us / 2, first.start_us, on_gpu=True)
+    assert half.gpu_us == pytest.approx(first.duration_us / 2)
+    launches = measure(line, 0.0, line.total_us)
+    assert (launches.layers, launches.self_us) == (12, 120.0)
+
+
+async def test_from_a_layer_to_its_kernel_and_back(report: Report) -> None:
+    app = Host(report)
+    async with app.run_test(size=(120, 30)) as pilot:
+        view = app.query_one(TimelineView)
+        await pilot.press("right", "right", "x")
+        event = view.event_at_cursor()
+        assert event is not None
+        assert (event.layer, view.key_at_cursor()) == (2, 2)
+        assert event.name == KERNELS[0]
+        assert KERNELS[0] in text_of(view)
+        await pilot.press("x")
+        assert (view.event_at_cursor(), view.key_at_cursor()) == (None, 2)
+        await pilot.press("home", "x")
+        assert view.event_at_cursor() is None
+        assert "not in this pass" in next(iter(app._notifications)).message
+        assert app.moves == [1, 2, 0]
+
+
+async def test_the_kernels_of_a_layer_are_in_its_details(report: Report) -> None:
+    app = Host(report)
+    async with app.run_test(size=(200, 30)) as pilot:
+        view = app.query_one(TimelineView)
+        await pilot.press("right", "right")
+        text = text_of(view)
+        assert "in 3 kernels" in text
+        assert "nchwToNhwcKernel" in text
+
+
+async def test_copies_have_size_rate_and_no_layer(report: Report) -> None:
+    app = Host(report)
+    async with app.run_test(size=(120, 30)) as pilot:
+        view = app.query_one(TimelineView)
+        await pilot.press("down", "home")
+        assert view.key_at_cursor() is None
+        assert "memcpy" in text_of(view)
+        assert "602 kB at 75.3 GB/s" in text_of(view)
+        await pilot.press("enter", "x", "space", "right", "space")
+        assert "GPU" in row_of(view, "measure")
+
+
+async def test_counters_show_the_value_at_the_cursor_and_the_mean_of_a_range(
+    report: Report,
+) -> None:
+    app = Host(report)
+    async with app.run_test(size=(120, 30)) as pilot:
+        view = app.query_one(TimelineView)
+        first = row_of(view, "SM active")
+        assert "%" in first[:20]
+        assert any(char in first for char in "▁▃▅▇")
+        await pilot.press("right", "right", "right")
+        assert row_of(view, "SM active")[:20] != first[:20]
+        view.move_to(0, 0)
+        await pilot.press("space", "end", "space")
+        start, end = (view.measured.start_us, view.measured.end_us) if view.measured else (0, 0)
+        origin = report.passes[0].counter_origin_us
+        series = report.counter_series(0, origin + start, origin + end, 1)
+        assert series[0] is not None
+        assert f"⌀{series[0].mean:.1f} %" in row_of(view, "SM active")
+        assert "GB/s" in row_of(view, "PCIe read")
+
+
+async def test_what_was_not_measured_says_why_once(tmp_path: Path) -> None:
+    why = "add the user to the group debug\x1b[2J"
+    path = make_gpu_report(tmp_path / "a.dldprof", absent="no libcupti", no_counters=why)
+    with Report.open(path) as report:
+        app = Host(report)
+        async with app.run_test(size=(120, 24)):
+            text = text_of(app.query_one(TimelineView))
+    assert "not measured: no libcupti" in text
+    assert text.count("not measured: add the user to the group debug\\x1b") == 1
+    assert "SM active +3" in text
+
+
+async def test_a_part_without_samples_is_not_drawn_as_zero(tmp_path: Path) -> None:
+    path = tmp_path / "g.dldprof"
+    with gpu_writer(path) as writer:
+        writer.add_pass(0, 0.0, 100.0)
+        writer.add_gpu_events(0, [GpuEvent("s", "kernel", "k", 0.0, 50.0)])
+        counter = writer.add_counter("c", "SM", "%", 100.0, "cupti-pm")
+        writer.add_counter_samples(counter, [(1000.0 + n, 5.0) for n in range(50)])
+    with Report.open(path) as report:
+        app = Host(report)
+        async with app.run_test(size=(100, 20)):
+            row = row_of(app.query_one(TimelineView), "SM")
+    assert "no sample" in row
+    assert "–" in row
+    assert "▁" not in row
+
+
+@pytest.mark.parametrize("size", [(20, 3), (40, 8), (80, 10), (80, 21), (200, 50)])
+async def test_any_size_draws(report: Report, size: tuple[int, int]) -> None:
+    app = Host(report)
+    async with app.run_test(size=size) as pilot:
+        view = app.query_one(TimelineView)
+        await pilot.press("down", "space", "end", "plus")
+        for y in range(view.size.height):
+            assert view.render_line(y).cell_length == view.size.width
+
+
+async def test_a_click_on_a_counter_reads_it_there(report: Report) -> None:
+    app = Host(report)
+    async with app.run_test(size=(120, 30)) as pilot:
+        view = app.query_one(TimelineView)
+        before = view.index
+        await pilot.click(TimelineView, offset=(80, 2 + view.lane_rows))
+        assert view.lane == 0
+        assert view.index > before
+
+
+async def test_zoom_and_pan_over_many_samples_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "g.dldprof"
+    with gpu_writer(path) as writer:
+        writer.add_pass(0, 0.0, 250_000.0)
+        kernels = [GpuEvent("s", "kernel", "k", 50.0 * n, 40.0) for n in range(5000)]
+        writer.add_gpu_events(0, kernels)
+        for name in ("a", "b", "c", "d"):
+            counter = writer.add_counter(name, name, "%", 100.0, "cupti-pm")
+            writer.add_counter_samples(counter, ((float(n), n % 100.0) for n in range(250_000)))
+    with Report.open(path) as report:
+        app = Host(report)
+        async with app.run_test(size=(200, 50)):
+            view = app.query_one(TimelineView)
+            times = []
+            for _ in range(4):
+                for action in (view.action_zoom_in, lambda: view.action_pan("right")):
+                    started = time.perf_counter()
+                    action()
+                    text_of(view)
+                    times.append(time.perf_counter() - started)
+            assert min(times) < 0.05
+
+
+def test_details_of_everything_fit(report: Report) -> None:
+    events = report.gpu_events(0)
+    for width in (40, 80, 200):
+        line = kernels_line([event for event in events if event.layer == 5], width)
+        assert width_of(line) <= width + 8
+        for event in events:
+            layer = None if event.layer is None else report.layers[event.layer]
+            lines = event_lines(event, layer, width)
+            assert width_of(lines[0]) <= width
+    unknown = event_lines(GpuEvent("s", "kernel", HOSTILE, 0.0, 0.0, None, 5), None, 80)
+    text = "".join(part for line in unknown for part, _ in line)
+    assert "\x1b" not in text
+    assert "not attributed to a layer" in text
+    assert "GB/s" not in text
