@@ -78,7 +78,7 @@ def test_links_of_the_cursor_are_lit() -> None:
         for text, style in drawn_line(drawing, y, 0, 60, -1, frozenset({net}))
         if "▼" in text
     ]
-    assert set(styles) == {"guide", "accent"}
+    assert set(styles) == {"dim", "accent"}
 
 
 def test_cut_links_are_counted_at_the_label() -> None:

@@ -140,11 +140,11 @@ def drawn_line(
     for column in row.links:
         if left <= column < left + width:
             is_lit = not lit.isdisjoint(row.nets.get(column, ()))
-            cells[column - left] = (row.glyph(column), "accent" if is_lit else "guide")
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else "dim")
     for column in row.arrows:
         if left <= column < left + width:
             is_lit = not lit.isdisjoint(row.nets.get(column, ()))
-            cells[column - left] = (row.glyph(column), "accent" if is_lit else "guide")
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else "dim")
     pieces: list[Piece] = []
     at = 0
     for box in boxes_in_row(layout, y, left, left + width - 1):

@@ -112,7 +112,7 @@ class GraphRows:
         if first:
             before = "…" + before[1:] if before else ""
         glyph, style = self._glyph(index)
-        return [(before, "guide"), (glyph, style), (after, "guide"), (" ", "")]
+        return [(before, "dim"), (glyph, style), (after, "dim"), (" ", "")]
 
     def _glyph(self, index: int) -> Piece:
         row = self.rows[index]

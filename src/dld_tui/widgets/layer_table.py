@@ -33,7 +33,9 @@ from dld_tui.widgets.line_marks import MarksChanged
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Column, TableView
+from dld_tui.widgets.wrap import wrap
 
+_BETWEEN = " · "
 _VALUES = 3
 """Values of a kind that are named."""
 _KEYS = "/ filter  o sort  b group  f columns  w csv"
@@ -41,13 +43,17 @@ _KEYS = "/ filter  o sort  b group  f columns  w csv"
 
 def sums_text(found: Selection) -> str:
     """Return the figures of marked layers on one line."""
-    gpu = "" if found.gpu_ms is None else f"  GPU {found.gpu_ms:,.3f} ms"
     whole = "" if found.pass_percent is None else f", {found.pass_percent:.1f} % of the pass"
-    return (
-        f"{found.count} marked  total {found.total_ms:,.3f} ms ({found.percent:.1f} % of layers"
-        f"{whole})  min {found.min_ms:,.3f}  max {found.max_ms:,.3f}  mean"
-        f" {found.mean_ms:,.3f}{gpu}"
-    )
+    parts = [
+        f"{found.count} marked",
+        f"total {found.total_ms:,.3f} ms ({found.percent:.1f} % of layers{whole})",
+        f"min {found.min_ms:,.3f}",
+        f"max {found.max_ms:,.3f}",
+        f"mean {found.mean_ms:,.3f}",
+    ]
+    if found.gpu_ms is not None:
+        parts.append(f"GPU {found.gpu_ms:,.3f} ms")
+    return _BETWEEN.join(parts)
 
 
 def values_text(found: Selection) -> str:
@@ -57,7 +63,7 @@ def values_text(found: Selection) -> str:
         shown = [f"{visible(value) or fmt.UNKNOWN}×{count}" for value, count in values[:_VALUES]]
         more = f" +{len(values) - _VALUES}" if len(values) > _VALUES else ""
         parts.append(f"{what} {' '.join(shown)}{more}")
-    return "  ".join(parts)
+    return _BETWEEN.join(parts)
 
 
 class LayerTable(TableView):
@@ -301,7 +307,14 @@ class LayerPane(Frame, Vertical):
         line = self.query_one("#sums", Rows)
         texts = self.sums(event.marks)
         line.display = bool(texts)
-        line.set_rows([[(f" {text}", "dim" if n else "accent")] for n, text in enumerate(texts)])
+        room = max(self.size.width - 2, 20)
+        line.set_rows(
+            [
+                [(f" {part}", "dim" if number else "accent")]
+                for number, text in enumerate(texts)
+                for part in wrap(text, room)
+            ]
+        )
 
     def sums(self, marks: set[Hashable]) -> list[str]:
         """Return what the marked rows add up to, and their distinct values; nothing without any."""

@@ -269,7 +269,7 @@ def coverage(report: Report) -> list[Block]:
     return blocks
 
 
-def gpu_blocks(report: Report, gpu: GpuSummary | None) -> list[Block]:
+def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
     """Return how busy the GPU was in the median pass, its gaps and copies, and the fallback."""
     if gpu is None:
         return []
@@ -284,7 +284,14 @@ def gpu_blocks(report: Report, gpu: GpuSummary | None) -> list[Block]:
     fallen = sum(layer.provider == "CPUExecutionProvider" for layer in report.layers)
     fallback: Line = [("on the CPU ", "dim")]
     fallback.append((fmt.plural(fallen, "layer"), "warn") if fallen else ("no layer", ""))
-    return [block([line]) for line in (busy, gaps, copies, kernels, fallback)]
+    lines: list[Line] = [[]]
+    for part in (busy, gaps, copies, kernels, fallback):
+        gap: Line = [(" " * _GAP, "")] if lines[-1] else []
+        if lines[-1] and width_of(lines[-1]) + width_of([*gap, *part]) > width:
+            lines.append([])
+            gap = []
+        lines[-1] += [*gap, *part]
+    return lines
 
 
 def advice_lines(advice: Sequence[Advice], width: int) -> list[Line]:
@@ -310,26 +317,26 @@ def summary_lines(
     lines = [*head(report, width), []]
     figures = _some(median_block(report.latency), stats_block(report))
     shape, about = distribution_block(report), coverage(report)
-    busy = gpu_blocks(report, gpu)
+    busy = gpu_facts(report, gpu, width)
     used = sum(one.width + _GAP for one in figures)
     remarks = advice_lines(advice, width)
     if width >= _WIDE:
         room = width - used - (shape.width + _GAP if shape.lines else 0)
         top = layers_block(report, min(room, 100), _TOP_LAYERS + 1)
         lines += flow([*figures, *_some(shape), top], width)
-        lines += [[], *flow(busy, width), *flow(about, width), *remarks]
+        lines += [[], *busy, *flow(about, width), *remarks]
     elif width - used >= _LEAST_LAYERS:
         lines += flow([*figures, layers_block(report, width - used, _TOP_LAYERS + 1)], width)
         lines += [
             [],
-            *flow(busy, width),
+            *busy,
             *flow(about, width),
             *remarks,
             [],
             *(list(line) for line in shape.lines),
         ]
     else:
-        lines += [*flow(figures, width), [], *flow(busy, width)]
+        lines += [*flow(figures, width), [], *busy, *([[]] if busy else [])]
         lines += [*(list(line) for line in layers_block(report, min(width, 76)).lines), []]
         below = block([line for one in about for line in one.lines])
         lines += [*flow(_some(shape, below), width), *remarks]

@@ -48,10 +48,14 @@ class Overview:
     def _open_first(self) -> None:
         """Open folds until there is something to see, those that hide least first.
 
-        A model may be all in one scope. Repeats are opened only where little else is seen.
+        A model may be all in one scope. Repeats are opened only where little else is seen; once one
+        is seen that is most of the model, the details before it would only push it off the screen.
         """
         while len(self.rows) < _ROWS_AT_FIRST:
             closed = [row.fold for row in self.rows if row.fold is not None and not row.is_open]
+            main = any(fold.count > 1 and 2 * len(fold) > len(self.graph) for fold in closed)
+            if main and len(self.rows) >= _FEWEST_ROWS:
+                return
             room = _MOST_ROWS_AT_FIRST - len(self.rows)
             fitting = [fold for fold in closed if fold.count == 1 and fold.rows_inside <= room]
             if not fitting and len(self.rows) < _FEWEST_ROWS:
