@@ -82,7 +82,7 @@ async def opened(
         screen = CompareScreen(paths)
         app.add_page(screen)
         await until(pilot, lambda: screen.comparison is not None and pane(screen).rows)
-        await pilot.pause()
+        await until(pilot, lambda: len(screen.query_one(CompareAbout).lines))
         yield pilot, screen
 
 
@@ -109,9 +109,10 @@ def keys(screen: CompareScreen) -> list[str]:
 async def test_what_differs_is_above_the_rows(
     pair: tuple[Path, Path], size: tuple[int, int]
 ) -> None:
-    async with opened(*pair, size=size) as (_, screen):
+    async with opened(*pair, size=size) as (pilot, screen):
+        await until(pilot, lambda: "threads  1 / 4" in screen_text(screen.app))
+        await until(pilot, lambda: "reorder" in screen_text(screen.app))
         shown = screen_text(screen.app)
-        assert "threads  1 / 4" in shown
         assert "end to end    A 7.0" in shown
         assert "0.64x (-2.5" in shown
         assert shown.index("threads  1 / 4") < shown.index("A>B ms")
@@ -191,6 +192,7 @@ async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]
         await until(pilot, lambda: pilot.app.screen is screen)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
+        await until(pilot, lambda: "first" in screen_text(pilot.app))
 
 
 async def test_a_layer_that_only_the_base_has_is_shown_there(pair: tuple[Path, Path]) -> None:
@@ -290,6 +292,6 @@ async def test_foreign_names_stay_text(tmp_path: Path) -> None:
         write(tmp_path / f"{n}.dldprof", tmp_path / "m.onnx", n, [(layer(evil, "Conv"), 1.0 + n)])
         for n in range(2)
     ]
-    async with opened(*paths) as (_, screen):
-        shown = screen_text(screen.app)
-        assert "/blk[0]/Conv [/weight]\\x1b[31m" in shown
+    async with opened(*paths) as (pilot, screen):
+        shown = "/blk[0]/Conv [/weight]\\x1b[31m"
+        await until(pilot, lambda: shown in screen_text(screen.app))

@@ -187,3 +187,13 @@ async def test_a_report_of_a_newer_program_is_one_clear_line(report: Path) -> No
         assert "newer than this program" in shown
         await pilot.press("escape")
         assert not isinstance(app.screen, ReportScreen)
+
+
+async def test_ascii_glyphs_only(report: Path) -> None:
+    async with opened(report, LARGE, Config(glyphs="ascii")) as (pilot, screen):
+        await pilot.press("2", "space", "end", "x", "3", "space", "space")
+        for _ in range(4):
+            await pilot.press("c")
+            for widget in screen.query("SummaryView, TimelineView, LayerTable, BarChart, #sums"):
+                text = text_of(widget).replace("µs", "us").replace("…", "~").replace("°", "")
+                assert text.replace("–", "-").isascii(), ascii(text)
