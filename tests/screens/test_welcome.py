@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.state import State
@@ -78,7 +79,9 @@ async def test_a_typed_path_is_opened(monkeypatch: pytest.MonkeyPatch, tmp_path:
     app = DldApp()
     monkeypatch.setattr(app, "open_path", opened.append)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("i", *str(tmp_path / "x.onnx"), "enter")
+        await pilot.press("i")
+        app.screen.query_one(Input).insert_text_at_cursor(str(tmp_path / "x.onnx"))
+        await pilot.press("enter")
         await pilot.pause()
         assert opened == [tmp_path / "x.onnx"]
 

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.document import Node
@@ -34,7 +35,14 @@ class Session:
         await self.settle()
 
     async def type(self, text: str) -> None:
-        """Type text into the focused field."""
+        """Type text into the focused field; all but the end of it at once, as by a paste.
+
+        Textual's pilot waits for a tenth of a second after each key.
+        """
+        field = self.app.focused
+        if isinstance(field, Input) and len(text) > 2:
+            field.insert_text_at_cursor(text[:-1])
+            text = text[-1]
         await self.pilot.press(*(_KEYS.get(char, char) for char in text))
         await self.settle()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from dld_tui.widgets.path_input import PathInput, complete, find_matches
 from dld_tui.widgets.table_view import TableView
@@ -43,7 +44,7 @@ async def test_tab_completes_and_enter_opens(folder: Path) -> None:
     field = PathInput()
     app = HostApp(field)
     async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
-        await pilot.press(*f"{folder}/resu")
+        field.query_one(Input).insert_text_at_cursor(f"{folder}/resu")
         await until(pilot, lambda: len(field.query_one(TableView).lines) == 1)
         await pilot.press("tab")
         assert field.value == f"{folder}/results/"
@@ -58,7 +59,7 @@ async def test_the_arrows_choose_a_match(folder: Path) -> None:
     field = PathInput()
     app = HostApp(field)
     async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
-        await pilot.press(*f"{folder}/resn")
+        field.query_one(Input).insert_text_at_cursor(f"{folder}/resn")
         await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
         await pilot.press("down", "down", "enter")
         await pilot.pause()
@@ -70,7 +71,7 @@ async def test_names_from_the_disk_are_text(folder: Path) -> None:
     field = PathInput()
     app = HostApp(field)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press(*f"{folder}/")
+        field.query_one(Input).insert_text_at_cursor(f"{folder}/")
         await until(pilot, lambda: "_blk[0]" in screen_text(app))
         assert HOSTILE.replace("/", "_") in screen_text(app)
         assert "a\\x1b]0;x\\x07" in screen_text(app)
