@@ -80,7 +80,8 @@ def test_links_lead_somewhere() -> None:
 
 NAMES = {
     "←": "left", "Enter": "enter", "Backspace": "backspace", "Space": "space", "Tab": "tab",
-    "/": "slash", "?": "question_mark", ".": "full_stop", "[": "left_square_bracket", "]": "right_square_bracket",
+    "/": "slash", "?": "question_mark", ".": "full_stop",
+    "[": "left_square_bracket", "]": "right_square_bracket",
 }  # fmt: skip
 
 

@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from dld_tui.backends import probe
-from dld_tui.backends.probe import Library, conflict_checks, gpu_checks, library_check
-from dld_tui.core.health import BROKEN, GOOD, MISSING
+from dld_tui.backends.probe import (
+    Library,
+    conflict_checks,
+    counter_checks,
+    gpu_checks,
+    library_check,
+)
+from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK
 
 INSTALL = "pip install 'dld-tui[cpu]'"
 
@@ -85,3 +91,23 @@ def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (check,) = gpu_checks(tmp_path / "none")
     assert check.state == MISSING
+
+
+@pytest.mark.parametrize(
+    ("text", "user", "state"),
+    [
+        ("EnableMSI: 1\nRmProfilingAdminOnly: 1\n", 1000, WEAK),
+        ("RmProfilingAdminOnly: 1\n", 0, GOOD),
+        ("RmProfilingAdminOnly: 0\n", 1000, GOOD),
+    ],
+)
+def test_who_may_read_counters(tmp_path: Path, text: str, user: int, state: str) -> None:
+    params = tmp_path / "params"
+    params.write_text(text)
+    (check,) = counter_checks(params, user)
+    assert check.state == state
+    assert bool(check.fix) is (state == WEAK)
+
+
+def test_without_a_driver_nothing_is_said_of_counters(tmp_path: Path) -> None:
+    assert list(counter_checks(tmp_path / "none")) == []

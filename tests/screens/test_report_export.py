@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +95,23 @@ def test_progress_has_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     load(path, None, told.append).report.close()
     assert told[-1].startswith("100 % of 72 B, ")
     assert told[-1].endswith("/s")
+
+
+async def test_the_optimised_model_of_a_run_opens(
+    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(report) as (_, screen):
+        assert "optimized" not in screen.facts()
+    database = sqlite3.connect(report)
+    with database:
+        database.execute(
+            "insert into report (key, value) values ('optimized_model', ?)",
+            (json.dumps(str(tmp_path / "fast.onnx")),),
+        )
+    database.close()
+    async with opened(report) as (pilot, screen):
+        chosen: list[Path] = []
+        monkeypatch.setattr(pilot.app, "open_path", chosen.append)
+        assert "optimized" in screen.facts()
+        screen.action_open_optimized()
+        assert chosen == [tmp_path / "fast.onnx"]

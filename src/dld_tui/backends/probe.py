@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK, Check
 
 _TIMEOUT_S = 60
 
@@ -129,12 +130,39 @@ def gpu_checks(board: Path = Path("/proc/device-tree/model")) -> Iterator[Check]
         yield Check("GPU", f"GPU {index}", GOOD, line)
 
 
+def counter_checks(
+    params: Path = Path("/proc/driver/nvidia/params"), user: int | None = None
+) -> Iterator[Check]:
+    """Look whether this user may read hardware counters, which the driver may keep for root.
+
+    The parameter is documented at https://developer.nvidia.com/ERR_NVGPUCTRPERM.
+    """
+    try:
+        lines = params.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return  # no driver, or a Jetson
+    user = os.geteuid() if user is None else user
+    only_admin = any(line.replace(" ", "") == "RmProfilingAdminOnly:1" for line in lines)
+    if not only_admin:
+        yield Check("GPU", "counters", GOOD, "every user may read hardware counters")
+    elif user == 0:
+        yield Check("GPU", "counters", GOOD, "root may read hardware counters")
+    else:
+        fix = (
+            "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 |"
+            " sudo tee /etc/modprobe.d/nvidia-profiling.conf, then restart; or run as root"
+        )
+        found = "only root may read hardware counters: timelines will have NVML's coarse ones"
+        yield Check("GPU", "counters", WEAK, found, fix)
+
+
 def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
     """Return what there is to look at: a title and the look."""
     return [
         *((library.module, partial(_library_checks, library)) for library in LIBRARIES),
         ("packages", conflict_checks),
         ("GPU", gpu_checks),
+        ("counters", counter_checks),
     ]
 
 

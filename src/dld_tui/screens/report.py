@@ -213,6 +213,7 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
             "layer": layer is not None,
             "linked": layer is not None and bool(layer.nodes) and path is not None,
             "model": path is not None,
+            "optimized": self.optimized_path() is not None,
         }
         return super().facts() | {name for name, holds in found.items() if holds}
 

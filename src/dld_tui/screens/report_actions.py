@@ -51,6 +51,17 @@ class ReportActions(_Base):
         path = self.report.model.get("path") if self.report is not None else None
         return Path(path) if isinstance(path, str) and path else None
 
+    def optimized_path(self) -> Path | None:
+        """Return where the run saved the model as the runtime optimised it."""
+        path = self.report.facts.get("optimized_model") if self.report is not None else None
+        return Path(path) if isinstance(path, str) and path else None
+
+    def action_open_optimized(self) -> None:
+        """Open the model as the runtime optimised it."""
+        path = self.optimized_path()
+        if path is not None:
+            host(self).open_path(path)
+
     # The context menu
 
     def action_context_menu(self) -> None:

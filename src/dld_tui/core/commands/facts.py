@@ -7,6 +7,7 @@ from collections.abc import Mapping
 FACTS: Mapping[str, str] = {
     "document": "no model is open",
     "report": "no report is open",
+    "optimized": "the run saved no optimised model, see --optimized-model",
     "graph": "the graph is not there yet",
     "tab": "nothing is open",
     "tabs": "only one thing is open",

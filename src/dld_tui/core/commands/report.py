@@ -18,6 +18,8 @@ _REPORT = table(
     ("report.csv", "save_csv", "w", "report", "save csv", "Write the shown table as a CSV file."),
     ("report.export", "export", "W", "report", "export",
      "Write the whole report: a page to mail, a trace for Perfetto, CSV, JSON or Parquet."),
+    ("report.optimized", "open_optimized", "", "optimized", "open optimised model",
+     "Open the model as the runtime optimised it, which the run saved."),
     ("report.columns", "columns", "f", "report", "columns", "Choose the layer table's columns."),
     ("report.chart", "chart", "c", "report", "next chart",
      "Show the next chart: per type, precision per type, distribution, time against memory."),
