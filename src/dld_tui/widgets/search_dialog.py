@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from time import monotonic
 from typing import ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
+from textual.worker import Worker
 
 from dld_tui.widgets.dialogs import Dialog, DialogBox, text_field
 from dld_tui.widgets.line_source import LineSource, ListSource
@@ -15,6 +18,9 @@ from dld_tui.widgets.line_view import LineView
 
 T = TypeVar("T")
 
+_SLICE_S = 0.01
+"""How long collecting keeps the event loop before it lets others run."""
+_CHUNK = 200
 _OTHER_ROWS = 10
 """Rows of the screen that the list leaves to the rest of the dialog."""
 
@@ -101,3 +107,31 @@ class SearchDialog(Dialog[T]):
         """Take the row that was clicked twice."""
         event.stop()
         self.choose(event.index)
+
+
+class CollectingDialog(SearchDialog[T]):
+    """A search dialog for many things: they are collected while one may already type.
+
+    Override :meth:`collect`, which sets ``complete`` when there is nothing more.
+    """
+
+    complete = False
+
+    def collect(self, most: int) -> None:
+        """Take up to `most` more things in."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """List what is there and collect the rest."""
+        super().on_mount()
+        if not self.complete:
+            _: Worker[None] = self.run_worker(self._collect_rest(), group="collect", name="collect")
+
+    async def _collect_rest(self) -> None:
+        deadline = monotonic() + _SLICE_S
+        while not self.complete:
+            self.collect(_CHUNK)
+            if monotonic() > deadline:
+                await asyncio.sleep(0)
+                deadline = monotonic() + _SLICE_S
+        self.search_again(keep=True)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
-from time import monotonic
-
-from textual.worker import Worker
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -18,14 +14,11 @@ from dld_tui.core.text import cell_width, fit, visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.operator_style import operator_style
-from dld_tui.widgets.search_dialog import SearchDialog
+from dld_tui.widgets.search_dialog import CollectingDialog, SearchDialog
 from dld_tui.widgets.terminals import Terminal, terminals_of
 
-_SLICE_S = 0.01
-"""How long nodes are collected between two key presses."""
 _AT_ONCE = 1000
 """Nodes that are there when the dialog opens."""
-_CHUNK = 200
 _LABEL_CELLS = 20
 
 
@@ -101,7 +94,7 @@ class TerminalPicker(SearchDialog[Terminal]):
         self.dismiss(self._shown[index])
 
 
-class NodePicker(SearchDialog[Node]):
+class NodePicker(CollectingDialog[Node]):
     """Gives a node of a scope, or of a subgraph in it, or None.
 
     Nodes are collected in slices between key presses, so that a model with 50,000 of them opens the
@@ -134,29 +127,15 @@ class NodePicker(SearchDialog[Node]):
         """Whether all nodes have been collected."""
         self._index = FuzzyIndex()
         self._waiting = _offered(scope, first, exclude)
-        self._collect(_AT_ONCE)
+        self.collect(_AT_ONCE)
 
-    def _collect(self, most: int) -> None:
+    def collect(self, most: int) -> None:
+        """Take up to `most` more in."""
         found = list(islice(self._waiting, most))
         self.complete = len(found) < most
         self.nodes += found
         self._index.extend(f"{node.name or next(iter(node.outputs), '')} {node.op_type}"
                            for node in found)  # fmt: skip
-
-    def on_mount(self) -> None:
-        """List what is there and collect the rest."""
-        super().on_mount()
-        if not self.complete:
-            _: Worker[None] = self.run_worker(self._collect_rest(), group="nodes", name="nodes")
-
-    async def _collect_rest(self) -> None:
-        deadline = monotonic() + _SLICE_S
-        while not self.complete:
-            self._collect(_CHUNK)
-            if monotonic() > deadline:
-                await asyncio.sleep(0)
-                deadline = monotonic() + _SLICE_S
-        self.search_again(keep=True)
 
     def found(self, text: str) -> NodeRows:
         """Return the nodes that fit a text, the best first."""

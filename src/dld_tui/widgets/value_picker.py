@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import islice
-from time import monotonic
-
-from textual.worker import Worker
 
 from dld_tui.core import fmt
 from dld_tui.core.document.scope import Definition, Scope
@@ -18,22 +14,19 @@ from dld_tui.core.text import fit, visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.operator_style import operator_style
-from dld_tui.widgets.search_dialog import SearchDialog
+from dld_tui.widgets.search_dialog import CollectingDialog
 
 Wanted = Callable[["ValueType | None"], "str | None"]
 """Returns why a value of a type does not fit, or None when it does."""
 
-_SLICE_S = 0.01
-"""How long values are collected between two key presses."""
 _AT_ONCE = 1000
 """Values that are there when the dialog opens."""
-_CHUNK = 200
 _SORTED_BY_FIT = 100
 """Rows at the top among which those that fit stand first."""
 _LEAVE_EMPTY: tuple[str, Definition | None] = ("", None)
 
 
-class ValuePicker(SearchDialog[str]):
+class ValuePicker(CollectingDialog[str]):
     """Gives the name of the chosen value, ``""`` for the row `empty_label`, or None.
 
     Values are collected in slices between key presses, so that a model with 50,000 of them opens
@@ -77,7 +70,7 @@ class ValuePicker(SearchDialog[str]):
         self._waiting = self._offered(first)
         if empty_label:
             self._add([_LEAVE_EMPTY])
-        self._collect(_AT_ONCE)
+        self.collect(_AT_ONCE)
 
     # --- collecting -----------------------------------------------------------------------------
 
@@ -88,7 +81,8 @@ class ValuePicker(SearchDialog[str]):
             if name not in self._exclude and leading.get(name) is None:
                 yield name, definition
 
-    def _collect(self, most: int) -> None:
+    def collect(self, most: int) -> None:
+        """Take up to `most` more in."""
         found = list(islice(self._waiting, most))
         self.complete = len(found) < most
         self._add(found)
@@ -103,21 +97,6 @@ class ValuePicker(SearchDialog[str]):
         known = definition.scope.value_type(name)
         dtype = known.dtype if known is not None and known.dtype else ""
         return f"{name} {_maker(definition)} {dtype}"
-
-    def on_mount(self) -> None:
-        """List what is there and collect the rest."""
-        super().on_mount()
-        if not self.complete:
-            _: Worker[None] = self.run_worker(self._collect_rest(), group="values", name="values")
-
-    async def _collect_rest(self) -> None:
-        deadline = monotonic() + _SLICE_S
-        while not self.complete:
-            self._collect(_CHUNK)
-            if monotonic() > deadline:
-                await asyncio.sleep(0)
-                deadline = monotonic() + _SLICE_S
-        self.search_again(keep=True)
 
     # --- listing --------------------------------------------------------------------------------
 
