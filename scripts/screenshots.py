@@ -1,7 +1,8 @@
 """Take the pictures of the documentation: the real program on its own demo models.
 
-The pictures of graphs are of public models; give the folder with them as the argument, else these
-pictures stay as they are.
+The pictures of graphs are of public models, and of `decoder_46k.onnx`, which is what
+``benchmarks.transformers.decoder(135, 18)`` returns; give the folder with them as the argument,
+else these pictures stay as they are.
 """
 
 from __future__ import annotations
@@ -25,6 +26,16 @@ GRAPHS = (
         ["slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
         "If",
     ),
+    ("graph_densenet_small", "light_densenet121.onnx", (80, 24), ["2", "m", "j"], "Graph"),
+    (
+        "graph_silero_small",
+        "silero_vad_16k_op15.onnx",
+        (80, 24),
+        ["slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
+        "If",
+    ),
+    ("graph_46k", "decoder_46k.onnx", (200, 50), ["2", "j", "j"], "Graph"),
+    ("graph_46k_small", "decoder_46k.onnx", (80, 24), ["2", "m", "j", "j"], "graph"),
 )
 """Name, model, size, keys and the text that is waited for, of each picture of a graph."""
 
@@ -42,6 +53,10 @@ async def take(
             if wait_for in app.export_screenshot():
                 break
         for key in keys:
+            for _ in range(200):
+                if "is&#160;being&#160;arranged" not in app.export_screenshot():
+                    break
+                await pilot.pause(0.1)
             await pilot.press(key)
             await pilot.pause(0.1)
         await pilot.pause(0.5)
