@@ -12,6 +12,7 @@ from textual.timer import Timer
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.calls import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace_base import is_alive
@@ -19,7 +20,7 @@ from dld_tui.screens.workspace_panes import Panes
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.findings import Findings
-from dld_tui.widgets.parameter_links import function_body, place_text
+from dld_tui.widgets.parameter_links import place_text
 from dld_tui.widgets.parameters import Parameters
 
 _REST_S = 0.05
@@ -248,7 +249,7 @@ class Going(Panes):
     def body_of(node: Node) -> Scope | None:
         """Return the first subgraph of a node, or the function that it calls; None without one."""
         bodies = node.subgraphs()
-        return bodies[0] if bodies else function_body(node)
+        return bodies[0] if bodies else function_of(node)
 
     def action_open_body(self) -> None:
         """Open the node's subgraph or function; asks which when there are several."""

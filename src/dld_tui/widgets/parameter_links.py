@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
@@ -16,8 +15,6 @@ from dld_tui.widgets.tensor_preview import value_text
 from dld_tui.widgets.wrap import wrap
 
 if TYPE_CHECKING:
-    import onnx
-
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Definition, Scope
     from dld_tui.core.operators.schema import Formal
@@ -44,16 +41,6 @@ def place_text(scope: Scope) -> str:
             parts.append(visible(step.owner.ref))
         parts.append(visible(step.title))
     return f" {glyphs.current().crumb} ".join(parts)
-
-
-def function_body(node: Node) -> Scope | None:
-    """Return the local function that a node calls, or None."""
-    called = (node.domain, node.op_type, node.overload)
-    for function in node.scope.document.functions:
-        proto: onnx.FunctionProto = function.proto  # type: ignore[assignment]
-        if (text_of(proto.domain), text_of(proto.name), text_of(proto.overload)) == called:
-            return function
-    return None
 
 
 def formal_name(formal: Formal | None, index: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.document.calls import function_of
 from dld_tui.core.operators import plain_text
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.text import visible
@@ -18,7 +19,6 @@ from dld_tui.widgets.operator_style import operator_style
 from dld_tui.widgets.parameter_links import (
     describe_source,
     formal_name,
-    function_body,
     initializer_of,
     metadata_rows,
     node_link,
@@ -104,7 +104,7 @@ class NodeRows:
             right=f"node {at:,} of {count:,}",
             keep="start",
         )
-        body = function_body(node)
+        body = function_of(node)
         if body is not None:
             yield ParameterRow(
                 ("body",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Iterable
 from time import monotonic
 from typing import ClassVar, TypeVar
@@ -117,9 +118,9 @@ class CollectingDialog(SearchDialog[T]):
 
     complete = False
 
+    @abstractmethod
     def collect(self, most: int) -> None:
         """Take up to `most` more things in."""
-        raise NotImplementedError
 
     def on_mount(self) -> None:
         """List what is there and collect the rest."""

@@ -7,13 +7,14 @@ import onnx
 from dld_tui.core.checks.bodies import check_bodies
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of, names_of
 from dld_tui.core.checks.names import odd_name
-from dld_tui.core.checks.signatures import UNLIMITED, Key, Signature, Taken, plain
+from dld_tui.core.checks.signatures import UNLIMITED, Key, Signature, Taken
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.tensors import attribute_problems
 from dld_tui.core.checks.typenames import shown, tensor_type
 from dld_tui.core.document import Node
 from dld_tui.core.document.node import attribute_type
 from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.domains import plain_domain
 
 _A = onnx.AttributeProto
 _TENSORS = frozenset({int(_A.TENSOR), int(_A.TENSORS), int(_A.SPARSE_TENSOR)})
@@ -23,7 +24,7 @@ _CUT = Repair("trim_links", node=True)
 def operator_of(node: Node) -> Key:
     """Return the operator that a node calls."""
     proto = node.proto
-    return plain(text_of(proto.domain)), text_of(proto.op_type)
+    return plain_domain(text_of(proto.domain)), text_of(proto.op_type)
 
 
 def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[Finding]:

@@ -12,6 +12,7 @@ import onnx
 from dld_tui.core.checks.findings import Repair, name_of
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.domains import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.operators.schema import Formal, OperatorSchema
@@ -128,7 +129,7 @@ class Root:
 def import_entries(scope: Scope) -> list[tuple[str, int]]:
     """Return the operator set imports that hold in the main graph or a function, as they are."""
     holder = scope.proto if isinstance(scope.proto, onnx.FunctionProto) else scope.document.model
-    return [(plain(text_of(e.domain)), int(e.version)) for e in holder.opset_import]
+    return [(plain_domain(text_of(e.domain)), int(e.version)) for e in holder.opset_import]
 
 
 def parameters_of(scope: Scope) -> frozenset[str]:
@@ -151,12 +152,7 @@ def function_key(scope: Scope) -> Key:
     """Return what calls a function."""
     proto = scope.proto
     assert isinstance(proto, onnx.FunctionProto)
-    return plain(text_of(proto.domain)), text_of(proto.name)
-
-
-def plain(domain: str) -> str:
-    """Return a domain with one name for ai.onnx."""
-    return "" if domain == "ai.onnx" else domain
+    return plain_domain(text_of(proto.domain)), text_of(proto.name)
 
 
 def _signature(schema: OperatorSchema, title: str, problem: tuple[str, str] | None) -> Signature:

@@ -9,17 +9,13 @@ import onnx
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.domains import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 FunctionKey: TypeAlias = "tuple[str, str, str]"
 """Domain, name and overload of a function. Foreign text."""
-
-
-def plain_domain(domain: str) -> str:
-    """Return a domain with ``ai.onnx`` written as ``""``."""
-    return "" if domain == "ai.onnx" else domain
 
 
 def key_of(function: Scope) -> FunctionKey:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import onnx
 
 from dld_tui.core import fmt
+from dld_tui.core.document.calls import key_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts import Parts, function_key, parts_of, small_model, typed
+from dld_tui.core.document.parts import Parts, parts_of, small_model, typed
 from dld_tui.core.document.reach import feeding
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.values import type_proto_of
@@ -247,7 +248,7 @@ def _call_of(scope: Scope) -> Node | None:
     """Return a node that calls a function, for the types of what goes in and out."""
     if not scope.is_function:
         return None
-    wanted = function_key(scope)
+    wanted = key_of(scope)
     for home in scope.document.scopes():
         for node in home.nodes:
             if (node.domain, node.op_type, node.overload) == wanted:

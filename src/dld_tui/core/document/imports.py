@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dld_tui.core.document.calls import plain_domain
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.operators.registry import newest_opset
 
 

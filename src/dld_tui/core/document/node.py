@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from dld_tui.core.document.wiretext import text_of, texts_of
+from dld_tui.core.domains import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
@@ -135,8 +136,7 @@ class Node:
     @property
     def domain(self) -> str:
         """The operator set, ``""`` for ai.onnx. Foreign text."""
-        domain = text_of(self.proto.domain)
-        return "" if domain == "ai.onnx" else domain
+        return plain_domain(text_of(self.proto.domain))
 
     @property
     def overload(self) -> str:

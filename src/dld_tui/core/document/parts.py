@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.calls import key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.reach import terminals
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.values import type_proto_of, value_type_of
 from dld_tui.core.document.wiretext import set_text, text_of
+from dld_tui.core.domains import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -161,7 +163,7 @@ def imports_of(scope: Scope) -> dict[str, int]:
     proto: Any = outer.proto
     if outer.is_function:
         own = {text_of(entry.domain): int(entry.version) for entry in proto.opset_import}
-        imports.update({"" if domain == "ai.onnx" else domain: v for domain, v in own.items()})
+        imports.update({plain_domain(domain): v for domain, v in own.items()})
     return imports
 
 
@@ -172,7 +174,7 @@ def _imports(document: Document, parts: Parts, functions: Sequence[Scope]) -> di
         proto: Any = function.proto
         domains[text_of(proto.domain)] = None
         domains.update(dict.fromkeys(text_of(entry.domain) for entry in proto.opset_import))
-    names = dict.fromkeys("" if domain == "ai.onnx" else domain for domain in domains)
+    names = dict.fromkeys(map(plain_domain, domains))
     return {domain: known[domain] for domain in names if domain in known}
 
 
@@ -186,18 +188,11 @@ def nested(nodes: Iterable[Node]) -> Iterable[Node]:
             waiting += child.nodes
 
 
-def function_key(scope: Scope) -> tuple[str, str, str]:
-    """Return what identifies a local function: domain, name, overload."""
-    proto: Any = scope.proto
-    domain = text_of(proto.domain)
-    return "" if domain == "ai.onnx" else domain, text_of(proto.name), text_of(proto.overload)
-
-
 def called_functions(document: Document, nodes: Iterable[Node]) -> list[Scope]:
     """Return the local functions that nodes call, and those that these call."""
     if not document.functions:
         return []
-    known = {function_key(function): function for function in document.functions}
+    known = {key_of(function): function for function in document.functions}
     found: dict[Scope, None] = {}
     waiting = list(nodes)
     while waiting:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import onnx
-
-from dld_tui.core.document.document import Document
+from dld_tui.core.document.calls import key_of
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -62,7 +60,7 @@ class _Builder:
         self._classes: dict[tuple[str, str], str] = {}
         self._constants = constants
         self._needed = frozenset(scope.outputs)
-        self._functions = _function_names(scope.document)
+        self._functions = frozenset(key_of(function)[:2] for function in scope.document.functions)
         self._fixed = _weights(scope)
         """Values that do not depend on any input, as far as the file has come."""
         for name in scope.inputs:
@@ -136,15 +134,6 @@ class _Builder:
             weight = definition is not None and definition.kind == "initializer"
             if name in self._uses and name not in self._makers and not weight:
                 self._makers[name] = self._add(name, name, Kind.OUTER, name)
-
-
-def _function_names(document: Document) -> frozenset[tuple[str, str]]:
-    protos = [function.proto for function in document.functions]
-    return frozenset(
-        (text_of(proto.domain), text_of(proto.name))
-        for proto in protos
-        if isinstance(proto, onnx.FunctionProto)
-    )
 
 
 def _weights(scope: Scope) -> set[str]:

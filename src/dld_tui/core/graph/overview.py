@@ -155,11 +155,8 @@ class Overview:
         row = self.rails.rows[vertex]
         if self.is_flat:
             return row
-        at = bisect_right(self.rows, row, key=lambda seen: seen.start) - 1
-        # The heads of open folds start at the same row as what is inside: take the innermost.
-        while at > 0 and self.rows[at].is_open:
-            at -= 1
-        return at
+        # The head of an open fold starts where the first row inside does, which comes after it.
+        return bisect_right(self.rows, row, key=lambda seen: seen.start) - 1
 
     def vertex(self, row: Row) -> int | None:
         """Return the vertex of a row; None for a fold."""

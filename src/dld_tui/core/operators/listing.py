@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.history import history_of
 from dld_tui.core.operators.page import operator_page
@@ -105,7 +106,7 @@ def text(schema: OperatorSchema, width: int) -> list[str]:
 
 
 def _known(domain: str) -> str:
-    plain = "" if domain == "ai.onnx" else domain
+    plain = plain_domain(domain)
     known = newest_opsets()
     if plain not in known:
         names = ", ".join(map(domain_title, known))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.operators import contrib
 from dld_tui.core.operators.onnx_schemas import onnx_schema, onnx_versions
 from dld_tui.core.operators.schema import OperatorSchema
@@ -17,7 +18,7 @@ def schema_for(op_type: str, domain: str, opset_version: int | None) -> Operator
         domain: Its operator set; ``""`` and ``ai.onnx`` are the same.
         opset_version: The version that the model imports; None for the newest.
     """
-    domain = _plain_domain(domain)
+    domain = plain_domain(domain)
     if domain == contrib.DOMAIN:
         return contrib.contrib_schemas().get(op_type)
     versions = onnx_versions().get(domain, {}).get(op_type)
@@ -34,7 +35,7 @@ def operators(opset_imports: Mapping[str, int]) -> list[OperatorSchema]:
     Deprecated ones are included and say so; domains that are not known have none.
     """
     found: list[OperatorSchema] = []
-    for domain, version in sorted({_plain_domain(d): v for d, v in opset_imports.items()}.items()):
+    for domain, version in sorted({plain_domain(d): v for d, v in opset_imports.items()}.items()):
         if domain == contrib.DOMAIN:
             found.extend(contrib.contrib_schemas().values())
             continue
@@ -45,7 +46,7 @@ def operators(opset_imports: Mapping[str, int]) -> list[OperatorSchema]:
 
 def newest_opset(domain: str = "") -> int | None:
     """Return the newest version of an operator set that is known here, None for an unknown set."""
-    domain = _plain_domain(domain)
+    domain = plain_domain(domain)
     if domain == contrib.DOMAIN:
         return 1
     from onnx import defs
@@ -61,7 +62,3 @@ def newest_opset(domain: str = "") -> int | None:
 def known_domains() -> list[str]:
     """Return the operator sets that are known here; ``""`` is ai.onnx."""
     return sorted([*onnx_versions(), contrib.DOMAIN])
-
-
-def _plain_domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain

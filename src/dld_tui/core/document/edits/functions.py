@@ -14,7 +14,6 @@ from dld_tui.core.document.calls import (
     enclosing_function,
     key_of,
     nodes_with_key,
-    plain_domain,
     shown_key,
 )
 from dld_tui.core.document.edits.bodies import whole_function
@@ -33,6 +32,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetText, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.wiretext import get_text, set_text, set_texts
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import EditError
 
 if TYPE_CHECKING:

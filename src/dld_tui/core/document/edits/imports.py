@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.calls import enclosing_function, key_of
 from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.parts import function_key, imports_of
+from dld_tui.core.document.parts import imports_of
 from dld_tui.core.document.primitives import SetList, SetText, Splice, copies
 from dld_tui.core.document.proto_names import nested_nodes
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import filled_scope
 from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
 from dld_tui.core.operators.registry import schema_for
@@ -34,11 +36,11 @@ def bring_opsets(
     Raises:
         EditError: One is imported in a version in which an operator means something else.
     """
-    function = _function_of(home)
+    function = enclosing_function(home)
     present = imports_of(home)
     missing: dict[str, int] = {}
     for entry in model.opset_import:
-        domain = _plain(text_of(entry.domain))
+        domain = plain_domain(text_of(entry.domain))
         if domain not in present:
             missing[domain] = int(entry.version)
         elif present[domain] != entry.version:
@@ -60,14 +62,14 @@ def bring_functions(
     """
     if not len(model.functions):
         return
-    present = {function_key(scope): scope for scope in document.functions}
-    own = _function_of(home)
+    present = {key_of(scope): scope for scope in document.functions}
+    own = enclosing_function(home)
     fresh: list[onnx.FunctionProto] = []
     for proto in model.functions:
-        domain, name = _plain(text_of(proto.domain)), text_of(proto.name)
+        domain, name = plain_domain(text_of(proto.domain)), text_of(proto.name)
         key = (domain, name, text_of(proto.overload))
         shown = quoted(f"{domain}:{name}")
-        if own is not None and function_key(own) == key:
+        if own is not None and key_of(own) == key:
             raise EditError(f"the function {shown} would call itself")
         known = present.get(key)
         if known is None:
@@ -93,7 +95,7 @@ def bring_functions(
 def _import(
     transaction: Transaction, scope: Scope, list_name: str, message: Any, missing: dict[str, int]
 ) -> None:
-    known = {_plain(text_of(entry.domain)) for entry in message.opset_import}
+    known = {plain_domain(text_of(entry.domain)) for entry in message.opset_import}
     new = [
         onnx.helper.make_opsetid(domain, version)
         for domain, version in missing.items()
@@ -106,7 +108,7 @@ def _import(
 
 def _require_same_operators(model: onnx.ModelProto, domain: str, there: int, here: int) -> None:
     for node in nested_nodes(model.graph.node):
-        if _plain(text_of(node.domain)) != domain:
+        if plain_domain(text_of(node.domain)) != domain:
             continue
         op_type = text_of(node.op_type)
         schemas = [schema_for(op_type, domain, version) for version in (there, here)]
@@ -118,16 +120,6 @@ def _require_same_operators(model: onnx.ModelProto, domain: str, there: int, her
                 f"and {here}, which this model imports",
                 hint="Convert one of the models to the other's version first",
             )
-
-
-def _function_of(scope: Scope) -> Scope | None:
-    while scope.parent is not None:
-        scope = scope.parent
-    return scope if scope.is_function else None
-
-
-def _plain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
 
 
 def _content_of(document: Document, function: Scope) -> bytes:

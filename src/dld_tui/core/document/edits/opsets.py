@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.calls import enclosing_function, plain_domain
+from dld_tui.core.document.calls import enclosing_function
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetList, SetText, copies
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.wiretext import set_text, text_of
+from dld_tui.core.domains import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

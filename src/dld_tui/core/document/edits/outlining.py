@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from dld_tui.core import fmt
-from dld_tui.core.document.calls import FunctionKey, plain_domain, shown_key
+from dld_tui.core.document.calls import FunctionKey, shown_key
 from dld_tui.core.document.edits.bodies import whole_node
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.functions import (
@@ -26,6 +26,7 @@ from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traverse import sources
 from dld_tui.core.document.wiretext import set_text, set_texts, text_of
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import EditError
 
 if TYPE_CHECKING:
