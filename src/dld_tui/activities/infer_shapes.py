@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from dld_tui.core.errors import ActivityError, InputError
+from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
@@ -27,7 +27,6 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     import onnx
 
-    from dld_tui.core.document.labels import Remark
     from dld_tui.core.document.places import Place
     from dld_tui.core.document.values import ValueType
 
@@ -57,14 +56,16 @@ def run(request: Request) -> Iterator[Event]:
         InputError: The model cannot be opened.
         ActivityError: Inference refuses the model as a whole; it says why.
     """
+    from dld_tui.core.document.places import bodies
+    from dld_tui.core.document.type_inference import infer_types, take_in_small_data
+
     yield Progress(0, None, stage="Opening the model")
     model = _read(request)
     home = request.home or (None if request.snapshot else request.model)
     if home is not None:
-        _take_in_small_data(model, home)
+        take_in_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
-    inferred, remarks = _infer(model, home or request.model)
-    from dld_tui.core.document.places import bodies
+    inferred, remarks = infer_types(model, home or request.model)
 
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
@@ -87,53 +88,6 @@ def _read(request: Request) -> onnx.ModelProto:
         return onnx.ModelProto.FromString(request.model.read_bytes())
     except (OSError, DecodeError) as error:
         raise InputError(f"cannot be read: {error}", where=str(request.model)) from None
-
-
-def _take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
-    """Put small external data into the model: onnx computes sizes from what is inline only."""
-    from dld_tui.core.files.external import ExternalFiles
-    from dld_tui.core.files.tensors import (
-        dense_tensors,
-        entries_of,
-        is_external,
-        payload_length,
-        set_inline,
-    )
-    from dld_tui.core.files.wire import THRESHOLD
-
-    with contextlib.closing(ExternalFiles(home)) as files:
-        for tensor in dense_tensors(model):
-            if not is_external(tensor):
-                continue
-            length = payload_length(tensor)
-            if length is not None and length < THRESHOLD:
-                with contextlib.suppress(InputError):  # missing or refused: a check tells
-                    set_inline(tensor, files.blob(entries_of(tensor), expected=length).read())
-
-
-def _infer(model: onnx.ModelProto, path: Path) -> tuple[onnx.ModelProto, list[Remark]]:
-    import onnx
-
-    from dld_tui.core.document.labels import Labels
-    from dld_tui.core.document.places import bodies
-
-    used = {node.domain for _, body in bodies(model) for node in body.node}
-    imported = {entry.domain for entry in model.opset_import}
-    # One node of a domain that is not imported would end it for all the others.
-    for domain in sorted(used - {"", "ai.onnx"} - imported):
-        model.opset_import.add(domain=domain, version=1)
-    labels = Labels(model)
-    remarks: list[Remark] = []
-    for strict in (True, False):  # only the strict way tells its errors, and then nothing else
-        try:
-            return onnx.shape_inference.infer_shapes(
-                model, check_type=False, strict_mode=strict, data_prop=True
-            ), remarks
-        # The seam: C++ errors of several classes without a common base.
-        except Exception as error:  # noqa: BLE001
-            remarks = labels.remarks(str(error))
-    why = remarks[0].message if remarks else "the model is inconsistent"
-    raise ActivityError(f"shape inference stopped: {why}", where=str(path))
 
 
 def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dld_tui.core.document.edits import (
     attributes,
     batch,
+    casting,
     deletion,
     fixes,
     function_attributes,
@@ -40,6 +41,7 @@ __all__ = [
     "EditFunction",
     "attributes",
     "batch",
+    "casting",
     "deletion",
     "fixes",
     "function_attributes",

@@ -1,0 +1,358 @@
+"""What casts give layers the precisions that they are set to, without changing anything yet.
+
+Strongly typed libraries (TensorRT 11, TensorRT-RTX) take the precision of a layer from the types
+of its inputs, so a layer that is to run in another one gets ``Cast`` nodes at its borders. Weights
+stay as they are: the cast of an initializer is folded when the engine is built. Between two layers
+of one precision there is no cast, and a value that others use in its old type keeps its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dld_tui.core.document.calls import enclosing_function, function_of
+from dld_tui.core.document.precision import precision_of
+from dld_tui.core.files.tensors import element_bits
+from dld_tui.core.operators.matching import schema_of, type_text
+from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators.type_match import dtype_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.operators.schema import Formal, OperatorSchema
+
+DTYPES = {
+    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int64": "int64", "int32": "int32",
+    "uint8": "uint8", "int8": "int8",
+}  # fmt: skip
+"""The element types that casts can give, by precision."""
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
+_SCALED = ("int8", "uint8", "fp8", "int4")
+"""Precisions that stand for floating point values only together with a scale."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """One ``Cast`` node that is to be added."""
+
+    scope: Scope
+    source: str
+    """The value that goes in. Foreign text."""
+    target: str
+    """The value that comes out. Foreign text, or a new name."""
+    before: str
+    """Element type that goes in; empty when it is not known."""
+    dtype: str
+    """Element type that comes out."""
+    node: Node
+    """The node that it is for."""
+    after: bool
+    """Whether it comes after the node rather than before it."""
+    stored: bool
+    """Whether it casts an initializer: done once, when the engine is built."""
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """Bytes read and written in an inference; None when the shape is not known."""
+        if self.stored:
+            return 0
+        known = self.scope.value_type(self.target if self.after else self.source)
+        if known is None or known.dims is None:
+            return None
+        count = 1
+        for dim in known.dims:
+            if not isinstance(dim, int) or dim < 0:
+                return None
+            count *= dim
+        return count * (_bits(self.before) + _bits(self.dtype)) // 8
+
+
+@dataclass(frozen=True)
+class Relink:
+    """The links that a node is to have."""
+
+    node: Node
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A node whose precision cannot be given by casts, and why."""
+
+    node: Node
+    precision: str
+    """Foreign text."""
+    reason: str
+
+
+@dataclass
+class CastPlan:
+    """All that is to be done for the precisions of a document."""
+
+    casts: list[Cast] = field(default_factory=list)
+    relinks: list[Relink] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Doubts, one sentence each. Foreign text."""
+
+
+def precisions_of(document: Document) -> dict[Node, str]:
+    """Return the nodes of all scopes that are set to a precision, with that. Foreign text."""
+    return {
+        node: found
+        for scope in document.scopes()
+        for node in scope.nodes
+        if (found := precision_of(node))
+    }
+
+
+def plan_casts(document: Document, precisions: Mapping[Node, str]) -> CastPlan:
+    """Return the casts that nodes need to compute in other precisions.
+
+    Types come from :meth:`Scope.value_type`: let shape inference run before.
+
+    Args:
+        document: The document; it is not changed.
+        precisions: The nodes that are meant, and what each is to compute in.
+    """
+    plan = CastPlan()
+    names = _Names(document)
+    for scope in dict.fromkeys(node.scope for node in precisions):
+        mine = {node: precisions[node] for node in scope.nodes if node in precisions}
+        if enclosing_function(scope) is None:
+            _Planner(plan, scope, names).plan(mine)
+            continue
+        reason = "it is in a local function, whose types depend on the call: inline it"
+        plan.refused += [Refusal(node, found, reason) for node, found in mine.items()]
+    return plan
+
+
+class _Names:
+    """Gives names that no value of the whole document has: bodies must not repeat them either."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._taken: set[str] | None = None
+
+    def take(self, wanted: str) -> str:
+        """Return `wanted`, or that with a number behind it."""
+        if self._taken is None:
+            from dld_tui.core.document.edits.bodies import defined_names
+
+            self._taken = set()
+            for scope in self._document.scopes():
+                self._taken.update(defined_names(scope), scope.links.consumers, scope.outputs)
+        name, number = wanted, 0
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        self._taken.add(name)
+        return name
+
+
+class _Planner:
+    """Plans the casts of one scope."""
+
+    def __init__(self, plan: CastPlan, scope: Scope, names: _Names) -> None:
+        self._plan = plan
+        self._scope = scope
+        self._names = names
+        self._known: dict[tuple[str, str], str] = {}
+        """What a value is called in another type, by value and type."""
+        self._inputs: dict[Node, tuple[str, ...]] = {}
+        """What the nodes with a precision are to take."""
+        self._casts: list[Cast] = []
+
+    def plan(self, precisions: Mapping[Node, str]) -> None:
+        """Plan all nodes; outputs first, so that neighbours find each other in any order."""
+        changes = [
+            (node, found)
+            for node, precision in precisions.items()
+            if (found := self._changes(node, precision)) is not None
+        ]
+        back: list[Cast] = []
+        outputs = {node: self._take_outputs(node, found, back) for node, found in changes}
+        for node, found in changes:
+            self._inputs[node] = self._take_inputs(node, found)
+        for node, taken in self._inputs.items():
+            if (taken, outputs[node]) != (node.inputs, node.outputs):
+                self._plan.relinks.append(Relink(node, taken, outputs[node]))
+        self._plan.casts += self._casts
+        self._plan.casts += [cast for cast in back if self._is_used(cast.target)]
+
+    def _changes(self, node: Node, precision: str) -> _Changes | None:
+        found = changes_of(node, precision)
+        if isinstance(found, str):
+            self._plan.refused.append(Refusal(node, precision, found))
+            return None
+        if found.note and found.note not in self._plan.notes:
+            self._plan.notes.append(found.note)
+        return found
+
+    def _take_outputs(self, node: Node, found: _Changes, back: list[Cast]) -> tuple[str, ...]:
+        """Give outputs whose type changes new names, with casts back to the old ones."""
+        names = list(node.outputs)
+        for index, before in found.outputs:
+            old = names[index]
+            names[index] = self._known[old, found.dtype] = self._new_name(old, found.dtype)
+            back.append(
+                Cast(self._scope, names[index], old, found.dtype, before, node, True, False)
+            )
+        return tuple(names)
+
+    def _take_inputs(self, node: Node, found: _Changes) -> tuple[str, ...]:
+        """Give a node inputs of its type: from a node of the same precision, or by a cast."""
+        names = list(node.inputs)
+        for index, before in found.inputs:
+            old, key = names[index], (names[index], found.dtype)
+            if key not in self._known:
+                self._known[key] = self._new_name(old, found.dtype)
+                self._casts.append(
+                    Cast(self._scope, old, self._known[key], before, found.dtype, node, False,
+                         self._is_stored(old))
+                )  # fmt: skip
+            names[index] = self._known[key]
+        return tuple(names)
+
+    def _new_name(self, value: str, dtype: str) -> str:
+        return self._names.take(f"{value}_{dtype}")
+
+    def _is_stored(self, name: str) -> bool:
+        found = self._scope.resolve(name)
+        if found is None:
+            return False
+        constant = found.node is not None and found.node.op_type == "Constant"
+        return constant or found.kind == "initializer"
+
+    def _is_used(self, name: str) -> bool:
+        """Return whether anything still takes a value in its old type."""
+        if any(cast.source == name for cast in self._casts):
+            return True
+        for scope in self._scope.reach(name):
+            users = scope.links.consumers.get(name, ())
+            # A body below takes an outer value by its old name, if only to cast it itself.
+            if name in scope.outputs or (scope is not self._scope and users):
+                return True
+            if any(name in self._inputs.get(user, user.inputs) for user in users):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class _Changes:
+    dtype: str
+    inputs: tuple[tuple[int, str], ...]
+    """Index and present element type of the inputs that are to be cast."""
+    outputs: tuple[tuple[int, str], ...]
+    """The same of the outputs whose type follows."""
+    note: str = ""
+
+
+def changes_of(node: Node, precision: str) -> _Changes | str:
+    """Return which inputs and outputs of a node change for a precision, or why none can."""
+    schema = schema_of(node)
+    if node.children:
+        return "it only holds other nodes: set those in its bodies"
+    if function_of(node) is not None:
+        return "it calls a local function: inline it, or set the nodes in it"
+    if schema is None:
+        return "its operator is not known here"
+    dtype = DTYPES.get(precision)
+    group = _FLOATS if dtype in _FLOATS else _INTEGERS
+    bound = _bound(node, schema, group)
+    if isinstance(bound, str):
+        return bound
+    if not bound or dtype is None:
+        return _why_none(node, precision)
+    wanted = type_text_of(dtype)
+    unable = [name for name, formal in _formals(node, schema)
+              if name in bound and wanted not in formal.types]  # fmt: skip
+    note = ""
+    if unable:
+        newest = schema_for(node.op_type, node.domain, None)
+        if newest is None or any(
+            wanted not in formal.types for name, formal in _formals(node, newest) if name in unable
+        ):
+            return f"{schema.name} takes no {dtype}"
+        note = (
+            f"{schema.name} takes {dtype} from opset {newest.since_version} on only: the copy is"
+            " for TensorRT, other programs may refuse it"
+        )
+    inputs = tuple(
+        (index, before) for index, (formal, before) in enumerate(_actual(node, schema))
+        if formal is not None and formal.type_name in bound and before != dtype and before
+    )  # fmt: skip
+    outputs = tuple(
+        (index, bound[formal.type_name])
+        for index, name in enumerate(node.outputs)
+        if name and (formal := schema.output(index)) is not None
+        and formal.type_name in bound and bound[formal.type_name] != dtype
+    )  # fmt: skip
+    return _Changes(dtype, inputs, outputs, note)
+
+
+def type_text_of(dtype: str) -> str:
+    """Return a plain tensor's type in ONNX notation, e.g. ``tensor(float)``."""
+    from dld_tui.core.document.values import ValueType
+
+    return type_text(ValueType(dtype, ())) or ""
+
+
+def _formals(node: Node, schema: OperatorSchema) -> Iterator[tuple[str, Formal]]:
+    """Yield the formals of a node's inputs whose type is a name, with that."""
+    for index, name in enumerate(node.inputs):
+        formal = schema.input(index)
+        if name and formal is not None and formal.type_name not in formal.types:
+            yield formal.type_name, formal
+
+
+def _actual(node: Node, schema: OperatorSchema) -> Iterator[tuple[Formal | None, str]]:
+    """Yield the formal and the element type of each input; an empty type is not known."""
+    for index, name in enumerate(node.inputs):
+        formal = schema.input(index)
+        if not name or formal is None or formal.type_name in formal.types:
+            yield None, ""
+            continue
+        text = type_text(node.scope.value_type(name))
+        yield formal, (dtype_of(text) or "") if text else ""
+
+
+def _bound(node: Node, schema: OperatorSchema, group: tuple[str, ...]) -> dict[str, str] | str:
+    """Return the type names of a signature that stand for types of a group, with these."""
+    bound: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for (formal, dtype), name in zip(_actual(node, schema), node.inputs, strict=True):
+        if formal is None:
+            continue
+        if dtype in group:
+            bound.setdefault(formal.type_name, dtype)
+        elif not dtype and any(type_text_of(one) in formal.types for one in group):
+            unknown.setdefault(formal.type_name, name)
+    for type_name, value in unknown.items():
+        if type_name in bound or not bound:
+            return f"the type of its input {value!r} is not known"
+    return bound
+
+
+def _why_none(node: Node, precision: str) -> str:
+    if precision in _SCALED:
+        return f"{precision} needs a scale: quantize the model (QuantizeLinear, DequantizeLinear)"
+    if precision not in DTYPES:
+        return f"no cast can make a layer run in {precision}"
+    if node.op_type == "Constant":
+        return "a constant has the type that its users need: set those"
+    kind = "floating point" if DTYPES[precision] in _FLOATS else "integer"
+    return f"it has no {kind} inputs"
+
+
+def _bits(dtype: str) -> int:
+    from dld_tui.core.document.values import dtype_number
+
+    number = dtype_number(dtype)
+    return (element_bits(number) or 0) if number else 0

@@ -1,0 +1,1 @@
+"""TensorRT without TensorRT: settings, trtexec's spellings, profiles, what a library has."""

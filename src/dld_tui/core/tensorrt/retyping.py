@@ -1,0 +1,301 @@
+"""A copy of a model in which layers have the precisions that they are set to, by casts.
+
+TensorRT 11 and TensorRT-RTX are strongly typed: they run a layer in the type of its inputs and know
+no precision of layers. The original document is never changed; the copy shares its payloads.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import onnx
+
+from dld_tui.core import fmt
+from dld_tui.core.document.calls import (
+    FunctionKey,
+    called_by,
+    enclosing_function,
+    function_of,
+    key_of,
+)
+from dld_tui.core.document.casting import Cast, CastPlan, plan_casts, precisions_of
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.precision import PRECISIONS, precision_of
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
+from dld_tui.core.errors import DldError, EditError, InputError, UsageError
+from dld_tui.core.tensors.conversion import ConversionReport, plan_conversion
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON, CancelCheck
+
+Spec: TypeAlias = "tuple[str, str]"
+"""The name of a node, or a pattern, and a precision."""
+_ROUNDS = 100
+"""Local functions that call each other, one inside the other."""
+
+
+@dataclass
+class Retyping:
+    """A copy, and what was done to it."""
+
+    document: Document
+    """Has no path. Close it before the document that it was made of."""
+    plan: CastPlan
+    inlined: int = 0
+    """Calls of local functions that were replaced, as they hold layers with a precision."""
+    remarks: list[str] = field(default_factory=list)
+    """What type inference says. Fit for a terminal."""
+
+    @property
+    def casts(self) -> int:
+        """How many casts an inference does."""
+        return sum(not cast.stored for cast in self.plan.casts)
+
+    @property
+    def stored_casts(self) -> int:
+        """How many casts are of weights: done once, when the engine is built."""
+        return sum(cast.stored for cast in self.plan.casts)
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that the casts read and write in an inference, as far as shapes are known."""
+        return sum(cast.moved_bytes or 0 for cast in self.plan.casts)
+
+    @property
+    def unknown_sizes(self) -> int:
+        """How many casts are not in :attr:`moved_bytes`, as a shape is not known."""
+        return sum(cast.moved_bytes is None for cast in self.plan.casts)
+
+    def lines(self) -> list[str]:
+        """Return the preview for people. Fit for a terminal."""
+        changed = fmt.plural(len(self.plan.relinks), "layer")
+        unknown = f" (and {self.unknown_sizes:,} of unknown size)" if self.unknown_sizes else ""
+        lines = [
+            f"{changed} in another precision, {fmt.plural(self.casts, 'cast')} added",
+            f"Casts read and write {fmt.size(self.moved_bytes)} an inference{unknown}",
+        ]
+        if self.stored_casts:
+            lines.append(f"{fmt.plural(self.stored_casts, 'weight')} cast when the engine is built")
+        if self.inlined:
+            lines.append(f"{fmt.plural(self.inlined, 'function call')} inlined in the copy")
+        for refused in self.plan.refused:
+            name = clip(visible(refused.node.ref), 60, keep="middle")
+            lines.append(
+                f"{name} cannot run in {visible(refused.precision)}: {visible(refused.reason)}"
+            )
+        return lines + [visible(note) for note in self.plan.notes]
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the figures as JSON data."""
+        return {
+            "layers": len(self.plan.relinks),
+            "casts": self.casts,
+            "weight_casts": self.stored_casts,
+            "moved_bytes": self.moved_bytes,
+            "casts_of_unknown_size": self.unknown_sizes,
+            "inlined_calls": self.inlined,
+            "refused": [
+                {"node": r.node.ref, "scope": list(r.node.scope.path), "precision": r.precision,
+                 "reason": r.reason}
+                for r in self.plan.refused
+            ],
+            "notes": list(self.plan.notes),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a cast makes of the values of a weight."""
+
+    name: str
+    """Foreign text."""
+    dtype: str
+    report: ConversionReport
+
+
+def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
+    """Return a copy of a model with the casts that its layers' precisions need.
+
+    Runs onnx's shape inference: call it in a child process.
+
+    Args:
+        document: The model; nodes may have precisions (:mod:`dld_tui.core.document.precision`).
+        specs: Further precisions as trtexec writes them, ``NAME:fp16``. Where ``*`` stands for any
+            characters, they are for the nodes that have no precision of their own and can take it.
+
+    Raises:
+        UsageError: A spec names no node or no precision.
+    """
+    copy = _copy(document)
+    try:
+        exact, patterns = parse_specs(specs)
+        _assign(copy, exact)
+        inlined = _inline(copy, everything=bool(patterns))
+        lenient = _assign_patterns(copy, patterns)
+        remarks = _infer(copy, document)
+        plan = plan_casts(copy, precisions_of(copy))
+        plan.refused = [refusal for refusal in plan.refused if refusal.node not in lenient]
+        if plan.relinks:
+            _carry_out(copy, plan)
+    except BaseException:
+        copy.close()
+        raise
+    return Retyping(copy, plan, inlined, remarks)
+
+
+def needs_retyping(document: Document, specs: Sequence[str] = ()) -> bool:
+    """Return whether any layer has a precision of its own."""
+    return bool(specs) or bool(precisions_of(document))
+
+
+def parse_specs(specs: Sequence[str]) -> tuple[list[Spec], list[Spec]]:
+    """Return the specs that name one node, and those with ``*``.
+
+    Raises:
+        UsageError: One has another form, or names no precision.
+    """
+    exact: list[Spec] = []
+    patterns: list[Spec] = []
+    for text in specs:
+        for part in text.split(","):
+            name, colon, precision = part.strip().rpartition(":")
+            precision = precision.strip().lower()
+            if not colon or not name or precision not in PRECISIONS:
+                raise UsageError(
+                    f"layer precision {visible(part)!r} must be NAME:PRECISION",
+                    hint=f"Precisions: {', '.join(PRECISIONS)}",
+                )
+            (patterns if "*" in name else exact).append((name, precision))
+    return exact, patterns
+
+
+def _assign(document: Document, specs: Sequence[Spec]) -> None:
+    """Set the precisions of nodes that are named; a later spec wins."""
+    for name, precision in specs:
+        fitting = [
+            node
+            for scope in document.scopes()
+            for node in (*scope.nodes_named(name), *filter(None, [scope.find(name)]))
+        ]
+        if not fitting:
+            raise UsageError(f"no node is named {visible(name)!r}", hint="See dld inspect --nodes")
+        _set(document, list(dict.fromkeys(fitting)), precision)
+
+
+def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
+    """Set the precisions of nodes that have none and fit a pattern; return them."""
+    found: dict[Node, str] = {}
+    nodes = [node for scope in document.main.walk() for node in scope.nodes] if specs else []
+    free = [node for node in nodes if not precision_of(node)]
+    for name, precision in specs:
+        fitting = [node for node in free if fnmatch.fnmatchcase(node.name, name)]
+        if not fitting:
+            raise UsageError(f"no node fits {visible(name)!r}", hint="See dld inspect --nodes")
+        found.update(dict.fromkeys(fitting, precision))
+    for precision in dict.fromkeys(found.values()):
+        _set(document, [node for node, given in found.items() if given == precision], precision)
+    return set(found)
+
+
+def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator[Loss]:
+    """Yield what the casts of weights lose; reads all of them.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+    """
+    for cast in retyping.plan.casts:
+        tensor = _weight(cast) if cast.stored else None
+        if tensor is None:
+            continue
+        try:
+            report = plan_conversion(tensor, cast.dtype, cancelled=cancelled)
+        except (EditError, InputError):
+            continue  # values that cannot be read are the build's to tell
+        if not report.lossless:
+            yield Loss(cast.source, cast.dtype, report)
+
+
+def _weight(cast: Cast) -> Tensor | None:
+    found = cast.scope.resolve(cast.source)
+    if found is None:
+        return None
+    if found.node is None:
+        return found.scope.initializer(cast.source)
+    values = [a.value for a in found.node.attributes() if a.name == "value"]
+    return values[0] if values and isinstance(values[0], Tensor) else None
+
+
+def _copy(document: Document) -> Document:
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    return Document(model, blobs=document.blobs.again(), external=document.external.again())
+
+
+def _inline(copy: Document, *, everything: bool) -> int:
+    """Replace calls of functions that hold layers with a precision, or have one themselves."""
+    marked = {key_of(f) for f in copy.functions} if everything else _marked_functions(copy)
+    made = 0
+    for _ in range(_ROUNDS):
+        calls = [
+            node
+            for scope in copy.main.walk()
+            for node in scope.nodes
+            if (function := function_of(node)) is not None
+            and (precision_of(node) or key_of(function) in marked)
+        ]
+        if not calls:
+            break
+        for call in calls:
+            _inline_call(copy, call)
+        made += len(calls)
+    return made
+
+
+def _marked_functions(copy: Document) -> set[FunctionKey]:
+    """Return the functions in which, or in what they call, a node has a precision."""
+    inside = (enclosing_function(node.scope) for node in precisions_of(copy))
+    marked = {key_of(function) for function in inside if function is not None}
+    while True:
+        more = {key_of(f) for f in copy.functions if called_by(f) & marked} - marked
+        if not more:
+            return marked
+        marked |= more
+
+
+def _inline_call(copy: Document, call: Node) -> None:
+    """Replace one call; the nodes take over its precision where they have none."""
+    home, precision = call.scope, precision_of(call)
+    before = set(home.nodes)
+    copy.apply("inline_function", nodes=[[list(home.path), call.ref]])
+    if precision:
+        new = [node for node in home.nodes if node not in before and not precision_of(node)]
+        _set(copy, new, precision)
+
+
+def _set(copy: Document, nodes: Sequence[Node], precision: str) -> None:
+    if nodes:
+        places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
+        copy.apply("set_precision", nodes=places, precision=precision)
+
+
+def _infer(copy: Document, original: Document) -> list[str]:
+    model = onnx.ModelProto.FromString(skeleton_bytes(copy))
+    if original.path is not None:
+        take_in_small_data(model, original.path)
+    try:
+        inferred, remarks = infer_types(model, original.path)
+    except DldError as error:
+        return [error.message]  # what the file declares of types may be enough
+    take_types(copy, inferred)
+    return [remark.message for remark in remarks]
+
+
+def _carry_out(copy: Document, plan: CastPlan) -> None:
+    from dld_tui.core.document.edits.casting import carry_out
+    from dld_tui.core.document.history import Transaction
+
+    carry_out(plan, Transaction("cast_to_precisions", {}))

@@ -1,0 +1,252 @@
+"""Casts give layers their precision in a copy: few of them, and nearly the same results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.errors import UsageError
+from dld_tui.core.tensorrt.retyping import Retyping, losses, needs_retyping, retyped
+from dld_tui.core.types import JSON
+from tests.support import models
+from tests.support.sessions import bytes_of, run
+
+X = np.linspace(-2, 3, 8, dtype=np.float32).reshape(2, 4)
+CALLS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+calls (float[N, 4] x) => (float[N, 4] y)
+<float[4] w = {1, 2, 3, 4}>
+{
+    [pre] a = Relu(x)
+    [one] b = local.twice(a)
+    [post] y = Add(b, w)
+}
+<domain: "local", opset_import: ["" : 18]>
+twice (v) => (r) {
+    [inside] s = Add(v, v)
+    r = Sigmoid(s)
+}
+"""
+MIXED = """
+<ir_version: 10, opset_import: ["" : 18]>
+mixed (float[2, 4] x, int64[1] at) => (float[1, 4] y, float[2, 4] a)
+{
+    [pre] a = Relu(x)
+    [pick] g = Gather(a, at)
+    [power] y = Pow(g, at)
+}
+"""
+
+
+def opened(folder: Path, text: str) -> Document:
+    return Document.open(models.write(folder, text))
+
+
+def set_all(
+    document: Document, precision: str, *names: str, scope: list[str] | None = None
+) -> None:
+    nodes: list[JSON] = [[list(scope or []), name] for name in names]
+    document.apply("set_precision", nodes=nodes, precision=precision)
+
+
+def operators(document: Document) -> Counter[str]:
+    return Counter(node.op_type for scope in document.scopes() for node in scope.nodes)
+
+
+def casts_of(found: Retyping) -> set[tuple[str, str]]:
+    return {(cast.source, cast.dtype) for cast in found.plan.casts}
+
+
+def feeds_of(document: Document) -> dict[str, np.ndarray[Any, Any]]:
+    every = {"x": X, "choice": np.array(True), "at": np.array([1], np.int64)}
+    return {name: every[name] for name in document.main.inputs}
+
+
+def assert_nearly_the_same(document: Document, found: Retyping) -> None:
+    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(found.document)), full_check=True)
+    feeds = feeds_of(document)
+    for mine, theirs in zip(run(found.document, **feeds), run(document, **feeds), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-2)
+
+
+def test_neighbours_of_one_precision_share_a_border(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    set_all(document, "fp16", "second", "third")
+    found = retyped(document)
+    assert casts_of(found) == {("a", "float16"), ("w", "float16"), ("c_float16", "float32")}
+    assert (found.casts, found.stored_casts) == (2, 1)
+    assert operators(document)["Cast"] == 0, "the original is never changed"
+    assert operators(found.document)["Cast"] == 3
+    assert_nearly_the_same(document, found)
+
+
+def test_all_layers_by_a_pattern_need_casts_at_the_ends_only(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    found = retyped(document, ["*:fp16"])
+    assert casts_of(found) == {("x", "float16"), ("w", "float16"), ("y_float16", "float32")}
+    assert not found.plan.refused
+    assert_nearly_the_same(document, found)
+
+
+def test_a_value_that_others_use_keeps_its_type_for_them(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    set_all(document, "fp16", "first", "third")
+    found = retyped(document)
+    second = found.document.main.find("second")
+    assert second is not None
+    assert second.inputs[0] == "a"
+    known = found.document.main.value_type("y")
+    assert known is not None
+    assert known.dtype == "float32"
+    assert_nearly_the_same(document, found)
+
+
+def test_bodies_are_cast_inside(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.PLAIN_BRANCHES)
+    then = ["choose:then_branch"]
+    set_all(document, "fp16", "inner", scope=then)
+    found = retyped(document)
+    body = found.document.scope_at(then)
+    assert Counter(node.op_type for node in body.nodes) == Counter(Neg=1, Add=1, Cast=2)
+    assert not any(node.op_type == "Cast" for node in found.document.main.nodes)
+    assert_nearly_the_same(document, found)
+
+
+def test_an_outer_value_that_a_body_uses_keeps_its_name(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.PLAIN_BRANCHES)
+    set_all(document, "fp16", "pre")
+    set_all(document, "fp16", "inner", scope=["choose:then_branch"])
+    assert_nearly_the_same(document, retyped(document))
+
+
+def test_functions_with_a_precision_are_inlined_in_the_copy(tmp_path: Path) -> None:
+    document = opened(tmp_path, CALLS)
+    set_all(document, "fp16", "inside", scope=["function local:twice"])
+    found = retyped(document)
+    assert found.inlined == 1
+    assert operators(found.document)["twice"] == 0
+    assert casts_of(found) >= {("a", "float16")}
+    assert len(found.plan.relinks) == 1
+    assert_nearly_the_same(document, found)
+
+
+def test_the_precision_of_a_call_is_that_of_its_nodes(tmp_path: Path) -> None:
+    document = opened(tmp_path, CALLS)
+    set_all(document, "fp16", "one")
+    found = retyped(document)
+    assert len(found.plan.relinks) == 2
+    assert found.casts == 2, "in and out, none between the two nodes"
+    assert_nearly_the_same(document, found)
+
+
+def test_functions_without_a_precision_stay(tmp_path: Path) -> None:
+    document = opened(tmp_path, CALLS)
+    set_all(document, "fp16", "pre")
+    found = retyped(document)
+    assert (found.inlined, operators(found.document)["twice"]) == (0, 1)
+
+
+def test_integers_go_with_integers_and_floats_with_floats(tmp_path: Path) -> None:
+    document = opened(tmp_path, MIXED)
+    set_all(document, "int32", "pick")
+    set_all(document, "fp16", "power")
+    found = retyped(document)
+    assert casts_of(found) == {("at", "int32"), ("g", "float16"), ("y_float16", "float32")}
+    assert_nearly_the_same(document, found)
+
+
+@pytest.mark.parametrize(
+    ("precision", "node", "reason"),
+    [
+        ("int8", "first", "needs a scale"),
+        ("fp8", "first", "needs a scale"),
+        ("bool", "first", "no cast"),
+        ("int32", "first", "no integer inputs"),
+    ],
+)
+def test_what_casts_cannot_give_is_refused_with_the_reason(
+    tmp_path: Path, precision: str, node: str, reason: str
+) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    set_all(document, precision, node)
+    found = retyped(document)
+    assert [(r.node.name, r.precision) for r in found.plan.refused] == [(node, precision)]
+    assert reason in found.plan.refused[0].reason
+    assert bytes_of(found.document) != b""
+    assert operators(found.document)["Cast"] == 0
+    assert any(node in line for line in found.lines())
+
+
+def test_an_older_opset_without_the_type_is_told(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN.replace('"" : 18', '"" : 12'))
+    set_all(document, "bf16", "second")
+    found = retyped(document)
+    assert found.casts == 2
+    assert "Add takes bfloat16 from opset" in found.plan.notes[0]
+
+
+def test_specs_name_nodes_and_win_over_patterns(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    found = retyped(document, ["third:fp32,*:fp16"])
+    third = found.document.main.find("third")
+    assert third is not None
+    assert {n for n in third.inputs} == {"b"}
+    assert_nearly_the_same(document, found)
+
+
+@pytest.mark.parametrize("spec", ["ghost:fp16", "first", "first:fp17", ":fp16", "gh*st:fp16"])
+def test_specs_that_make_no_sense_are_refused(tmp_path: Path, spec: str) -> None:
+    with pytest.raises(UsageError):
+        retyped(opened(tmp_path, models.CHAIN), [spec])
+
+
+def test_the_cost_is_counted_where_shapes_are_known(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN.replace("N, 4", "2, 4"))
+    set_all(document, "fp16", "third")
+    found = retyped(document)
+    # b in and c out: 8 elements of 4 and 2 bytes each
+    assert (found.moved_bytes, found.unknown_sizes) == (2 * 8 * 6, 0)
+    free = retyped(opened(tmp_path, models.CHAIN), ["third:fp16"])
+    assert (free.moved_bytes, free.unknown_sizes) == (0, 2)
+
+
+def test_weights_that_overflow_are_named(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("{1, 2, 3, 4}", "{1, 2, 70000, 0.00000001}")
+    found = retyped(opened(tmp_path, text), ["second:fp16"])
+    (loss,) = losses(found)
+    assert (loss.name, loss.dtype) == ("w", "float16")
+    assert (loss.report.overflow, loss.report.underflow) == (1, 1)
+
+
+def test_retyping_is_needed_only_for_precisions(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    assert not needs_retyping(document)
+    assert needs_retyping(document, ["first:fp16"])
+    set_all(document, "fp16", "first")
+    assert needs_retyping(document)
+
+
+def test_twice_adds_nothing(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    set_all(document, "fp16", "second", "third")
+    again = retyped(retyped(document).document)
+    assert not again.plan.relinks
+    assert not again.plan.casts
+
+
+def test_the_edit_is_undone_to_the_same_bytes(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    before = bytes_of(document)
+    nodes: list[JSON] = [[[], "first"]]
+    done = document.apply("cast_nodes", nodes=nodes, precision="fp16")
+    assert done.primitives
+    assert operators(document)["Cast"] == 2
+    document.undo()
+    assert bytes_of(document) == before
