@@ -61,10 +61,9 @@ def _add(
     rule = f"{most:.0f} ms" if most is not None else ""
     table.add(f"{what} layout", ours["layout_ms"], bound=most, rule=rule)
     if dot is not None:
-        is_bound = name == "encoder"
         table.add(
             f"{what} layout", ours["layout_ms"], dot["ms"],
-            bound=dot["ms"] / 5 if is_bound else None, rule="1/5 of the peer" if is_bound else "",
+            bound=dot["ms"] / 5, rule="1/5 of the peer",
         )  # fmt: skip
     crossings = ours["crossings"]
     if name != "encoder":

@@ -23,13 +23,13 @@ def picture(graph: Graph) -> list[str]:
 def test_a_diamond() -> None:
     graph = graph_of_links([("a", "bb"), ("a", "cc"), ("bb", "d"), ("cc", "d")])
     assert picture(graph) == [
-        "     a",
-        "  ╭──┴───╮",
-        "  ▼      ▼",
-        "  bb     cc",
-        "  ╰──┬───╯",
-        "     ▼",
-        "     d",
+        "    a",
+        " ╭──┴───╮",
+        " ▼      ▼",
+        " bb     cc",
+        " ╰──┬───╯",
+        "    ▼",
+        "    d",
     ]
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from dld_tui.core.graph.layers import Layers
 
 _SWAPPED_ITEMS = 3_000
 """Items of the largest drawing whose neighbours are tried in swapped places: it takes long."""
+_SHAKES, _SHAKEN_ITEMS = 24, 8_000
+"""How often to look for something better; less where there are so many items to sweep."""
+_SHAKEN_RANKS, _SETTLING_SWEEPS = 6, 4
+"""Ranks that are put into a random order at a time, at most; the sweeps after that."""
 _REPAIRS, _REPAIR_RANKS, _REPAIR_AWAY = 40, 24, 8
 """Orders that are tried in the end; the ranks above and below that may change; how far away."""
 
@@ -35,7 +40,9 @@ def order_layers(layers: Layers, *, sweeps: int = 8) -> int:
             best, since = crossings, 0
             kept = [list(items) for items in layers.ranks]
     work.restore(0, kept)
-    return _repaired(work, best) if best else best
+    if best:
+        best = _repaired(work, best)
+    return _shaken(work, best) if best else best
 
 
 def _repaired(work: _Ordering, best: int) -> int:
@@ -65,6 +72,37 @@ def _repaired(work: _Ordering, best: int) -> int:
                     best = crossings
                 else:
                     work.restore(first, kept)
+    return best
+
+
+def _shaken(work: _Ordering, best: int) -> int:
+    """Look for better orders around the best one; returns how many crossings there are then.
+
+    Sweeps end where no rank can do better for itself. So a few ranks get a random order and are
+    swept again, and what comes of it is kept unless it is worse: an iterated local search, with a
+    fixed seed, since the same graph has to give the same drawing.
+    """
+    layers, count = work.layers, len(work.layers.ranks)
+    chance = random.Random(0)
+    swapped = len(layers.rank) <= _SWAPPED_ITEMS
+    kept = [list(items) for items in layers.ranks]
+    for shake in range(min(_SHAKES, _SHAKEN_ITEMS // len(layers.rank))):
+        first = chance.randrange(count)
+        last = min(count, first + chance.randint(1, _SHAKEN_RANKS))
+        work.restore(first, [chance.sample(rank, len(rank)) for rank in layers.ranks[first:last]])
+        for sweep in range(shake, shake + _SETTLING_SWEEPS):
+            work.sweep(0, count, down=sweep % 2 == 0)
+            if swapped:
+                _swap_neighbours(layers, work)
+            if work.crossings() < best:
+                break
+        if work.crossings() > best:
+            work.restore(0, kept)
+            continue
+        best = work.crossings()
+        kept = [list(items) for items in layers.ranks]
+        if not best:
+            break
     return best
 
 
@@ -111,7 +149,7 @@ class _Ordering:
         """Put the items of ranks back into an order that they had before."""
         for rank, items in enumerate(orders, first):
             if items != self.layers.ranks[rank]:
-                self.layers.ranks[rank] = items
+                self.layers.ranks[rank] = list(items)
                 self.changes[rank] += 1
                 for at, item in enumerate(items):
                     self.place[item] = at

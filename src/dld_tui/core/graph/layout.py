@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core.document.index import collector_paused
-from dld_tui.core.graph.crossings import order_layers
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layers import Layers, make_layers
 from dld_tui.core.graph.order import demand_order
-from dld_tui.core.graph.positions import place_items
 from dld_tui.core.graph.ranks import linked_targets, ranks_of
 from dld_tui.core.graph.routes import Gap, route
+from dld_tui.core.graph.segments import arrange
 from dld_tui.core.graph.shifts import shift_items
 
 GAP = 3
@@ -86,12 +85,12 @@ def _laid_out(graph: Graph, size: Size, order: Sequence[int], shifts: Mapping[in
     targets = linked_targets(graph, rank)
     stubs = _stubs(graph, targets)
     layers = make_layers(graph, rank, targets, order)
-    crossings = order_layers(layers)
     sizes = [size(vertex, stubs.get(vertex, ())) for vertex in range(len(graph))]
     widths = [width for width, _ in sizes] + [1] * (len(layers.rank) - len(graph))
-    left = place_items(layers, widths, GAP)
-    shift_items(layers, left, widths, GAP, shifts)
-    gaps = route(layers, left, widths)
+    left, gaps, crossings = arrange(layers, widths, GAP, routed=not shifts)
+    if shifts:
+        shift_items(layers, left, widths, GAP, shifts)
+        gaps = route(layers, left, widths)
     return _assembled(layers, sizes, left, gaps, crossings, stubs)
 
 
