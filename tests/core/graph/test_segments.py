@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from dld_tui.core.graph import segments
+from dld_tui.core.graph.crossings import order_layers
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layers import Layers, make_layers
 from dld_tui.core.graph.layout import Layout, lay_out
