@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.rails import Rails
@@ -90,15 +91,20 @@ def _cuts(graph: Graph, rails: Rails, start: int, end: int) -> list[int]:
 
 def _tokens(graph: Graph, rails: Rails, cuts: Sequence[int]) -> list[int]:
     """Return a number for each part, the same for parts of the same operators."""
-    numbers: dict[tuple[tuple[str, int], ...], int] = {}
-    labels, kinds = graph.labels, graph.kinds
+    numbers: dict[tuple[tuple[str, int], ...] | str, int] = {}
+    labels, kinds, order = graph.labels, graph.kinds, rails.order
     plain = (Kind.NODE, Kind.HOLDER, Kind.CALL, Kind.GROUP)
     tokens = []
-    for at in range(len(cuts) - 1):
-        part = rails.order[cuts[at] : cuts[at + 1]]
+    for first, end in pairwise(cuts):
+        key: tuple[tuple[str, int], ...] | str
         # What inputs and outputs are called says nothing about the kind of work.
-        counts = Counter(labels[v] if kinds[v] in plain else kinds[v] for v in part)
-        key = tuple(sorted(counts.items()))
+        if end - first == 1:  # all of a chain
+            vertex = order[first]
+            key = labels[vertex] if kinds[vertex] in plain else kinds[vertex]
+        else:
+            part = order[first:end]
+            counts = Counter([labels[v] if kinds[v] in plain else kinds[v] for v in part])
+            key = tuple(sorted(counts.items()))
         tokens.append(numbers.setdefault(key, len(numbers)))
     return tokens
 
