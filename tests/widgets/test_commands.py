@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dld_tui.core.commands import in_scope
-from dld_tui.widgets.commands import Commands, bindings_for
+from dld_tui.widgets.commands import Commands, bindings_for, same_facts
 from tests.support.tui import HostApp
 
 
@@ -47,3 +47,24 @@ async def test_a_command_runs_only_while_its_facts_hold() -> None:
         pane.now.add("can_undo")
         await pilot.press("u")
         assert pane.ran == ["3", "undo"]
+
+
+async def test_facts_are_asked_for_once_in_a_look_at_all_bindings() -> None:
+    class Counting(Pane):
+        asked: ClassVar[int] = 0
+
+        def facts(self) -> set[str]:
+            type(self).asked += 1
+            return self.now
+
+    app = HostApp(lambda: Counting("x"))
+    async with app.run_test():
+        pane = app.query_one(Counting)
+        pane.focus()
+        Counting.asked = 0
+        assert len(app.screen.active_bindings) > 10
+        many = Counting.asked
+        with same_facts():
+            assert len(app.screen.active_bindings) > 10
+        assert many > 10
+        assert Counting.asked == many + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -52,6 +54,31 @@ class Commands(_Base):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey a command (None) while one of its needs does not hold."""
         command = commands.for_action(self.SCOPE, action)
-        if command is not None and command.unavailable(self.facts()):
+        if command is not None and command.unavailable(self._facts()):
             return None
         return super().check_action(action, parameters)
+
+    def _facts(self) -> set[str]:
+        if _held is None:
+            return self.facts()
+        if self not in _held:
+            _held[self] = self.facts()
+        return _held[self]
+
+
+_held: dict[Commands, set[str]] | None = None
+"""What :meth:`Commands.facts` said within :func:`same_facts`."""
+
+
+@contextmanager
+def same_facts() -> Iterator[None]:
+    """Ask for facts once only: to look at all bindings would ask again for each of them.
+
+    For code that changes nothing and waits for nothing.
+    """
+    global _held  # noqa: PLW0603  # all of Textual's own code lies between here and the facts
+    _held = {}
+    try:
+        yield
+    finally:
+        _held = None

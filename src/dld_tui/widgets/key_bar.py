@@ -10,6 +10,7 @@ from textual.screen import Screen
 from dld_tui.core.commands import COMMANDS
 from dld_tui.core.keys import key_name
 from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.widgets.commands import same_facts
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.styled import Rows
 
@@ -38,9 +39,11 @@ class KeyBar(Rows):
             return
         inner = self.screen.focused or self.screen
         depth = {id(node): number for number, node in enumerate(inner.ancestors_with_self)}
+        with same_facts():
+            bindings = self.screen.active_bindings.values()
         shown = [
             (depth.get(id(active.node), 0), _ORDER.get(active.binding.id or "", 0), active.binding)
-            for active in self.screen.active_bindings.values()
+            for active in bindings
             if active.binding.show and active.enabled
         ]
         first: dict[str, tuple[str, str]] = {}
