@@ -163,3 +163,19 @@ async def test_checking_a_large_model_leaves_room_for_keys(tmp_path: Path) -> No
         assert session.screen.is_checked
         assert turns > 5, "others get their turn while the model is checked"
         assert Checking.CHECK_SLICE_S <= 0.01
+
+
+async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.TRANSPOSES)) as session:
+        screen = session.screen
+        await session.until(lambda: screen.is_checked)
+        assert [f for f in screen.findings.findings if f.rule.startswith("speed:")] == []
+        screen.action_check_speed()
+        await session.until(lambda: screen.is_checked)
+        assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 2
+        screen.edit("merge_transposes", scope=[], node="second")
+        await session.until(lambda: screen.is_checked)
+        assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 1
+        screen.action_check_speed()
+        await session.until(lambda: screen.is_checked)
+        assert [f for f in screen.findings.findings if f.rule.startswith("speed:")] == []

@@ -19,6 +19,17 @@ chain (float[N, 4] x) => (float[N, 4] y)
 }
 """
 
+TRANSPOSES = """
+<ir_version: 10, opset_import: ["" : 18]>
+transposes (float[2, 3, 4] x) => (float[3, 4, 2] y, float[2, 3, 4] z)
+{
+    [first] a = Transpose <perm = [2, 0, 1]> (x)
+    [second] y = Transpose <perm = [2, 0, 1]> (a)
+    [third] b = Transpose <perm = [1, 2, 0]> (a)
+    [last] z = Relu(b)
+}
+"""
+
 BRANCHES = """
 <ir_version: 10, opset_import: ["" : 18]>
 branches (bool choice, float[N, 4] x) => (float[N, 4] y)

@@ -12,6 +12,8 @@ from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.checks import RULES, Finding, Level, check
 from dld_tui.core.checks.findings import ORDER, by_severity
 from dld_tui.core.checks.repairs import repair_steps
+from dld_tui.core.checks.speed import speed_findings
+from dld_tui.core.checks.speed_rules import SPEED_RULES
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import EditError, ExitStatus
 from dld_tui.core.text import visible
@@ -28,7 +30,7 @@ _MOST_ROUNDS = 8
     "rules",
     multiple=True,
     metavar="ID",
-    type=click.Choice(sorted(RULES)),
+    type=click.Choice(sorted((*RULES, *SPEED_RULES))),
     help="Only findings of this rule; may be given more than once.",
 )
 @click.option(
@@ -36,6 +38,9 @@ _MOST_ROUNDS = 8
     type=click.Choice(list(ORDER)),
     default="info",
     help="Only findings of this level and worse ones.",
+)
+@click.option(
+    "--speed", is_flag=True, help="Look for what keeps it from running fast on a GPU, too."
 )
 @click.option("--full", is_flag=True, help="Run onnx's full checker, too.")
 @click.option("--polygraphy", is_flag=True, help="Run Polygraphy's lint, too: it runs every node.")
@@ -53,6 +58,7 @@ def command(
     model: Path,
     rules: Sequence[str],
     level: str,
+    speed: bool,
     full: bool,
     polygraphy: bool,
     time_limit: float | None,
@@ -69,12 +75,17 @@ def command(
         raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
     if output is not None:
         require_free(output, force)
+    speed = speed or any(rule in SPEED_RULES for rule in rules)
     document = Document.open(model)
     try:
-        findings = _chosen(check(document), rules, level)
+        if speed:
+            from dld_tui.cli.inference import infer
+
+            infer(document, model)
+        findings = _chosen(_checked(document, speed), rules, level)
         repaired = 0
         if output is not None:
-            repaired, findings = _repaired(document, findings, rules, level)
+            repaired, findings = _repaired(document, findings, rules, level, speed)
             _save(document, output)
             narrate(f"{output}: {repaired} repair{'' if repaired == 1 else 's'} made")
         if full or polygraphy:
@@ -85,6 +96,11 @@ def command(
         return int(ExitStatus.FOUND if bad else ExitStatus.DONE)
     finally:
         document.close()
+
+
+def _checked(document: Document, speed: bool) -> list[Finding]:
+    found = check(document)
+    return by_severity([*found, *speed_findings(document)]) if speed else found
 
 
 def _others(
@@ -107,7 +123,7 @@ def _chosen(findings: list[Finding], rules: Sequence[str], level: str) -> list[F
 
 
 def _repaired(
-    document: Document, findings: list[Finding], rules: Sequence[str], level: str
+    document: Document, findings: list[Finding], rules: Sequence[str], level: str, speed: bool
 ) -> tuple[int, list[Finding]]:
     """Repair what can be, and return how many repairs that were and what is left."""
     made = 0
@@ -123,7 +139,7 @@ def _repaired(
         if not transaction.primitives:
             break
         made += len(steps)
-        findings = _chosen(check(document), rules, level)
+        findings = _chosen(_checked(document, speed), rules, level)
     return made, findings
 
 

@@ -45,6 +45,7 @@ class Checking(Editing):
         self._external: dict[str, list[Finding]] = {}
         self._found: list[Finding] = []
         self._checks_run = False
+        self._with_speed = False
         self._left = False
         self.is_checked = False
         """Whether the findings are of the model as it is now."""
@@ -101,9 +102,13 @@ class Checking(Editing):
         assert checker is not None
         try:
             began = perf_counter()
-            while not checker.done and not self._left:
+            speed: list[Finding] | None = None
+            while not (self._left or (checker.done and speed is not None)):
                 if self._cancel is not None or self.is_arranging:
                     await asyncio.sleep(_WAIT_S)  # a thread changes, saves or draws the model
+                    continue
+                if checker.done:
+                    speed = await self._look_for_speed(checker)
                     continue
                 self._check_slice(checker)
                 if not checker.done and perf_counter() - began > _WAIT_S:
@@ -113,8 +118,26 @@ class Checking(Editing):
             self._checks_run = False
         if not self._left and self.is_attached:
             self.is_checked = True
-            self._found = checker.findings()
+            self._found = [*checker.findings(), *(speed or ())]
             self._show_all()
+
+    async def _look_for_speed(self, checker: Checker) -> list[Finding] | None:
+        """Return what costs speed, if that is wanted; None when an edit came in between."""
+        if not self._with_speed:
+            return []
+        from dld_tui.core.checks.speed import speed_steps  # lazy: few sessions ask for it
+
+        self.findings.say("checking")
+        found: list[Finding] = []
+        end = perf_counter() + self.CHECK_SLICE_S
+        for part in speed_steps(self.document):
+            found += part
+            if perf_counter() > end:
+                await asyncio.sleep(_BREAK_S)
+                if not checker.done or self._left or self._cancel is not None:
+                    return None
+                end = perf_counter() + self.CHECK_SLICE_S
+        return found
 
     def _check_slice(self, checker: Checker) -> None:
         end = perf_counter() + self.CHECK_SLICE_S
@@ -196,6 +219,14 @@ class Checking(Editing):
     def action_only_rule(self) -> None:
         """Show only findings of the rule under the cursor, or all again."""
         self.findings.toggle_rule()
+
+    def action_check_speed(self) -> None:
+        """Look for what keeps the model from running fast too, after each edit again; or stop."""
+        self._with_speed = not self._with_speed
+        if self._checker is None:
+            self.check()
+        else:
+            self.check_later()
 
     def action_check_again(self) -> None:
         """Check the whole model again."""

@@ -17,6 +17,8 @@ _WORKSPACE = table(
      "Show only findings of this rule, or those of all rules again."),
     ("check.again", "check_again", "", "", "check again",
      "Check the whole model again, data files too."),
+    ("check.speed", "check_speed", "", "", "speed check",
+     "Look for what keeps the model from running fast on a GPU, too; or stop doing so."),
     ("check.full", "check_full", "f7", "", "full check",
      "Check the model as it is with onnx's full checker."),
     ("check.polygraphy", "check_polygraphy", "shift+f7", "", "Polygraphy lint",

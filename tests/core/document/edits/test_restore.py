@@ -45,6 +45,7 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "set_output", {"scope": [], "node": "third", "index": 0, "value": "z"}),
     ("BRANCHES", "replace_uses", {"scope": [], "value": "a", "by": "choice"}),
     ("CHAIN", "bypass_nodes", {"scope": [], "nodes": ["second"]}),
+    ("TRANSPOSES", "merge_transposes", {"scope": [], "node": "second"}),
     ("CHAIN", "cast_nodes", {"nodes": [[[], "first"]], "precision": "fp16"}),
     ("CHAIN", "add_node", {"scope": [], "op_type": "Abs", "inputs": ["a"]}),
     ("BRANCHES", "add_operator",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.edits.registry import edit, strings
+from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.primitives import SetText, Splice
+from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetText, Splice
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transposes import permutation
 from dld_tui.core.document.traverse import live_nodes, topological_order
 from dld_tui.core.document.wiretext import get_text
 from dld_tui.core.errors import EditError
@@ -100,3 +102,25 @@ def rename_duplicate_nodes(
             transaction.do(SetText(home, "node", node, node.proto, "name", old, new))
         seen.add(name)
     return "rename nodes that share a name"
+
+
+@edit
+def merge_transposes(
+    document: Document, transaction: Transaction, *, scope: Sequence[str], node: str
+) -> str:
+    """Let a Transpose do what the one before it does, too; that stays for its other users.
+
+    Both need the attribute ``perm``, or a known rank.
+    """
+    target = node_at(document, scope, node)
+    before = target.scope.producer(target.inputs[0]) if target.inputs else None
+    if before is None or {before.op_type, target.op_type} != {"Transpose"} or not before.inputs:
+        raise EditError(f"{quoted(node)} is no Transpose behind another one")
+    inner, outer = permutation(before), permutation(target)
+    if inner is None or outer is None or len(inner) != len(outer):
+        raise EditError("the axes of the two are not known, or not as many")
+    position, old = find_attribute(target, "perm")
+    new = attribute_proto("perm", "ints", [inner[axis] for axis in outer])
+    transaction.do(SetAttribute(target, position, old, new))
+    transaction.do(SetLinks(target.scope, target, "input", before.inputs[:1]))
+    return f"merge {quoted(before.ref)} into {quoted(node)}"

@@ -1,0 +1,324 @@
+"""What keeps a model from running fast on a GPU: found from its structure, without running it.
+
+These are not faults, so they are looked for on request only. The ids of their rules begin with
+``speed:``; docs/checks.md explains each. Types and shapes should have been inferred before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from dld_tui.core.checks.findings import Finding, Repair, name_of
+from dld_tui.core.checks.speed_quantized import quantization_gaps
+from dld_tui.core.checks.speed_rules import SPEED_RULES, speed_finding
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transposes import permutation
+from dld_tui.core.document.values import ValueType
+
+# Multiples of dimensions with which Tensor Cores are used fully, by element type: NVIDIA, Deep
+# Learning Performance, Matrix Multiplication Background, table 1 (cuBLAS 11, cuDNN 7.6.3 and later
+# take others too, at less speed).
+_MULTIPLES = {"float32": 4, "float16": 8, "bfloat16": 8, "int8": 16, "uint8": 16}
+_FEW_CHANNELS = 4
+"""Channels of pictures: the first convolution has kernels of its own for them."""
+_SMALL_WEIGHT = 4096
+"""Elements of a weight below which the layer takes no time worth speaking of."""
+_MANY = 4096
+"""Elements of an integer tensor from which on its layer is more than arithmetic with shapes."""
+_DATA_DEPENDENT = frozenset({"NonZero", "NonMaxSuppression", "Unique", "Compress", "StringSplit"})
+"""Operators of ai.onnx whose output shape depends on values."""
+_HEAVY = frozenset({
+    "Conv", "ConvTranspose", "MatMul", "Gemm", "Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Exp",
+    "Softmax", "ReduceSum", "ReduceMean", "LSTM", "GRU", "RNN", "Einsum", "BatchNormalization",
+    "LayerNormalization", "Sigmoid", "Tanh", "Erf", "Attention",
+})  # fmt: skip
+_WIDER = {
+    "float16": ("float32", "float64"), "bfloat16": ("float32", "float64"), "float32": ("float64",),
+    "int8": ("int16", "int32", "int64"), "uint8": ("int16", "int32", "int64"),
+    "int16": ("int32", "int64"), "int32": ("int64",), "bool": ("int32", "int64", "float32"),
+}  # fmt: skip
+"""Types that hold every value of a type: a cast to one of these and back changes nothing."""
+
+_Rule = Callable[[Node], Iterator[Finding]]
+
+
+def speed_findings(document: Document) -> list[Finding]:
+    """Return all findings about speed, by scope and node."""
+    return [finding for part in speed_steps(document) for finding in part]
+
+
+def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
+    """Yield findings, none for most nodes, so that an event loop can go on in between."""
+    yield list(_inputs(document))
+    for scope in document.scopes():
+        in_loop = _loop_around(scope)
+        for node in scope.nodes:
+            rules = _BY_OPERATOR.get(node.op_type, ()) if not node.domain else ()
+            found = [finding for rule in rules for finding in rule(node)]
+            if not node.domain and node.op_type in _HEAVY:
+                found += _wide_types(node)
+            if in_loop is not None and node.op_type == "Cast" and not node.domain:
+                found += _cast_in_loop(node, in_loop)
+            yield found
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+def _alignment(node: Node) -> Iterator[Finding]:
+    """Find weights whose channels leave a part of the Tensor Cores idle."""
+    names = node.inputs
+    weight = _stored_type(node) if len(names) > 1 else None
+    if not _is_stored(node, 1) or weight is None or weight.dims is None or not weight.dtype:
+        return
+    multiple = _MULTIPLES.get(weight.dtype)
+    sizes = [dim for dim in weight.dims if isinstance(dim, int)]
+    if multiple is None or len(sizes) < len(weight.dims) or _product(sizes) < _SMALL_WEIGHT:
+        return
+    for what, size in _channels(node, sizes):
+        if size % multiple and size > _FEW_CHANNELS:
+            padded = -(-size // multiple) * multiple
+            yield speed_finding(
+                "speed:alignment",
+                f"{what} {size} is not a multiple of {multiple} ({weight.dtype}): Tensor Cores"
+                f" compute {padded} of them",
+                node,
+            )
+
+
+def _channels(node: Node, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield what the dimensions of a weight are called that should be aligned."""
+    if node.op_type in ("Conv", "ConvTranspose"):
+        if _integer(node, "group", 1) != 1 or len(sizes) < 3:
+            return
+        given, made = sizes[1], sizes[0]
+        if node.op_type == "ConvTranspose":
+            given, made = made, given
+    else:
+        given, made = sizes[-2:] if len(sizes) > 1 else (0, 0)
+        if node.op_type == "Gemm" and _integer(node, "transB", 0):
+            given, made = made, given
+    yield "the number of input channels", given
+    yield "the number of output channels", made
+
+
+def _inputs(document: Document) -> Iterator[Finding]:
+    """Find inputs of which more than two dimensions are free."""
+    main = document.main
+    for name in main.inputs:
+        known = main.value_type(name)
+        dims = known.dims if known is not None and known.dims is not None else ()
+        free = sum(not isinstance(dim, int) for dim in dims)
+        if free > 2 and name not in main.named("initializer"):
+            message = (
+                f"{free} of the {len(dims)} dimensions of input {name_of(name)} are free: fix those"
+                " that never change, kernels are chosen for the shapes that are known"
+            )
+            rule = "speed:dynamic-input"
+            yield Finding(SPEED_RULES[rule], rule, message, main, None, name)
+
+
+def _dynamic_channels(node: Node) -> Iterator[Finding]:
+    """Find convolutions and products whose weights are not stored: channels are not known."""
+    known = _type(node, 1)
+    if known is None or known.dims is None or _is_stored(node, 1):
+        return
+    dims = known.dims[:2] if node.op_type.startswith("Conv") else known.dims[-2:]
+    if node.op_type.startswith("Conv") and any(not isinstance(dim, int) for dim in dims):
+        yield speed_finding(
+            "speed:dynamic-channels",
+            "the shape of its weight is not known before it runs: few kernels take that",
+            node,
+        )
+
+
+def _data_dependent(node: Node) -> Iterator[Finding]:
+    yield speed_finding(
+        "speed:data-dependent",
+        f"the shape of what {node.op_type} makes depends on values: the GPU waits for the CPU, and"
+        " nothing behind it is planned ahead",
+        node,
+    )
+
+
+# --- what moves data only -----------------------------------------------------------------------
+
+
+def _transposes(node: Node) -> Iterator[Finding]:
+    """Find a Transpose of a Transpose."""
+    before = _same_before(node)
+    if before is None:
+        return
+    inner, outer = permutation(before), permutation(node)
+    if inner is None or outer is None or len(inner) != len(outer):
+        return
+    together = [inner[at] for at in outer]
+    if together != sorted(together):
+        message = f"it follows {name_of(before.ref)}, a Transpose too: one could do both"
+        yield speed_finding(
+            "speed:transposes", message, node, Repair("merge_transposes", node=True)
+        )
+        return
+    yield speed_finding(
+        "speed:transposes",
+        f"it undoes {name_of(before.ref)}, the Transpose before it",
+        node,
+        _bypass(node, before.inputs[0]),
+    )
+
+
+def _casts(node: Node) -> Iterator[Finding]:
+    """Find a Cast that undoes the one before it."""
+    before = _same_before(node)
+    if before is None:
+        return
+    source, middle = _type(before, 0), _type(node, 0)
+    made = node.scope.value_type(node.outputs[0]) if node.outputs else None
+    if source is None or middle is None or made is None or source.dtype != made.dtype:
+        return
+    exact = middle.dtype in _WIDER.get(source.dtype or "", ())
+    loses = "" if exact else f"; what {middle.dtype} does not hold is lost on the way"
+    yield speed_finding(
+        "speed:casts",
+        f"it casts back to {made.dtype} what {name_of(before.ref)} has cast to {middle.dtype}"
+        + loses,
+        node,
+        _bypass(node, before.inputs[0]) if exact else None,
+    )
+
+
+def _same_before(node: Node) -> Node | None:
+    """Return the node of the same operator whose value a node takes, if anybody uses its own."""
+    before = node.scope.producer(node.inputs[0]) if node.inputs else None
+    if before is None or before.op_type != node.op_type or before.domain or not before.inputs:
+        return None
+    made = node.outputs[0] if node.outputs else ""
+    used = made in node.scope.outputs or any(
+        made in scope.links.consumers or made in scope.outputs for scope in node.scope.reach(made)
+    )
+    return before if made and used else None
+
+
+def _bypass(node: Node, source: str) -> Repair | None:
+    """Return what gives the users of a node another value; None when it is an output itself."""
+    value = node.outputs[0] if node.outputs else ""
+    if not value or any(value in scope.outputs for scope in node.scope.reach(value)):
+        return None
+    return Repair("replace_uses", {"value": value, "by": source})
+
+
+def _loop_around(scope: Scope) -> Node | None:
+    """Return the innermost Loop or Scan that a scope is in."""
+    inner: Scope | None = scope
+    while inner is not None and inner.owner is not None:
+        if inner.owner.op_type in ("Loop", "Scan"):
+            return inner.owner
+        inner = inner.parent
+    return None
+
+
+def _cast_in_loop(node: Node, loop: Node) -> Iterator[Finding]:
+    """Find casts of what is the same in every turn of a loop."""
+    name = node.inputs[0] if node.inputs else ""
+    found = node.scope.resolve(name) if name else None
+    if found is None or _is_inside(found.scope, loop):
+        return
+    yield speed_finding(
+        "speed:cast-in-loop",
+        f"{name_of(name)} comes from outside of {name_of(loop.ref)} and is cast in every turn: cast"
+        " it before the loop",
+        node,
+    )
+
+
+def _is_inside(scope: Scope | None, holder: Node) -> bool:
+    while scope is not None and scope.owner is not None:
+        if scope.owner is holder:
+            return True
+        scope = scope.parent
+    return False
+
+
+# --- wide types ---------------------------------------------------------------------------------
+
+
+def _wide_types(node: Node) -> Iterator[Finding]:
+    """Find computing in float64, and in int64 where it is more than arithmetic with shapes."""
+    known = node.scope.value_type(node.outputs[0]) if node.outputs and node.outputs[0] else None
+    if known is None or known.dtype not in ("float64", "int64"):
+        return
+    if known.dtype == "float64":
+        yield speed_finding(
+            "speed:float64",
+            f"{node.op_type} computes in float64: most GPUs do that 1/32 or 1/64 as fast, and"
+            " TensorRT not at all",
+            node,
+        )
+    elif _is_large(known):
+        yield speed_finding(
+            "speed:int64",
+            f"{node.op_type} computes on int64: int32 takes half of the memory traffic",
+            node,
+        )
+
+
+def _is_large(known: ValueType) -> bool:
+    if known.dims is None or not known.dims:
+        return False
+    sizes = [dim for dim in known.dims if isinstance(dim, int)]
+    return _product(sizes) >= _MANY
+
+
+# --- helpers ------------------------------------------------------------------------------------
+
+
+def _type(node: Node, index: int) -> ValueType | None:
+    names = node.inputs
+    return node.scope.value_type(names[index]) if index < len(names) and names[index] else None
+
+
+def _stored_type(node: Node) -> ValueType | None:
+    """Return the type in which a layer's weight is stored: that before it is dequantized."""
+    made = node.scope.producer(node.inputs[1])
+    if made is not None and made.op_type == "DequantizeLinear":
+        return _type(made, 0)
+    return _type(node, 1)
+
+
+def _is_stored(node: Node, index: int) -> bool:
+    """Return whether an input is an initializer, or one that was dequantized."""
+    names = node.inputs
+    found = node.scope.resolve(names[index]) if index < len(names) else None
+    while found is not None and found.node is not None:
+        if found.node.op_type not in ("DequantizeLinear", "QuantizeLinear", "Cast"):
+            return found.node.op_type == "Constant"
+        found = found.scope.resolve(found.node.inputs[0]) if found.node.inputs else None
+    return found is not None and found.kind == "initializer"
+
+
+def _integer(node: Node, name: str, default: int) -> int:
+    attribute = node.attribute(name)
+    value = attribute.value if attribute is not None else default
+    return value if isinstance(value, int) else default
+
+
+def _product(sizes: Sequence[int]) -> int:
+    product = 1
+    for size in sizes:
+        product *= size
+    return product
+
+
+_BY_OPERATOR: dict[str, tuple[_Rule, ...]] = {
+    "Conv": (_alignment, _dynamic_channels, quantization_gaps),
+    "ConvTranspose": (_alignment, _dynamic_channels, quantization_gaps),
+    "MatMul": (_alignment, quantization_gaps),
+    "Gemm": (_alignment, quantization_gaps),
+    "Add": (quantization_gaps,),
+    "QuantizeLinear": (quantization_gaps,),
+    "Transpose": (_transposes,),
+    "Cast": (_casts,),
+    **dict.fromkeys(_DATA_DEPENDENT, (_data_dependent,)),
+}
