@@ -92,6 +92,7 @@ class Session:
     Args:
         model: The file; external data beside it is found.
         settings: See :class:`SessionSettings`.
+        title: The file that errors name, where `model` is made for the session only.
 
     Raises:
         UnavailableError: A provider is not there or does not start.
@@ -99,14 +100,14 @@ class Session:
         ActivityError: ONNX Runtime cannot run the model; names the node where it does.
     """
 
-    def __init__(self, model: Path, settings: SessionSettings) -> None:
+    def __init__(self, model: Path, settings: SessionSettings, title: Path | None = None) -> None:
         runtime = load()
         names = [find_provider(name) for name in settings.providers]
-        self._model, self._settings = model, settings
+        self._model, self._settings = title or model, settings
         if settings.uses_cuda:
             _load_cuda(runtime)
         options = session_options(runtime, settings)
-        with errors_of(model, "load"):
+        with errors_of(self._model, "load"):
             self._session = runtime.InferenceSession(
                 str(model), options, providers=provider_list(names, settings)
             )

@@ -1,0 +1,197 @@
+"""Values of any tensors of a model, inner ones too, as ONNX Runtime computes them.
+
+A tensor can be had by making it an output of the graph. With all of them as outputs none could be
+freed while the model runs, so they come in groups, each from a session of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from dld_tui.backends.onnxruntime import Feed, Session, errors_of, load
+from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.values import ValueType
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.inputs.dtypes import AnyArray, is_extended, numpy_dtype
+from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.types import CancelCheck
+
+_UNKNOWN_BYTES = 1 << 20
+"""What a tensor of unknown size is taken for."""
+
+
+class TensorRunner:
+    """Runs a model for the values of its tensors. Use it as a context manager, or close it.
+
+    Args:
+        document: The model; it stays as it is, and open until this is closed.
+        settings: How to run it. Optimisation fuses nodes, whose inner tensors are then computed for
+            the output only: ``disabled`` gives those of the model as it is written.
+        cancelled: Asked while weights are copied, where they have to be.
+
+    Raises:
+        SaveError: There is no room for a view of the model.
+    """
+
+    def __init__(
+        self, document: Document, settings: SessionSettings, cancelled: CancelCheck | None = None
+    ) -> None:
+        folder = document.path.parent if document.path is not None else None
+        self._title = document.path or Path("model")
+        self._settings = settings
+        self._view = external_view(
+            skeleton_bytes(document),
+            document.blobs,
+            folder,
+            external=document.external,
+            values=True,
+            cancelled=cancelled,
+        )
+        self._model = onnx.ModelProto.FromString(self._view.read_bytes())
+        self._inputs: list[InputSpec] | None = None
+
+    def close(self) -> None:
+        """Remove the view."""
+        discard_view(self._view)
+
+    def __enter__(self) -> TensorRunner:
+        """Return the runner."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the model's own outputs. Foreign text."""
+        return [info.name for info in self._model.graph.output]
+
+    @property
+    def inputs(self) -> list[InputSpec]:
+        """What the model takes."""
+        if self._inputs is None:
+            self._inputs = self._session(self.outputs).inputs
+        return self._inputs
+
+    def values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> dict[str, AnyArray | None]:
+        """Run once and return tensors by name; None for what is no tensor, such as a sequence.
+
+        Args:
+            names: Tensors of the main graph.
+            feeds: Values by input, as :func:`dld_tui.core.inputs.generate.random_inputs` gives.
+
+        Raises:
+            ActivityError: The model cannot be run; names the node where the text does.
+        """
+        session = self._session(names)
+        self._inputs = session.inputs
+        return session.tensors(names, session.feed(feeds))
+
+    def _session(self, names: Sequence[str]) -> _TensorSession:
+        return _TensorSession(self._model, self._view, names, self._settings, self._title)
+
+
+class _TensorSession(Session):
+    """A session of a model with other outputs."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        view: Path,
+        names: Sequence[str],
+        settings: SessionSettings,
+        title: Path,
+    ) -> None:
+        own = {info.name: info for info in model.graph.output}
+        inner = {info.name: info for info in model.graph.value_info}
+        path = view.with_name(f"{view.stem}-outputs.onnx")  # its weights are found beside it
+        kept = onnx.GraphProto()
+        kept.output.extend(model.graph.output)
+        del model.graph.output[:]
+        for name in names:
+            known = own.get(name) or inner.get(name) or onnx.ValueInfoProto(name=name)
+            model.graph.output.append(known)
+        try:
+            path.write_bytes(model.SerializeToString())
+            super().__init__(path, settings, title)
+        finally:
+            path.unlink(missing_ok=True)
+            del model.graph.output[:]
+            model.graph.output.extend(kept.output)
+
+    def tensors(self, names: Sequence[str], feed: Feed) -> dict[str, AnyArray | None]:
+        """Run and return the outputs; types that NumPy lacks as those of ml_dtypes."""
+        runtime = load()
+        with errors_of(self._model, "run"):
+            values = {name: _as_value(runtime, value) for name, value in feed.items()}
+            found = self._session.run_with_ort_values(list(names), values)
+            return {name: _array(value) for name, value in zip(names, found, strict=True)}
+
+
+def _as_value(runtime: Any, value: Any) -> Any:
+    is_value = isinstance(value, runtime.OrtValue)
+    return value if is_value else runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+
+
+def _array(value: Any) -> AnyArray | None:
+    """Return a tensor, None for anything else; memory on a device is copied."""
+    if not value.is_tensor():
+        return None
+    dtype = value.data_type()[len("tensor(") : -1]
+    if not is_extended(dtype):
+        return np.asarray(value.numpy())
+    kind = numpy_dtype(dtype)
+    shape = tuple(value.shape())
+    count = int(np.prod(shape, dtype=np.int64))
+    if value.device_name() != "cpu" or not count:
+        return np.zeros(shape, kind) if not count else None
+    # ONNX Runtime has no NumPy type for it, and gives the address only.
+    data = ctypes.string_at(value.data_ptr(), count * kind.itemsize)
+    return np.frombuffer(data, kind).reshape(shape)
+
+
+def groups(
+    types: Mapping[str, ValueType | None], names: Collection[str], budget: int
+) -> Iterator[list[str]]:
+    """Yield names, as many at a time as take no more bytes than a budget, and at least one.
+
+    Args:
+        types: What is known of the tensors.
+        names: The tensors, in the order in which they are wanted.
+        budget: Bytes.
+    """
+    group: list[str] = []
+    taken = 0
+    for name in names:
+        size = _size(types.get(name))
+        if group and taken + size > budget:
+            yield group
+            group, taken = [], 0
+        group.append(name)
+        taken += size
+    if group:
+        yield group
+
+
+def _size(known: ValueType | None) -> int:
+    from dld_tui.core.document.values import dtype_number
+    from dld_tui.core.files.tensors import element_bits
+
+    if known is None or known.dims is None or not known.dtype:
+        return _UNKNOWN_BYTES
+    count = 1
+    for dim in known.dims:
+        if not isinstance(dim, int) or dim < 0:
+            return _UNKNOWN_BYTES
+        count *= dim
+    number = dtype_number(known.dtype)
+    return count * ((element_bits(number) or 64) if number else 64) // 8

@@ -1,0 +1,1 @@
+"""Whether two runs of a model agree: errors of tensors, tolerances, the first divergence."""

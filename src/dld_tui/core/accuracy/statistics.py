@@ -1,0 +1,177 @@
+"""How far a tensor is from a reference: figures that are kept when the values are not."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.accuracy.tolerance import Tolerance
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+_PART = 1 << 18
+"""Elements that are looked at together: some 10 MB of float64."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorError:
+    """The difference of two tensors. None is what cannot be said, which is not 0."""
+
+    shape: tuple[int, ...]
+    """Of the reference."""
+    count: int
+    """Elements compared."""
+    max_abs: float | None = None
+    """Largest absolute difference, of elements that are finite in both."""
+    mean_abs: float | None = None
+    max_rel: float | None = None
+    """Largest difference divided by the reference, where that is not 0."""
+    mean_rel: float | None = None
+    cosine: float | None = None
+    """Cosine of the angle between the two as vectors; None where one of them is 0."""
+    snr_db: float | None = None
+    """Signal to noise ratio, ``10 log10(Σ reference² / Σ difference²)``; None without noise."""
+    largest: float | None = None
+    """Largest absolute value of the reference."""
+    nan_reference: int = 0
+    nan_other: int = 0
+    inf_reference: int = 0
+    inf_other: int = 0
+    special: int = 0
+    """Elements that are NaN or infinite in one of the two and not the same in the other."""
+    outside: int | None = None
+    """Elements that a tolerance does not allow; None when there was none."""
+    mismatch: str = ""
+    """Why they cannot be compared: other shapes or kinds of elements."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every element is the same."""
+        return not self.mismatch and not self.special and not self.max_abs
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the figures as JSON data."""
+        return {**asdict(self), "shape": list(self.shape)}
+
+
+def compare(reference: Array, other: Array, tolerance: Tolerance | None = None) -> TensorError:
+    """Return how far a tensor is from a reference.
+
+    Args:
+        reference: Numbers or bools of any type, those of ml_dtypes too, or bytes and strings.
+        other: The same shape; its element type may differ.
+        tolerance: Count the elements that it does not allow.
+    """
+    if reference.shape != other.shape:
+        text = f"the shape is {list(other.shape)}, not {list(reference.shape)}"
+        return TensorError(reference.shape, 0, mismatch=text)
+    texts = [array.dtype.kind in "OSU" for array in (reference, other)]
+    if any(texts):
+        if not all(texts):
+            return TensorError(reference.shape, 0, mismatch="one holds strings, the other numbers")
+        return _compared_texts(reference, other)
+    sums = _Sums()
+    left, right = reference.reshape(-1), other.reshape(-1)
+    for start in range(0, left.size, _PART):
+        sums.add(left[start : start + _PART], right[start : start + _PART], tolerance)
+    return sums.result(reference.shape, left.size, tolerance is not None)
+
+
+def _compared_texts(reference: Array, other: Array) -> TensorError:
+    different = int(np.count_nonzero(reference != other))
+    return TensorError(
+        reference.shape, reference.size, special=different,
+        mismatch=f"{different:,} of {reference.size:,} strings differ" if different else "",
+    )  # fmt: skip
+
+
+class _Sums:
+    """What is added up part by part."""
+
+    def __init__(self) -> None:
+        self.absolute = self.relative = self.cross = 0.0
+        self.signal = self.power = self.noise = 0.0
+        self.max_abs = self.max_rel = self.largest = -1.0
+        self.finite = self.divided = 0
+        self.counts = Counter[str]()
+
+    def add(self, reference: Array, other: Array, tolerance: Tolerance | None) -> None:
+        """Take in a part."""
+        with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are left out
+            self._add(reference.astype(np.float64), other.astype(np.float64), tolerance)
+
+    def _add(self, one: Array, two: Array, tolerance: Tolerance | None) -> None:
+        counts = self.counts
+        nans = np.isnan(one), np.isnan(two)
+        infinite = np.isinf(one), np.isinf(two)
+        for name, found in zip(("nan_reference", "nan_other"), nans, strict=True):
+            counts[name] += int(np.count_nonzero(found))
+        for name, found in zip(("inf_reference", "inf_other"), infinite, strict=True):
+            counts[name] += int(np.count_nonzero(found))
+        odd = nans[0] | nans[1] | infinite[0] | infinite[1]
+        if odd.any():
+            same = (nans[0] & nans[1]) | (one == two)
+            special = int(np.count_nonzero(odd & ~same))
+            counts["special"] += special
+            if tolerance is not None:
+                counts["outside"] += special
+            one, two = one[~odd], two[~odd]
+        if one.size:
+            self._add_finite(one, two, tolerance)
+
+    def _add_finite(self, one: Array, two: Array, tolerance: Tolerance | None) -> None:
+        size = np.abs(one)
+        difference = np.abs(one - two)
+        self.finite += one.size
+        self.largest = max(self.largest, float(size.max()))
+        self.max_abs = max(self.max_abs, float(difference.max()))
+        self.absolute += float(difference.sum())
+        self.noise += float(np.square(difference).sum())
+        self.signal += float(np.square(one).sum())
+        self.power += float(np.square(two).sum())
+        self.cross += float(np.dot(one, two))
+        if tolerance is not None:
+            allowed = tolerance.absolute + tolerance.relative * size
+            self.counts["outside"] += int(np.count_nonzero(difference > allowed))
+        divisible = size > 0
+        if divisible.any():
+            ratios = difference[divisible] / size[divisible]
+            self.max_rel = max(self.max_rel, float(ratios.max()))
+            self.relative += float(ratios.sum())
+            self.divided += ratios.size
+
+    def result(self, shape: tuple[int, ...], count: int, bounded: bool) -> TensorError:
+        """Return the figures."""
+        finite, divided = self.finite, self.divided
+        norm = math.sqrt(self.signal) * math.sqrt(self.power)
+        cosine = max(-1.0, min(1.0, self.cross / norm)) if norm else None
+        snr = 10 * math.log10(self.signal / self.noise) if self.signal and self.noise else None
+        counts = self.counts
+        return TensorError(
+            shape,
+            count,
+            max_abs=_known(self.max_abs) if finite else None,
+            mean_abs=_known(self.absolute / finite) if finite else None,
+            max_rel=_known(self.max_rel) if divided else None,
+            mean_rel=_known(self.relative / divided) if divided else None,
+            cosine=_known(cosine),
+            snr_db=_known(snr),
+            largest=self.largest if finite else None,
+            nan_reference=counts["nan_reference"],
+            nan_other=counts["nan_other"],
+            inf_reference=counts["inf_reference"],
+            inf_other=counts["inf_other"],
+            special=counts["special"],
+            outside=counts["outside"] if bounded else None,
+        )
+
+
+def _known(value: float | None) -> float | None:
+    """Return a figure that is a number; sums of huge numbers may not be."""
+    return value if value is not None and math.isfinite(value) else None

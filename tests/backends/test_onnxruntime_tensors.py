@@ -1,0 +1,84 @@
+"""Inner tensors come out as ONNX Runtime computes them, of every type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.values import ValueType
+from dld_tui.core.errors import ActivityError
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+
+from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
+
+X = np.array([[-1, 0, 1, 2]], np.float32)
+PLAIN = SessionSettings(optimization_level="disabled", quiet=True)
+BF16 = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[N] x) => (float[N] y)
+{
+    a = Cast <to = 16> (x)
+    b = Identity (a)
+    y = Cast <to = 1> (b)
+    q = SequenceConstruct (x)
+    n = SequenceLength (q)
+}
+"""
+
+
+def test_inner_tensors_and_outputs(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    with TensorRunner(document, PLAIN) as runner:
+        found = runner.values(["a", "c", "y"], {"x": X})
+        assert runner.outputs == ["y"]
+        assert [spec.name for spec in runner.inputs] == ["x"]
+    a = np.maximum(X, 0)
+    c = np.square(a + np.array([1, 2, 3, 4]))
+    for name, expected in {"a": a, "c": c, "y": 1 / (1 + np.exp(-c))}.items():
+        value = found[name]
+        assert value is not None
+        np.testing.assert_allclose(value, expected, rtol=1e-5)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"], "nothing is left"
+
+
+def test_types_without_a_numpy_type_and_sequences(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, BF16))
+    with TensorRunner(document, PLAIN) as runner:
+        found = runner.values(["b", "q"], {"x": np.array([1.0, 2.5], np.float32)})
+        nothing = runner.values(["b"], {"x": np.zeros(0, np.float32)})
+    assert found["q"] is None
+    value = found["b"]
+    assert value is not None
+    assert value.dtype == ml_dtypes.bfloat16
+    assert value.astype(np.float32).tolist() == [1.0, 2.5]
+    assert nothing["b"] is not None
+    assert nothing["b"].shape == (0,)
+
+
+def test_an_error_names_the_users_file(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    with TensorRunner(Document.open(path), PLAIN) as runner:
+        with pytest.raises(ActivityError) as caught:
+            runner.values(["ghost"], {"x": X})
+        assert caught.value.where == str(path)
+        with pytest.raises(ActivityError):
+            runner.values(["y"], {"x": np.zeros((2, 2, 2), np.float32)})
+
+
+def test_groups_stay_within_the_budget() -> None:
+    types: dict[str, ValueType | None] = {
+        name: ValueType("float32", (size,)) for name, size in {"a": 10, "b": 20, "c": 5}.items()
+    }
+    types["half"] = ValueType("float16", (8,))
+    # 40, 80, 20 and 16 bytes
+    assert list(groups(types, ["a", "b", "c", "half"], 100)) == [["a"], ["b", "c"], ["half"]]
+    assert list(groups(types, ["a", "b"], 1)) == [["a"], ["b"]]
+    assert list(groups({"u": None}, ["u", "a"], 100)) == [["u"], ["a"]]
+    assert list(groups({}, [], 100)) == []
