@@ -36,15 +36,21 @@ class TensorRunner:
         settings: How to run it. Optimisation fuses nodes, whose inner tensors are then computed for
             the output only: ``disabled`` gives those of the model as it is written.
         cancelled: Asked while weights are copied, where they have to be.
+        folder: Where the model's weights can be referred to, for a document without a path.
 
     Raises:
         SaveError: There is no room for a view of the model.
     """
 
     def __init__(
-        self, document: Document, settings: SessionSettings, cancelled: CancelCheck | None = None
+        self,
+        document: Document,
+        settings: SessionSettings,
+        cancelled: CancelCheck | None = None,
+        folder: Path | None = None,
     ) -> None:
-        folder = document.path.parent if document.path is not None else None
+        if document.path is not None:
+            folder = document.path.parent
         self._title = document.path or Path("model")
         self._settings = settings
         self._view = external_view(

@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.retyping import Retyping, losses, needs_retyping, retyped
+from dld_tui.core.tensorrt.retyping import Retyping, losses, lowered, needs_retyping, retyped
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of, run
@@ -223,6 +223,28 @@ def test_weights_that_overflow_are_named(tmp_path: Path) -> None:
     (loss,) = losses(found)
     assert (loss.name, loss.dtype) == ("w", "float16")
     assert (loss.report.overflow, loss.report.underflow) == (1, 1)
+
+
+def test_lowering_leaves_some_nodes_as_they_are(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.PLAIN_BRANCHES)
+    body = document.scope_at(["choose:then_branch"])
+    found = lowered(document, "fp16", [body.nodes[0]])
+    assert not found.plan.refused
+    inner = found.document.scope_at(["choose:then_branch"]).find("inner")
+    assert inner is not None
+    known = inner.scope.value_type(inner.inputs[0])
+    assert known is not None
+    assert known.dtype == "float32"
+    assert found.plan.relinks
+    assert_nearly_the_same(document, found)
+
+
+def test_lowering_reaches_into_functions(tmp_path: Path) -> None:
+    document = opened(tmp_path, CALLS)
+    found = lowered(document, "fp16", document.functions[0].nodes[:1])
+    assert found.inlined == 1
+    assert len(found.plan.relinks) == 3, "all but the one that is kept"
+    assert_nearly_the_same(document, found)
 
 
 def test_retyping_is_needed_only_for_precisions(tmp_path: Path) -> None:

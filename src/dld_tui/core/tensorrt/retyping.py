@@ -7,7 +7,7 @@ no precision of layers. The original document is never changed; the copy shares 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -140,6 +140,43 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
         remarks = _infer(copy, document)
         plan = plan_casts(copy, precisions_of(copy))
         plan.refused = [refusal for refusal in plan.refused if refusal.node not in lenient]
+        if plan.relinks:
+            _carry_out(copy, plan)
+    except BaseException:
+        copy.close()
+        raise
+    return Retyping(copy, plan, inlined, remarks)
+
+
+def lowered(document: Document, precision: str, kept: Collection[Node] = ()) -> Retyping:
+    """Return a copy of a model in which all layers that can run in a precision do.
+
+    Layers that are set to another one keep that. Runs onnx's shape inference: call it in a child
+    process.
+
+    Args:
+        document: The model; it is not changed.
+        precision: For example ``fp16``.
+        kept: Nodes of the document that stay in fp32.
+
+    Raises:
+        EditError: There is no such precision.
+    """
+    copy = _copy(document)
+    try:
+        stay, change = [], []
+        for mine, theirs in zip(document.scopes(), copy.scopes(), strict=True):
+            for node, twin in zip(mine.nodes, theirs.nodes, strict=True):
+                if node in kept:
+                    stay.append(twin)
+                elif not precision_of(node) and function_of(twin) is None:
+                    change.append(twin)
+        _set(copy, stay, "fp32")
+        _set(copy, change, precision)
+        inlined = _inline(copy, everything=False)
+        remarks = _infer(copy, document)
+        plan = plan_casts(copy, precisions_of(copy))
+        plan.refused = [refusal for refusal in plan.refused if refusal.precision != precision]
         if plan.relinks:
             _carry_out(copy, plan)
     except BaseException:
