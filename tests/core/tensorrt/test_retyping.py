@@ -263,12 +263,15 @@ def test_twice_adds_nothing(tmp_path: Path) -> None:
     assert not again.plan.casts
 
 
-def test_the_edit_is_undone_to_the_same_bytes(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    before = bytes_of(document)
-    nodes: list[JSON] = [[[], "first"]]
-    done = document.apply("cast_nodes", nodes=nodes, precision="fp16")
-    assert done.primitives
-    assert operators(document)["Cast"] == 2
-    document.undo()
-    assert bytes_of(document) == before
+def test_rounding_keeps_types_and_loses_what_the_precision_loses(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN.replace("{1, 2, 3, 4}", "{70000, 0.1, 3, 4}"))
+    found = lowered(document, "fp16", rounded=True)
+    assert operators(found.document)["Cast"] == 2 * (4 + 2), "what 4 nodes make, x and w"
+    (mine,) = run(found.document, x=np.array([[0, 0.25, 1, 2]], np.float32))
+    half = np.array([0, 0.25, 1, 2], np.float16) + np.array([0, 0.1, 3, 4], np.float16)
+    expected = 1 / (1 + np.exp(-np.square(half).astype(np.float32)))
+    assert mine.dtype == np.float32
+    assert mine[0, 0] == 1.0  # the sigmoid of infinity
+    np.testing.assert_array_equal(mine[0, 1:], expected[1:].astype(np.float16).astype(np.float32))
+    kept = lowered(document, "fp16", document.main.nodes, rounded=True)
+    assert not kept.plan.relinks

@@ -122,7 +122,7 @@ def plan_casts(document: Document, precisions: Mapping[Node, str]) -> CastPlan:
         precisions: The nodes that are meant, and what each is to compute in.
     """
     plan = CastPlan()
-    names = _Names(document)
+    names = FreshNames(document)
     for scope in dict.fromkeys(node.scope for node in precisions):
         mine = {node: precisions[node] for node in scope.nodes if node in precisions}
         if enclosing_function(scope) is None:
@@ -133,7 +133,7 @@ def plan_casts(document: Document, precisions: Mapping[Node, str]) -> CastPlan:
     return plan
 
 
-class _Names:
+class FreshNames:
     """Gives names that no value of the whole document has: bodies must not repeat them either."""
 
     def __init__(self, document: Document) -> None:
@@ -159,7 +159,7 @@ class _Names:
 class _Planner:
     """Plans the casts of one scope."""
 
-    def __init__(self, plan: CastPlan, scope: Scope, names: _Names) -> None:
+    def __init__(self, plan: CastPlan, scope: Scope, names: FreshNames) -> None:
         self._plan = plan
         self._scope = scope
         self._names = names
@@ -186,7 +186,7 @@ class _Planner:
         self._plan.casts += self._casts
         self._plan.casts += [cast for cast in back if self._is_used(cast.target)]
 
-    def _changes(self, node: Node, precision: str) -> _Changes | None:
+    def _changes(self, node: Node, precision: str) -> Changes | None:
         found = changes_of(node, precision)
         if isinstance(found, str):
             self._plan.refused.append(Refusal(node, precision, found))
@@ -195,7 +195,7 @@ class _Planner:
             self._plan.notes.append(found.note)
         return found
 
-    def _take_outputs(self, node: Node, found: _Changes, back: list[Cast]) -> tuple[str, ...]:
+    def _take_outputs(self, node: Node, found: Changes, back: list[Cast]) -> tuple[str, ...]:
         """Give outputs whose type changes new names, with casts back to the old ones."""
         names = list(node.outputs)
         for index, before in found.outputs:
@@ -206,7 +206,7 @@ class _Planner:
             )
         return tuple(names)
 
-    def _take_inputs(self, node: Node, found: _Changes) -> tuple[str, ...]:
+    def _take_inputs(self, node: Node, found: Changes) -> tuple[str, ...]:
         """Give a node inputs of its type: from a node of the same precision, or by a cast."""
         names = list(node.inputs)
         for index, before in found.inputs:
@@ -245,7 +245,9 @@ class _Planner:
 
 
 @dataclass(frozen=True)
-class _Changes:
+class Changes:
+    """What a precision changes of a node."""
+
     dtype: str
     inputs: tuple[tuple[int, str], ...]
     """Index and present element type of the inputs that are to be cast."""
@@ -254,7 +256,7 @@ class _Changes:
     note: str = ""
 
 
-def changes_of(node: Node, precision: str) -> _Changes | str:
+def changes_of(node: Node, precision: str) -> Changes | str:
     """Return which inputs and outputs of a node change for a precision, or why none can."""
     schema = schema_of(node)
     if node.children:
@@ -294,7 +296,7 @@ def changes_of(node: Node, precision: str) -> _Changes | str:
         if name and (formal := schema.output(index)) is not None
         and formal.type_name in bound and bound[formal.type_name] != dtype
     )  # fmt: skip
-    return _Changes(dtype, inputs, outputs, note)
+    return Changes(dtype, inputs, outputs, note)
 
 
 def type_text_of(dtype: str) -> str:

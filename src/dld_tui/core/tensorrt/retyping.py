@@ -25,6 +25,7 @@ from dld_tui.core.document.casting import Cast, CastPlan, plan_casts, precisions
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.precision import PRECISIONS, precision_of
+from dld_tui.core.document.rounding import plan_rounding
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
@@ -148,7 +149,9 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
     return Retyping(copy, plan, inlined, remarks)
 
 
-def lowered(document: Document, precision: str, kept: Collection[Node] = ()) -> Retyping:
+def lowered(
+    document: Document, precision: str, kept: Collection[Node] = (), *, rounded: bool = False
+) -> Retyping:
     """Return a copy of a model in which all layers that can run in a precision do.
 
     Layers that are set to another one keep that. Runs onnx's shape inference: call it in a child
@@ -158,6 +161,8 @@ def lowered(document: Document, precision: str, kept: Collection[Node] = ()) -> 
         document: The model; it is not changed.
         precision: For example ``fp16``.
         kept: Nodes of the document that stay in fp32.
+        rounded: Keep the types and round values instead. ONNX Runtime computes float16 models on a
+            CPU in float32, and leaves out the casts between two nodes: nothing would overflow.
 
     Raises:
         EditError: There is no such precision.
@@ -175,7 +180,8 @@ def lowered(document: Document, precision: str, kept: Collection[Node] = ()) -> 
         _set(copy, change, precision)
         inlined = _inline(copy, everything=False)
         remarks = _infer(copy, document)
-        plan = plan_casts(copy, precisions_of(copy))
+        precisions = precisions_of(copy)
+        plan = plan_rounding(copy, precisions) if rounded else plan_casts(copy, precisions)
         plan.refused = [refusal for refusal in plan.refused if refusal.precision != precision]
         if plan.relinks:
             _carry_out(copy, plan)
