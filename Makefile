@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= auto
+# What is installed beside the base; `cpu,dev,rtx` adds TensorRT-RTX, so that engines are built.
+EXTRAS ?= cpu,dev
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench wheels screenshots lock format clean
@@ -12,14 +14,18 @@ JOBS ?= auto
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 10
 
-$(INSTALLED): pyproject.toml requirements/constraints.txt
+$(INSTALLED): pyproject.toml requirements/constraints.txt requirements/tensorrt.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "Python 3.10 or newer is needed; try make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "Python's venv is missing; install it: apt-get install python3-venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint requirements/constraints.txt --editable '.[cpu,dev]'
+	  --constraint requirements/constraints.txt --constraint requirements/tensorrt.txt \
+	  --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	  --constraint requirements/tensorrt.txt tensorrt-stubs
+	$(BIN)/python -m scripts.type_stubs
 	@touch $@
 
 demo: $(INSTALLED)  ## profile the built-in sample model and open the report

@@ -19,7 +19,10 @@ SCRIPTS = (
     "tui",
     "profiler",
     "report",
+    "plan",
+    "build",
     "import",
+    "ssh",
 )
 _SMALL = {
     "startup": ["--rounds", "5"],
@@ -33,7 +36,10 @@ _SMALL = {
     "tui": ["--nodes", "5000", "--weights", "1500", "--keys", "30"],
     "profiler": ["--rounds", "5"],
     "report": ["--layers", "500", "--passes", "40", "--samples", "100000", "--rounds", "1"],
+    "plan": ["--layers", "500", "--rounds", "2"],
+    "build": ["--layers", "6", "--rounds", "2"],
     "import": ["--megabytes", "30", "--copy", "10", "--rounds", "1"],
+    "ssh": ["--megabytes", "50", "--rounds", "1"],
 }
 
 

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.build_tasks import encoder_model, our_build, plain_build
 from benchmarks.edit_tasks import document_edits, protobuf_edits
 from benchmarks.graph_tasks import dot_layout, graph_prepare
 from benchmarks.import_tasks import json_import, profile_import, trace_import
 from benchmarks.lint_tasks import document_lint, document_updates, onnx_lint, polygraphy_lint
+from benchmarks.plan_tasks import json_plan_open, plan_open
 from benchmarks.report_tasks import (
     json_report_open,
     json_report_write,
@@ -166,6 +168,20 @@ def onnx_diff(old: str, new: str) -> dict[str, float]:
     return {"ms": (done - start) * 1000, "open_ms": (opened - start) * 1000, "changes": changes}
 
 
+def send_over_ssh(config: str, file: str, directory: str) -> dict[str, float]:
+    """Send a file to a target."""
+    from benchmarks import ssh_tasks  # brings asyncssh, which the others shall not measure
+
+    return ssh_tasks.send_over_ssh(config, file, directory)
+
+
+def start_over_ssh(config: str, model: str) -> dict[str, float]:
+    """Start a job on a target, and here."""
+    from benchmarks import ssh_tasks
+
+    return ssh_tasks.start_over_ssh(config, model)
+
+
 TASKS: dict[str, Callable[..., dict[str, float]]] = {
     task.__name__: task
     for task in (
@@ -181,6 +197,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         dot_layout,
         graph_prepare,
         json_import,
+        json_plan_open,
         json_report_open,
         json_report_write,
         numpy_look,
@@ -190,11 +207,17 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         onnx_lint,
         onnx_open,
         onnx_save,
+        our_build,
+        plain_build,
+        plan_open,
         polygraphy_lint,
         profile_import,
         protobuf_edits,
         report_open,
         report_write,
+        encoder_model,
+        send_over_ssh,
+        start_over_ssh,
         trace_import,
     )
 }

@@ -19,11 +19,13 @@ from dld_tui.core import config as settings
 from dld_tui.core import terminal
 from dld_tui.core.commands import by_id
 from dld_tui.core.config import Config
+from dld_tui.core.connections import asking
 from dld_tui.core.errors import DldError
 from dld_tui.core.keys import unknown_and_clashing
 from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.tabs import START, Tabs
 from dld_tui.widgets import glyphs, scroll_bars
 from dld_tui.widgets.commands import Commands, bindings_for
@@ -102,6 +104,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def on_mount(self) -> None:
         """Say what is wrong with the settings, and open what was asked for."""
+        asking.use(DialogAsker(self))
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
         if self._first_paths:
@@ -228,6 +231,13 @@ class DldApp(Tabs, Commands, App[int]):
 
         self.push_screen(SettingsScreen())
 
+    def action_targets(self) -> None:
+        """Show the machines that are reached over SSH."""
+        from dld_tui.screens.targets import TargetsScreen
+
+        if not isinstance(self.screen, TargetsScreen):
+            self.push_screen(TargetsScreen())
+
     def action_activities(self) -> None:
         """Choose an activity."""
         from dld_tui.screens.activity import choose_activity
@@ -252,7 +262,7 @@ class DldApp(Tabs, Commands, App[int]):
         from dld_tui.screens.compare_ask import ask_reports
 
         page = self.page
-        ask_reports(self, page.path if page.SCOPE == "report" else None)
+        ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
 
     def start_activity(self, activity: str, values: Mapping[str, JSON]) -> None:
         """Show the form of an activity, some of its fields filled."""

@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cli import Dld
+from tests.support.ssh_fixtures import sshd
+
+__all__ = ["dld", "sshd"]
 
 
 @pytest.fixture

@@ -69,3 +69,39 @@ def test_help_has_unit_and_default() -> None:
     assert "How often. [passes; default: 100]" in shown
     assert "--tf32 / --no-tf32 Allow it. [default: on]" in shown
     assert "-o, --output" in shown
+
+
+@dataclass(frozen=True)
+class Flagged:
+    mode: str = param(
+        "off",
+        label="Mode",
+        help="How.",
+        choices=("off", "plain", "full"),
+        words=(("ALL", "full"),),
+        spellings=("--mode",),
+        flags=(("--plain", "plain"), ("--full", "full"), ("--best", "full")),
+    )
+    fast: bool = param(True, label="F", help="H", flags=(("--slow", False), ("--best", False)))
+    no_cache: bool = param(False, label="C", help="H", spellings=("--no-cache",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], Flagged()),
+        (["--plain"], Flagged("plain")),
+        (["--full", "--plain"], Flagged("full")),
+        (["--full", "--mode=off"], Flagged("off")),
+        (["--mode", "all"], Flagged("full")),
+        (["--best", "--no-cache"], Flagged("full", fast=False, no_cache=True)),
+        (["--best", "--fast"], Flagged("full")),
+        (["--slow"], Flagged(fast=False)),
+    ],
+)
+def test_flags_that_set_a_value(arguments: list[str], expected: Flagged) -> None:
+    command = click.Command("x", params=parameters_of(Flagged))
+    values: dict[str, Any] = command.make_context("x", arguments).params
+    assert request_from(Flagged, values) == expected
+    assert values == {}
+    assert "--plain" in command.get_help(click.Context(command))

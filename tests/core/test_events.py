@@ -23,6 +23,7 @@ from dld_tui.core.events import (
     event_from_line,
     event_to_line,
 )
+from dld_tui.core.types import JSON
 
 EVENTS: list[Event] = [
     Started("profile", "Profile"),
@@ -84,3 +85,19 @@ def test_an_error_comes_back_with_its_status(kind: type[DldError]) -> None:
 
     assert type(back) is kind
     assert (str(back), back.details) == (str(error), "more")
+
+
+def test_new_fields_are_left_out_while_they_are_empty() -> None:
+    assert "phases" not in event_to_line(Progress(1, 2))
+    assert "finding" not in event_to_line(Failed("no"))
+    phases: list[JSON] = [{"name": "costs", "depth": 0, "done": 1, "total": None}]
+    finding: dict[str, JSON] = {"model": "m.onnx", "scope": [], "node": "conv1"}
+    for event in (Progress(1, 2, phases=phases), Failed("no", finding=finding)):
+        assert event_from_line(event_to_line(event)) == event
+    assert event_from_line('{"event": "progress", "done": 1, "phases": {}}') is None
+
+
+def test_where_in_a_model_survives_the_way_through_an_event() -> None:
+    error = ActivityError("no operator")
+    error.finding = {"model": "m.onnx", "scope": [], "node": "conv1"}
+    assert Failed.from_error(error).to_error().finding == error.finding

@@ -146,6 +146,25 @@ async def test_an_old_job_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> 
         await until(pilot, lambda: isinstance(screen.end, Cancelled))
 
 
+async def test_a_failure_at_a_node_leads_to_the_node() -> None:
+    finding: dict[str, JSON] = {"model": "/m/net.onnx", "scope": ["choose:then"], "node": "conv1"}
+    failure = Failed("no operator Fake", "/m/net.onnx: node 'conv1'", finding=finding)
+    app = DldApp()
+    shown_nodes: list[tuple[str, list[str], str]] = []
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = shown(app, lambda: ScriptedJob([failure]))
+        await until(pilot, lambda: screen.end is not None)
+        await pilot.pause()
+        assert "s go to node" in screen_text(app)
+        app.reveal = lambda path, scope, node: shown_nodes.append(  # type: ignore[method-assign, assignment]
+            (str(path), list(scope), node)
+        )
+        await pilot.press("s")
+        await pilot.pause()
+        assert shown_nodes == [("/m/net.onnx", ["choose:then"], "conv1")]
+        assert not isinstance(app.screen, JobScreen)
+
+
 async def test_running_again_starts_a_new_job() -> None:
     jobs = [ScriptedJob([Failed("first")]), ScriptedJob([Log("second run")], hold=True)]
     app = DldApp()

@@ -136,6 +136,17 @@ def _environment() -> Iterator[Event]:
     yield Finished({"folder": folder, "leads": group, "path": list(sys.path)})
 
 
+def _wait_for(path: str) -> Iterator[Event]:
+    """Wait until a file is there."""
+    while not Path(path).exists():
+        time.sleep(0.01)
+    yield from ()
+
+
+def _variable(name: str) -> Iterator[Event]:
+    yield Finished({"value": os.environ.get(name, "")})
+
+
 _STEPS: dict[str, Any] = {
     "event": _event,
     "finish": _finish,
@@ -153,4 +164,6 @@ _STEPS: dict[str, Any] = {
     "child": _child,
     "close_outputs": _close_outputs,
     "environment": _environment,
+    "wait_for": _wait_for,
+    "variable": _variable,
 }

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.errors import UsageError
+from dld_tui.core.connections import store
+from dld_tui.core.connections.model import Connection
+from dld_tui.core.errors import InputError, UsageError
 from dld_tui.targets import registry
 
 
@@ -14,4 +16,14 @@ def test_this_machine(name: str | None) -> None:
 
 def test_an_unknown_target_is_named() -> None:
     with pytest.raises(UsageError, match=r"'orin'.*Known targets: local"):
+        registry.get("orin")
+
+
+def test_saved_connections_are_targets() -> None:
+    store.save(Connection("orin", "orin.lan"))
+    assert registry.names() == ["local", "orin"]
+    assert registry.get("orin").name == "orin"
+    store.store_path().write_text("[orin")
+    assert registry.names() == ["local"]
+    with pytest.raises(InputError, match="TOML"):
         registry.get("orin")

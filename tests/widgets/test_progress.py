@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from dld_tui.core.events import Progress
-from dld_tui.widgets.progress import ProgressRows, RateMeter
-from tests.support.tui import HostApp, rows_of
+from dld_tui.core.rate import RateMeter
+from dld_tui.core.types import JSON
+from dld_tui.widgets.progress import ProgressRows
+from tests.support.tui import ESCAPE, HostApp, rows_of
 
 
 class Clock:
@@ -10,34 +12,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def rate_of(meter: RateMeter) -> float | None:
-    return meter.rate
-
-
-def test_the_rate_is_that_of_the_last_seconds() -> None:
-    clock = Clock()
-    meter = RateMeter(clock)
-    assert rate_of(meter) is None
-    for second in range(11):
-        clock.now = float(second)
-        # Ten a second at first, one a second at last.
-        meter.add(Progress(min(second, 5) * 10 + max(0, second - 5), 100))
-    assert rate_of(meter) == 1.0
-    assert meter.left(Progress(55, 100)) == 45.0
-    assert meter.left(Progress(55, None)) is None
-
-
-def test_another_stage_begins_anew() -> None:
-    clock = Clock()
-    meter = RateMeter(clock)
-    meter.add(Progress(0, 10, stage="load"))
-    clock.now = 1.0
-    meter.add(Progress(10, 10, stage="load"))
-    assert rate_of(meter) == 10.0
-    meter.add(Progress(0, 10, stage="run"))
-    assert rate_of(meter) is None
 
 
 async def test_a_bar_with_figures() -> None:
@@ -59,3 +33,44 @@ async def test_a_bar_with_figures() -> None:
         rows.show_progress(Progress(7, None, "passes", "Warming up"))
         await pilot.pause()
         assert "7 passes" in rows_of(app)[0]
+
+
+async def test_phases_are_a_tree_that_keeps_its_rows() -> None:
+    rows = ProgressRows()
+    app = HostApp(rows)
+    phases: list[JSON] = [
+        {"name": "Building engine from subgraph", "depth": 0, "done": 0, "total": 1},
+        {"name": f"Computing{ESCAPE} costs", "depth": 1, "done": 3, "total": 5},
+        {"name": "Counting", "depth": 2, "done": 7, "total": None},
+    ]
+    async with app.run_test(size=(70, 12)) as pilot:
+        rows.show_progress(Progress(4.6, 6, "steps", "Building engine", phases))
+        await pilot.pause()
+        drawn = rows_of(app)
+        assert drawn[0].rstrip().endswith("4.6 of 6 steps")
+        assert drawn[2].startswith("› Building engine from subgraph")
+        assert "0 of 1" in drawn[2]
+        assert drawn[3].startswith("  › Computing\\x1b]0;x\\x07 costs")
+        assert "3 of 5" in drawn[3]
+        assert drawn[3].count("█") == 12 * 3 // 5
+        assert drawn[4].startswith("    › Counting")
+        assert " 7 " in drawn[4]
+        assert rows.size.height == 5
+        rows.show_progress(Progress(5, 6, "steps", "Building engine"))
+        await pilot.pause()
+        assert rows.size.height == 5
+        assert "Computing" not in "".join(rows_of(app))
+
+
+async def test_more_phases_than_rows_are_counted() -> None:
+    rows = ProgressRows()
+    app = HostApp(rows)
+    phases: list[JSON] = [
+        {"name": f"phase {n}", "depth": n, "done": 0, "total": 1} for n in range(9)
+    ]
+    async with app.run_test(size=(60, 12)) as pilot:
+        rows.show_progress(Progress(1, 6, "steps", "Building engine", [*phases, "not a phase"]))
+        await pilot.pause()
+        drawn = rows_of(app)
+        assert "phase 4" in drawn[6]
+        assert drawn[7].startswith("… and 4 more")

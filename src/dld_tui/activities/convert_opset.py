@@ -31,6 +31,7 @@ class Request:
         label="Output",
         help="The file to write.",
         kind="output",
+        beside=("{name}.data",),
         spellings=("-o", "--output"),
         metavar="OUT",
     )

@@ -7,9 +7,7 @@ A run that is stopped leaves a partial report when passes were measured, else no
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from dld_tui.core.latency import Extent
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
-_FIGURES = ("median", "min", "max", "mean", "std", "p90", "p95", "p99")
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
 
 
@@ -41,8 +38,9 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime_profiling import ProfilingRun
     from dld_tui.core.document.document import Document
     from dld_tui.core.environment import environment
+    from dld_tui.core.latency_summary import latency_summary, parse_percentiles
 
-    percentiles = _percentiles(request.percentile)
+    percentiles = parse_percentiles(request.percentile)
     if request.inputs is not None and request.shape:
         raise UsageError("--shape does not go with --inputs, whose data have shapes")
     plan = _plan(request)
@@ -51,7 +49,7 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(Document.open(request.model)) as document:
         profiling = ProfilingRun(plan, document, facts)
         yield from profiling.events()
-    summary = _summary(profiling.latencies, percentiles)
+    summary = latency_summary(profiling.latencies, percentiles)
     result: dict[str, JSON] = {"report": str(profiling.report_path), "summary": summary}
     if profiling.optimized_path is not None:
         result["optimized_model"] = str(profiling.optimized_path)
@@ -61,6 +59,7 @@ def run(request: Request) -> Iterator[Event]:
 def _plan(request: Request) -> Plan:
     from dld_tui.backends.gpu_capture import GpuPlan
     from dld_tui.backends.onnxruntime_profiling import Plan
+    from dld_tui.core.latency_summary import report_path
 
     session = _session(request)
     settings = to_json(request)
@@ -77,7 +76,7 @@ def _plan(request: Request) -> Plan:
         raise UsageError("--lock-clocks needs a provider that runs on an NVIDIA GPU")
     return Plan(
         model=request.model,
-        report=_output(request).absolute(),
+        report=report_path(request.output, request.model).absolute(),
         session=session,
         shapes=request.shape,
         inputs=request.inputs,
@@ -121,41 +120,3 @@ def _extent(passes: int | None, seconds: float | None) -> Extent:
     if passes is not None:
         return Extent(passes)
     return Extent(_AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST)
-
-
-def _output(request: Request) -> Path:
-    """Return where the report shall be."""
-    if request.output is not None:
-        return request.output
-    stem = request.model.stem or "model"
-    path, number = Path(f"{stem}.dldprof"), 1
-    while os.path.lexists(path):
-        number += 1
-        path = Path(f"{stem}-{number}.dldprof")
-    return path
-
-
-def _percentiles(text: str) -> list[float]:
-    try:
-        percentiles = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        percentiles = [-1.0]
-    if not all(0 <= percentile <= 100 for percentile in percentiles):
-        raise UsageError(f"--percentile is {text!r}; write numbers from 0 to 100, as in 90,95,99")
-    return percentiles
-
-
-def _summary(latencies: list[float], percentiles: list[float]) -> dict[str, JSON]:
-    """Return the figures of the latency run, in milliseconds."""
-    from dld_tui.core.report.statistics import percentile, summarise
-
-    figures = summarise(latencies)
-    if figures is None:
-        return {}
-    ordered = sorted(latencies)
-    return {
-        "passes": figures.count,
-        "latency_ms": {key: value for key, value in asdict(figures).items() if key in _FIGURES},
-        "throughput": figures.throughput,
-        "percentiles_ms": {f"{p:g}": percentile(ordered, p) for p in percentiles},
-    }

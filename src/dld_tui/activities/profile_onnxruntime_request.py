@@ -26,6 +26,7 @@ class Request:
         " number where that exists.",
         spellings=("--output", "-o"),
         kind="output",
+        suffix=".dldprof",
         metavar="REPORT",
     )
     provider: str = param(

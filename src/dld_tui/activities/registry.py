@@ -47,6 +47,24 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         "dld_tui.activities.profile_onnxruntime",
     ),
     ActivityInfo(
+        "build_tensorrt",
+        "Build a TensorRT engine",
+        "Build an engine of a model with TensorRT or TensorRT-RTX.",
+        "dld_tui.activities.build_tensorrt",
+    ),
+    ActivityInfo(
+        "profile_tensorrt",
+        "Profile with TensorRT",
+        "Build or load an engine, and measure its latency and each of its layers.",
+        "dld_tui.activities.profile_tensorrt",
+    ),
+    ActivityInfo(
+        "refit_engine",
+        "Refit an engine",
+        "Put the weights of a model into an engine that was built for it.",
+        "dld_tui.activities.refit_engine",
+    ),
+    ActivityInfo(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",
@@ -65,6 +83,13 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         "Convert the opset",
         "Convert a model to another version of the ai.onnx operators.",
         "dld_tui.activities.convert_opset",
+        offered=False,
+    ),
+    ActivityInfo(
+        "tensorrt_libraries",
+        "TensorRT libraries",
+        "Say which TensorRT libraries there are and what each has.",
+        "dld_tui.activities.tensorrt_libraries",
         offered=False,
     ),
     ActivityInfo(

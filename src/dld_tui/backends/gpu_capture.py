@@ -197,11 +197,12 @@ class GpuCapture:
     def write(self, writer: ReportWriter, origin_ns: int, passes: Iterable[PassSpan]) -> None:
         """Write the work and the counters; `origin_ns` is the zero of the passes' clock."""
         if self._log is not None:
-            found = attribute(self._log, origin_ns, passes)
+            spans = list(passes)
+            found = attribute(self._log, origin_ns, spans)
             for index, events in found.events.items():
                 writer.add_gpu_events(index, events)
             writer.set_fact("gpu_check", _check(found, self._log))
-            self._remark(found, self._log)
+            self._remark(found, self._log, any(span.layers for span in spans))
         else:
             writer.set_gpu_absent(self._no_timeline)
             self._note(f"No timeline of the GPU: {self._no_timeline}.")
@@ -275,12 +276,14 @@ class GpuCapture:
                 problem = _with_hint(error)
         return None, problem
 
-    def _remark(self, found: Attributed, log: ActivityLog) -> None:
+    def _remark(self, found: Attributed, log: ActivityLog, by_layer: bool) -> None:
         if not found.kernels.count:
             self._note("The GPU ran no kernel in the passes that were recorded.", "warning")
             return
         share = found.given_percent
-        if share is not None and share < 99.5:
+        if not by_layer:
+            self._note("Kernels are shown by stream: which layer launched them is not told.")
+        elif share is not None and share < 99.5:
             self._note(
                 f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
                 " layers and belongs to none."

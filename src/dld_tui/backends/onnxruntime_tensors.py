@@ -24,6 +24,7 @@ from dld_tui.core.inputs.dtypes import AnyArray, is_extended, numpy_dtype
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.types import CancelCheck
 
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _UNKNOWN_BYTES = 1 << 20
 """What a tensor of unknown size is taken for."""
 
@@ -98,9 +99,20 @@ class TensorRunner:
         Raises:
             ActivityError: The model cannot be run; names the node where the text does.
         """
+        return next(self.each(names, [feeds]))
+
+    def each(
+        self, names: Sequence[str], feeds: Sequence[Mapping[str, Any]]
+    ) -> Iterator[dict[str, AnyArray | None]]:
+        """Yield tensors by name as :meth:`values` does, for one set of inputs after the other.
+
+        Raises:
+            ActivityError: The model cannot be run.
+        """
         session = self._session(names)
         self._inputs = session.inputs
-        return session.tensors(names, session.feed(feeds))
+        for feed in feeds:
+            yield session.tensors(names, session.feed(feed))
 
     def _session(self, names: Sequence[str]) -> _TensorSession:
         return _TensorSession(self._model, self._view, names, self._settings, self._title)
@@ -117,30 +129,57 @@ class _TensorSession(Session):
         settings: SessionSettings,
         title: Path,
     ) -> None:
-        own = {info.name: info for info in model.graph.output}
-        inner = {info.name: info for info in model.graph.value_info}
         path = view.with_name(f"{view.stem}-outputs.onnx")  # its weights are found beside it
-        kept = onnx.GraphProto()
-        kept.output.extend(model.graph.output)
-        del model.graph.output[:]
-        for name in names:
-            known = own.get(name) or inner.get(name) or onnx.ValueInfoProto(name=name)
-            model.graph.output.append(known)
         try:
-            path.write_bytes(model.SerializeToString())
+            path.write_bytes(_with_outputs(model, names).SerializeToString())
             super().__init__(path, settings, title)
         finally:
             path.unlink(missing_ok=True)
-            del model.graph.output[:]
-            model.graph.output.extend(kept.output)
 
     def tensors(self, names: Sequence[str], feed: Feed) -> dict[str, AnyArray | None]:
         """Run and return the outputs; types that NumPy lacks as those of ml_dtypes."""
         runtime = load()
         with errors_of(self._model, "run"):
             values = {name: _as_value(runtime, value) for name, value in feed.items()}
-            found = self._session.run_with_ort_values(list(names), values)
-            return {name: _array(value) for name, value in zip(names, found, strict=True)}
+            found = list(self._session.run_with_ort_values(list(names), values))
+            found.reverse()
+            return {name: _array(found.pop()) for name in names}  # each is held only once
+
+
+def _with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
+    """Return a copy with other outputs, and only the nodes that these take."""
+    graph = model.graph
+    types = {info.name: info for info in (*graph.value_info, *graph.output)}
+    needed = set(names)
+    kept = []
+    for node in reversed(graph.node):
+        if needed.intersection(node.output):
+            kept.append(node)
+            needed.update(_taken(node))
+    copy = onnx.ModelProto()
+    copy.ir_version = model.ir_version
+    copy.opset_import.extend(model.opset_import)
+    copy.functions.extend(model.functions)
+    copy.graph.name = graph.name
+    copy.graph.node.extend(reversed(kept))
+    copy.graph.input.extend(graph.input)
+    copy.graph.initializer.extend(t for t in graph.initializer if t.name in needed)
+    copy.graph.sparse_initializer.extend(
+        t for t in graph.sparse_initializer if t.values.name in needed
+    )
+    copy.graph.value_info.extend(info for info in graph.value_info if info.name not in names)
+    copy.graph.output.extend(types.get(name) or onnx.ValueInfoProto(name=name) for name in names)
+    return copy
+
+
+def _taken(node: onnx.NodeProto) -> Iterator[str]:
+    """Yield the values that a node takes, also those that its bodies take from around it."""
+    yield from node.input
+    for attribute in node.attribute:
+        for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+            yield from (info.name for info in body.output)
+            for inner in body.node:
+                yield from _taken(inner)
 
 
 def _as_value(runtime: Any, value: Any) -> Any:

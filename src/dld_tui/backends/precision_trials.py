@@ -131,7 +131,7 @@ class PrecisionTrials:
                 for name in group:
                     one, two = values[name], lower[pairs[name]]
                     if one is not None and two is not None:
-                        found[name] = _noise_of(compare(one, two))
+                        found[name] = compare(one, two).noise
         added: dict[Node, float] = {}
         for node in links:
             made = max([found.get(name, 0.0) for name in node.outputs], default=0.0)
@@ -175,12 +175,3 @@ class PrecisionTrials:
         if reference is None or value is None:
             return None  # no tensor
         return compare(reference, value, self._tolerances.of(name))
-
-
-def _noise_of(error: TensorError) -> float:
-    """Return the size of an error relative to the values, 0 for none."""
-    if error.mismatch or error.special:
-        return math.inf
-    if error.is_equal:
-        return 0.0
-    return 10 ** (-error.snr_db / 20) if error.snr_db is not None else 1.0

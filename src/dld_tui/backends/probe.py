@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from dld_tui.backends import device_probe, machine_probe
+from dld_tui.backends.tensorrt_probe import ask
+from dld_tui.backends.tensorrt_probe import library_check as tensorrt_check
 from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK, Check
+from dld_tui.core.tensorrt.facts import MODULES
 
 _TIMEOUT_S = 60
 
@@ -38,8 +42,6 @@ LIBRARIES = (
         "cpu",
         "import onnxruntime as m; show(m.__version__, *m.get_available_providers())",
     ),
-    Library("tensorrt", "tensorrt", "import tensorrt as m; show(m.__version__)"),
-    Library("tensorrt_rtx", "rtx", "import tensorrt_rtx as m; show(m.__version__)"),
     Library("cupti", "gpu", "import cupti as m; show(getattr(m, '__version__', ''))"),
     Library("polygraphy", "polygraphy", "import polygraphy as m; show(m.__version__)"),
     Library("pynvml", "gpu", "import pynvml as m; show(m.__version__)"),
@@ -160,10 +162,28 @@ def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
     """Return what there is to look at: a title and the look."""
     return [
         *((library.module, partial(_library_checks, library)) for library in LIBRARIES),
+        *((module, partial(tensorrt_checks, module)) for module in MODULES),
         ("packages", conflict_checks),
         ("GPU", gpu_checks),
+        ("parts of GPUs", device_probe.part_checks),
+        ("DLA", device_probe.dla_checks),
         ("counters", counter_checks),
+        ("CUDA", machine_probe.cuda_checks),
+        ("board", machine_probe.board_checks),
+        ("groups", machine_probe.group_checks),
+        ("disks", machine_probe.disk_checks),
     ]
+
+
+def tensorrt_checks(module: str) -> Iterator[Check]:
+    """Load a TensorRT library and say what it can do."""
+    asked = ask(module)
+    while True:
+        try:
+            next(asked)
+        except StopIteration as stop:
+            yield tensorrt_check(stop.value)
+            return
 
 
 def _library_checks(library: Library) -> Iterator[Check]:

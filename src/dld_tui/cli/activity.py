@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
 
 from dld_tui.activities import registry as activities
+from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.many_targets import run_on_all
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free
@@ -16,6 +19,19 @@ from dld_tui.core.types import JSON
 from dld_tui.targets import registry as targets
 
 Result: TypeAlias = "dict[str, JSON]"
+Rewrite: TypeAlias = "Callable[[list[str]], list[str]]"
+
+
+class RewritingCommand(click.Command):
+    """A command that may change its arguments before they are parsed."""
+
+    def __init__(self, name: str, rewrite: Rewrite | None, **about: Any) -> None:
+        super().__init__(name, **about)
+        self.rewrite = rewrite
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the changed arguments."""
+        return super().parse_args(ctx, self.rewrite(args) if self.rewrite else args)
 
 
 def run_activity(activity_id: str, request: Any, target: str | None = None) -> Result:
@@ -25,12 +41,17 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> R
         DldError: What the job says of its failure.
     """
     validate(request)
+    if target is not None:
+        ask_on_terminal()
     with Narrator() as narrator, targets.get(target).start(activity_id, to_json(request)) as job:
         return job.result(narrator.event)
 
 
 def activity_command(
-    name: str, activity_id: str, show: Callable[[Result, bool], int | None]
+    name: str,
+    activity_id: str,
+    show: Callable[[Result, bool], int | None],
+    rewrite: Rewrite | None = None,
 ) -> click.Command:
     """Return the command of an activity.
 
@@ -38,25 +59,45 @@ def activity_command(
         name: The command's name.
         activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
         show: Prints a result, as JSON when its second argument is True; returns the exit status.
+        rewrite: Brings arguments in the ways of other tools to ours before they are parsed.
     """
     activity = activities.load(activity_id)
 
-    def callback(target: str | None, force: bool, as_json: bool, **values: Any) -> int | None:
+    def callback(target: tuple[str, ...], force: bool, as_json: bool, **values: Any) -> int | None:
         request = request_from(activity.request, values)
+        if len(target) > 1:
+            return _compare(run_on_all(activity_id, request, target, force), as_json)
         for setting in settings_of(activity.request):
             output = getattr(request, setting.name)
             if setting.param.kind == "output" and output is not None:
                 require_free(output, force)
-        return show(run_activity(activity_id, request, target), as_json)
+        return show(run_activity(activity_id, request, *target), as_json)
 
-    shared = [
-        click.Option(["--target"], metavar="NAME", help="Run there instead of here."),
+    return RewritingCommand(
+        name,
+        rewrite,
+        callback=callback,
+        params=[*parameters_of(activity.request), *shared_options()],
+        help=activity.info.help,
+    )
+
+
+def shared_options() -> list[click.Parameter]:
+    """Return the options of every command that runs an activity."""
+    return [
+        click.Option(
+            ["--target"],
+            metavar="NAME",
+            multiple=True,
+            help="Run there instead of here; given again, on all of them at once, and compare.",
+        ),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
     ]
-    return click.Command(
-        name,
-        callback=callback,
-        params=[*parameters_of(activity.request), *shared],
-        help=activity.info.help,
-    )
+
+
+def _compare(reports: Sequence[Path], as_json: bool) -> int:
+    from dld_tui.cli.compare import command
+
+    arguments = [*(["--json"] if as_json else []), "--", *map(str, reports)]
+    return int(command.main(arguments, standalone_mode=False) or 0)

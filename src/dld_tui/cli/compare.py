@@ -1,4 +1,4 @@
-"""``dld compare``: two or more profile reports side by side."""
+"""``dld compare``: two or more profile reports or engine plans side by side."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from dld_tui.cli.compare_engines import write_mismatches
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.output import (
     Column,
@@ -21,7 +23,7 @@ from dld_tui.cli.output import (
     write_table,
 )
 from dld_tui.core import fmt
-from dld_tui.core.compare.comparison import GROUPINGS, Comparison
+from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison
 from dld_tui.core.compare.export import comparison_csv, comparison_json
 from dld_tui.core.compare.html_page import comparison_page
 from dld_tui.core.compare.model import Row, label
@@ -33,6 +35,9 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import clip, visible
 
+if TYPE_CHECKING:
+    from dld_tui.core.document import Document
+
 _TOP = 25
 _VALUE_CELLS = 40
 
@@ -43,9 +48,10 @@ _VALUE_CELLS = 40
 )
 @click.option(
     "--by",
-    type=click.Choice(GROUPINGS),
+    type=click.Choice(VIEWS),
     default="layer",
-    help="What a row is; layer joins the layers of the same ONNX nodes.",
+    help="What a row is; layer joins the layers of the same ONNX nodes, mismatch shows those with"
+    " another precision or tactic.",
 )
 @click.option(
     "--base", metavar="N", type=click.IntRange(min=1), default=1,
@@ -67,6 +73,10 @@ _VALUE_CELLS = 40
 @click.option(
     "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page to mail, too."
 )
+@click.option(
+    "--model", metavar="MODEL.onnx", type=click.Path(path_type=Path),
+    help="The model that the engines were built from: to find the ONNX nodes of their layers.",
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -77,12 +87,14 @@ def command(
     top: int | None,
     csv: Path | None,
     html: Path | None,
+    model: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compare profile reports: what differs, where the time went, what is only noise.
+    """Compare profile reports and engines: what differs, where the time went, what is only noise.
 
-    REPORT is a .dldprof file or a profile that ONNX Runtime wrote.
+    REPORT is a .dldprof file, what another profiler wrote, or layer information of a TensorRT
+    engine with the files beside it.
     """
     if len(reports) < 2:
         raise UsageError("give two or more reports: dld compare REPORT REPORT...")
@@ -92,11 +104,12 @@ def command(
         if path is not None:
             require_free(path, force)
     with Narrator() as narrator:
-        subjects = [open_subject(path, narrator.bytes_read) for path in reports]
+        document = None if model is None else _open(model)
+        subjects = [open_subject(path, narrator.bytes_read, document=document) for path in reports]
     comparison = Comparison(subjects, base - 1)
     rows = sort_rows(comparison.rows(by), sort, comparison.base)
     if csv is not None:
-        write_text(csv, comparison_csv(comparison, rows[: top or None]), overwrite=force)
+        write_text(csv, comparison_csv(comparison, rows[: top or None], by), overwrite=force)
         narrate(f"wrote {csv}")
     if html is not None:
         write_text(html, comparison_page(comparison), overwrite=force)
@@ -105,6 +118,12 @@ def command(
         write_json(comparison_json(comparison, by, rows[: top or None]))
     else:
         _print(comparison, by, rows, _TOP if top is None else top or len(rows))
+
+
+def _open(path: Path) -> Document:
+    from dld_tui.core.document import Document  # needs onnx, which a comparison does not
+
+    return Document.open(path)
 
 
 def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> None:
@@ -122,7 +141,11 @@ def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> No
     for line in comparison.explanation():
         _write_wrapped(line, "    ")
     write()
-    _write_rows(comparison, by, rows[:top])
+    if by != MISMATCH:
+        _write_rows(comparison, by, rows[:top])
+    if by == MISMATCH or (comparison.of_engines and comparison.mismatches):
+        write()
+        write_mismatches(comparison, rows[:top] if by == MISMATCH else None)
     _write_notes(comparison, rows, top)
 
 

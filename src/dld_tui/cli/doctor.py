@@ -6,6 +6,7 @@ import click
 
 from dld_tui.activities.doctor import Request
 from dld_tui.cli.activity import run_activity
+from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.health import (
@@ -18,6 +19,7 @@ from dld_tui.core.health import (
     terminal_checks,
 )
 from dld_tui.core.text import visible
+from dld_tui.targets.registry import LOCAL, get
 
 _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
@@ -31,14 +33,28 @@ def command(target: str | None, as_json: bool) -> int:
     The exit status is 1 when something that should work does not; what is optional and not
     installed is no problem.
     """
+    before = _target_checks(target)
     result = run_activity("doctor", Request(), target)
-    checks = [*checks_from_json(result.get("checks")), *terminal_checks()]
+    checks = [*before, *checks_from_json(result.get("checks"))]
+    if not before:
+        checks += terminal_checks()
     problems = sum(check.state == BROKEN for check in checks)
     if as_json:
         write_json({"checks": [check.to_json() for check in checks], "problems": problems})
     else:
         _print(checks)
     return ExitStatus.FOUND if problems else ExitStatus.DONE
+
+
+def _target_checks(name: str | None) -> list[Check]:
+    """Return what a target has for the jobs that run there; nothing for this machine."""
+    if name is None or name == LOCAL:
+        return []
+    from dld_tui.targets.ssh.target import SshTarget
+
+    ask_on_terminal()
+    target = get(name)
+    return target.checks("profile_onnxruntime") if isinstance(target, SshTarget) else []
 
 
 def _print(checks: list[Check]) -> None:

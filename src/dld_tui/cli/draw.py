@@ -54,6 +54,13 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
 @click.option("--hops", type=click.IntRange(1, 20), default=2, show_default=True, metavar="N")
 @click.option("--folded", is_flag=True, help="Draw repeated blocks and name scopes as one box.")
 @click.option("--constants", is_flag=True, help="Draw what is computed from constants, too.")
+@click.option(
+    "--colour",
+    type=click.Choice(["type", "precision"]),
+    default="type",
+    show_default=True,
+    help="What the colours of an engine's layers say.",
+)
 @click.option("--types/--no-types", default=True, help="Find types that the model does not say.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEMES[0], show_default=True)
 @click.option("--background", callback=_background, metavar="COLOUR", help="#rrggbb, or none.")
@@ -63,9 +70,7 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(model: Path, output: str, **asked: Any) -> None:
-    """Draw a picture of a graph as SVG, PNG, JPEG or text."""
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.extraction import body_at
+    """Draw a picture of a model's or an engine's graph as SVG, PNG, JPEG or text."""
     from dld_tui.core.files.writer import write_bytes
 
     kind = _kind(output, asked)
@@ -74,12 +79,7 @@ def command(model: Path, output: str, **asked: Any) -> None:
         require_free(Path(output), asked["force"])
     elif asked["as_json"]:
         raise UsageError("--json and the picture cannot both go to standard output")
-    document = Document.open(model)
-    try:
-        scope = body_at(document, asked["scope"])
-        picture = _draw(document, scope, model, kind, asked)
-    finally:
-        document.close()
+    picture, nodes = _picture(model, kind, asked)
     if to_pipe:
         click.echo(picture.data, nl=False)
         return
@@ -90,7 +90,7 @@ def command(model: Path, output: str, **asked: Any) -> None:
             {
                 "path": output,
                 "format": picture.kind,
-                "nodes": len(scope.nodes),
+                "nodes": nodes,
                 "boxes": picture.boxes,
                 "width": picture.width,
                 "height": picture.height,
@@ -101,6 +101,26 @@ def command(model: Path, output: str, **asked: Any) -> None:
     else:
         unit = "cells" if picture.kind == "text" else "pixels"
         write(f"{picture.boxes:,} boxes, {picture.width:,} x {picture.height:,} {unit}")
+
+
+def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
+    """Return the picture, and how many nodes or layers it is of."""
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.extraction import body_at
+    from dld_tui.core.plan.subject import is_plan
+
+    if model.suffix != ".onnx" and is_plan(model):
+        from dld_tui.cli.draw_plan import draw_plan
+
+        return draw_plan(model, kind, asked)
+    if asked["colour"] != "type":
+        raise UsageError("--colour is for engines")
+    document = Document.open(model)
+    try:
+        scope = body_at(document, asked["scope"])
+        return _draw(document, scope, model, kind, asked), len(scope.nodes)
+    finally:
+        document.close()
 
 
 def _kind(output: str, asked: dict[str, Any]) -> str:

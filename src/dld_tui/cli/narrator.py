@@ -12,6 +12,7 @@ import click
 from dld_tui.cli.output import is_terminal, narrate
 from dld_tui.core import fmt
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.rate import RateMeter
 from dld_tui.core.text import clip, visible
 
 _RATE_S = 0.5
@@ -30,11 +31,13 @@ class Narrator:
         self.live = is_terminal(sys.stderr)
         self._shown = ""
         self._reading_since: float | None = None
+        self._meter = RateMeter()
 
     def event(self, event: Event) -> None:
         """Show an event."""
         if isinstance(event, Progress) and self.live:
-            self._show(progress_text(event))
+            self._meter.add(event)
+            self._show(progress_text(event) + self._rate_text(event))
         elif isinstance(event, Log) and self._is_wanted(event):
             shown = self._shown
             self._show("")
@@ -50,6 +53,13 @@ class Narrator:
         if self.live:
             text = progress_text(Progress(done, total, "bytes", "reading"))
             self._show(text if took < _RATE_S else f"{text}  {fmt.size(int(done / took))}/s")
+
+    def _rate_text(self, event: Progress) -> str:
+        """Return how fast bytes move, and the time left; empty for other work."""
+        rate, left = self._meter.rate, self._meter.left(event)
+        if event.unit != "bytes" or rate is None or left is None:
+            return ""
+        return f"  {fmt.size(int(rate))}/s  {left:.0f} s left"
 
     def _is_wanted(self, log: Log) -> bool:
         return log.level in _LOUD or (self.live and log.level != "debug")
@@ -83,7 +93,9 @@ def progress_text(event: Progress) -> str:
         amount += f" of {_amount(event.total, in_bytes)}"
     unit = "" if in_bytes else visible(event.unit)
     share = f"{100 * event.done / event.total:.0f} %" if event.total else ""
-    parts = (visible(event.stage), f"{amount} {unit}".strip(), share)
+    inner = event.phases[-1] if event.phases else None
+    phase = visible(str(inner.get("name", ""))) if isinstance(inner, dict) else ""
+    parts = (visible(event.stage), f"{amount} {unit}".strip(), share, phase)
     return "  ".join(part for part in parts if part)
 
 

@@ -11,26 +11,38 @@ import click
 
 from dld_tui.core.params import Setting, settings_of
 
+_FLAG = "flag_"
+"""Before the names of flags that set a value."""
+
 
 def parameters_of(request: type[Any]) -> list[click.Parameter]:
     """Return the click parameters of a request class: its arguments first, then its options.
 
     Every spelling of a setting is accepted, ours is the one that errors name. A tuple is an option
-    that may be given again. A value that is not given is left to the request's own default.
+    that may be given again. A value that is not given is left to the request's own default. Flags
+    that set a value come last and are not listed by ``--help`` on their own.
     """
     settings = settings_of(request)
     arguments = [_argument(setting) for setting in settings if setting.param.positional]
-    return arguments + [_option(setting) for setting in settings if not setting.param.positional]
+    options = [_option(setting) for setting in settings if not setting.param.positional]
+    flags = dict.fromkeys(flag for setting in settings for flag, _ in setting.param.flags)
+    return [*arguments, *options, *map(_flag, flags)]
 
 
 def request_from(request: type[Any], values: dict[str, Any]) -> Any:
     """Build a request from the values that click parsed; takes its own out of `values`."""
-    given = {}
+    given: dict[str, Any] = {}
+    asked: dict[str, Any] = {}
     for setting in settings_of(request):
         value = values.pop(setting.name)
         if value is not None and value != ():
             given[setting.name] = value
-    return request(**given)
+        for flag, meaning in setting.param.flags:
+            if values.get(_flag_name(flag)):
+                asked[setting.name] = meaning  # of several the one that is declared last
+    for name in [name for name in values if name.startswith(_FLAG)]:
+        del values[name]
+    return request(**asked | given)
 
 
 def _argument(setting: Setting) -> click.Parameter:
@@ -45,17 +57,40 @@ def _argument(setting: Setting) -> click.Parameter:
 def _option(setting: Setting) -> click.Parameter:
     about = setting.param
     spellings = list(about.spellings) or [f"--{setting.name.replace('_', '-')}"]
-    if setting.type is bool:
+    if setting.type is bool and not spellings[0].startswith("--no-"):
         spellings[0] = f"{spellings[0]}/--no-{spellings[0].removeprefix('--')}"
+    # Even None would be a value to click, and a required option be there.
+    default: dict[str, Any] = {} if setting.required else {"default": None}
     return click.Option(
         [setting.name, *spellings],
         type=_click_type(setting),
         required=setting.required,
-        default=None,
+        is_flag=True if setting.type is bool else None,
+        **default,
         multiple=typing.get_origin(setting.type) is tuple,
         metavar=about.metavar or None,
         help=_help(setting),
     )
+
+
+def _flag(flag: str) -> click.Parameter:
+    return click.Option([_flag_name(flag), flag], is_flag=True, default=None, hidden=True)
+
+
+def _flag_name(flag: str) -> str:
+    return _FLAG + flag.strip("-").replace("-", "_")
+
+
+class _Choice(click.Choice[str]):
+    """A choice whose values have other spellings, too."""
+
+    def __init__(self, choices: tuple[str, ...], words: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(choices, case_sensitive=False)
+        self.words = {word.lower(): choice for word, choice in words}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the choice that a word means."""
+        return super().convert(self.words.get(str(value).lower(), value), param, ctx)
 
 
 def _click_type(setting: Setting) -> click.ParamType[Any]:
@@ -63,7 +98,7 @@ def _click_type(setting: Setting) -> click.ParamType[Any]:
     if typing.get_origin(kind) is tuple:
         kind = typing.get_args(kind)[0]
     if setting.param.choices:
-        return click.Choice(setting.param.choices, case_sensitive=False)
+        return _Choice(setting.param.choices, setting.param.words)
     if kind is Path:
         return click.Path(path_type=Path)
     types: dict[Any, click.ParamType[Any]] = {
@@ -81,4 +116,7 @@ def _help(setting: Setting) -> str:
         default = "on" if default else "off"
     if default is not dataclasses.MISSING and default not in (None, (), ""):
         notes.append(f"default: {default}")
+    flags = [flag for flag, _ in setting.param.flags]
+    if flags:
+        notes.append(f"also {', '.join(flags)}")
     return setting.param.help + (f"  [{'; '.join(notes)}]" if notes else "")

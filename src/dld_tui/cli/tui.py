@@ -57,14 +57,19 @@ def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
 
 
 def print_file(path: Path) -> None:
-    """Print a model or a report as text.
+    """Print a model, a report or an engine plan as text.
 
     Raises:
         InputError: The file cannot be read, or nothing prints its kind.
     """
     from dld_tui.core.files.recognise import FileKind, recognise
 
-    if recognise(path) is FileKind.ONNX:
+    kind = recognise(path)
+    if kind.name in ("ENGINE_LAYERS", "ENGINE_ARCHIVE", "ENGINE_METADATA", "TRTEXEC_LOG"):
+        from dld_tui.cli.plan import print_plan
+
+        print_plan(path)
+    elif kind is FileKind.ONNX:
         from dld_tui.cli.inspect import inspect_model
 
         inspect_model(path)

@@ -41,6 +41,11 @@ def value_of(setting: Setting, text: str) -> tuple[JSON, str | None]:
     return value, problem_with(setting, value)
 
 
+def plain_default(setting: Setting) -> JSON:
+    """Return the default of a setting as JSON data; None when there is none."""
+    return _plain(setting.default)
+
+
 def _parsed(setting: Setting, text: str) -> JSON:
     kind = setting.type
     if typing.get_origin(kind) is tuple:

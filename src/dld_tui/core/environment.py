@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterable
 from pathlib import Path
 
+from dld_tui import __version__
 from dld_tui.core.types import JSON
 
 _CPU_ROOT = Path("/sys/devices/system/cpu")
@@ -51,6 +52,8 @@ def environment(packages: Iterable[str] = ()) -> dict[str, JSON]:
 
 def package_version(distribution: str) -> str | None:
     """Return the version of an installed distribution, or None."""
+    if distribution == "dld-tui":
+        return __version__  # on a target it runs without being installed
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

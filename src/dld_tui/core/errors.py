@@ -19,7 +19,10 @@ Anything else that is raised is a bug: it may show a traceback, these never do.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:  # `dld --help` loads this module and nothing else
+    from dld_tui.core.types import JSON
 
 
 class ExitStatus(IntEnum):
@@ -60,6 +63,9 @@ class DldError(Exception):
         self.where = where
         self.hint = hint
         self.details = details
+        self.finding: dict[str, JSON] | None = None
+        """The node that it is about, for a program: ``{"model": PATH, "scope": [STEP, …], "node":
+        REF, "name": NAME, "op_type": TYPE}``; scopes and references as edits name them."""
 
     def __str__(self) -> str:
         """Return one line: where, what, what next. The text may hold foreign characters."""

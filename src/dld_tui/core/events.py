@@ -40,6 +40,10 @@ class Progress:
     """None when unknown."""
     unit: str = ""
     stage: str = ""
+    phases: list[JSON] = field(default_factory=list)
+    """What the stage is made of and goes on now, as a tree: ``{"name", "depth", "done", "total"}``,
+    each phase right after the one that it is part of, whose depth is one less; the stage itself is
+    not among them. Names are foreign text."""
 
 
 @dataclass(frozen=True)
@@ -83,18 +87,28 @@ class Failed:
     hint: str | None = None
     details: str | None = None
     status: int = int(ExitStatus.FAILED)
+    finding: dict[str, JSON] | None = None
+    """Where in a model: see :attr:`.DldError.finding`."""
 
     @classmethod
     def from_error(cls, error: DldError) -> Failed:
         """Turn an error into the event that carries it to the other process."""
-        return cls(error.message, error.where, error.hint, error.details, int(error.status))
+        return cls(
+            error.message,
+            error.where,
+            error.hint,
+            error.details,
+            int(error.status),
+            error.finding,
+        )
 
     def to_error(self) -> DldError:
         """Return the error again, of the class that has the same exit status."""
-        for kind in (UsageError, InputError, UnavailableError, CancelledError):
-            if int(kind.status) == self.status:
-                return kind(self.message, where=self.where, hint=self.hint, details=self.details)
-        return ActivityError(self.message, where=self.where, hint=self.hint, details=self.details)
+        kinds = (UsageError, InputError, UnavailableError, CancelledError)
+        kind = next((k for k in kinds if int(k.status) == self.status), ActivityError)
+        error = kind(self.message, where=self.where, hint=self.hint, details=self.details)
+        error.finding = self.finding
+        return error
 
 
 @dataclass(frozen=True)
@@ -117,13 +131,21 @@ _FIELD_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("float", (int, float)),
     ("int", (int,)),
     ("dict", (dict,)),
+    ("list", (list,)),
     ("str", (str,)),
 )
+
+_NEW = ("phases", "finding")
+"""Fields that are left out while they are empty."""
 
 
 def event_to_line(event: Event) -> str:
     """Return one line of JSON, without its newline."""
-    return json.dumps({"event": type(event).__name__.lower(), **asdict(event)})
+    data = asdict(event)
+    for name in _NEW:
+        if not data.get(name):
+            data.pop(name, None)  # a program that does not know the field would not know the line
+    return json.dumps({"event": type(event).__name__.lower(), **data})
 
 
 def event_from_line(line: str) -> Event | None:

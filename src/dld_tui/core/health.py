@@ -43,12 +43,22 @@ def python_checks() -> Iterator[Check]:
     yield Check("Python", "Python", GOOD, f"{platform.python_version()} ({sys.executable})")
     yield Check("Python", "machine", GOOD, f"{platform.machine()}, {platform.platform()}")
     for name in ("onnx", "numpy", "textual"):
-        yield Check("Python", name, GOOD, importlib.metadata.version(name))
+        yield _package_check(name)
     yield _protobuf_check()
 
 
+def _package_check(name: str) -> Check:
+    try:
+        return Check("Python", name, GOOD, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:  # on a target, which needs less
+        return Check("Python", name, MISSING, "not installed", f"pip install {name}")
+
+
 def _protobuf_check() -> Check:
-    from google.protobuf.internal import api_implementation
+    try:
+        from google.protobuf.internal import api_implementation
+    except ImportError:
+        return _package_check("protobuf")
 
     kind = api_implementation.Type()
     found = f"{importlib.metadata.version('protobuf')}, implementation {kind}"

@@ -8,7 +8,7 @@ from dld_tui.core.commands import COMMANDS, by_id
 
 _KEY_NAMES = {
     "question_mark": "?", "slash": "/", "backslash": "\\", "plus": "+", "minus": "-",
-    "percent_sign": "%", "equals_sign": "=",
+    "percent_sign": "%", "equals_sign": "=", "exclamation_mark": "!",
     "left_square_bracket": "[", "right_square_bracket": "]", "underscore": "_",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "full_stop": ".", "comma": ",",
     "left_parenthesis": "(", "right_parenthesis": ")",

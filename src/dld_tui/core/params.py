@@ -37,12 +37,21 @@ class Param:
     maximum: float | None = None
     spellings: tuple[str, ...] = ()
     """Command line flags; the first is ours, the others are trtexec's and Polygraphy's."""
+    flags: tuple[tuple[str, JSON], ...] = ()
+    """Flags without a value, and what each sets, such as ``("--noTF32", False)``. One flag may be
+    declared by several settings: it then sets them all."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Other spellings of choices, such as ``("ampere+", "ampere_plus")``."""
     page: str = "Common"
     """The page of the form."""
     kind: str = ""
     """How to ask for it, beyond the type: ``file``, ``folder``, ``output`` or ``shapes``."""
     metavar: str = ""
     positional: bool = False
+    suffix: str = ""
+    """Of an output that is named after the model when it is not given, e.g. ``.dldprof``."""
+    beside: tuple[str, ...] = ()
+    """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +131,21 @@ def validate(request: Any) -> None:
             raise UsageError(f"{spellings[0] if spellings else setting.name} is {problem}")
 
 
-def to_json(request: Any) -> dict[str, JSON]:
+class RequestData(dict[str, JSON]):
+    """Settings as JSON data that still know their declarations: which of them are files, say.
+
+    A target on another machine needs that, to send the files and to bring back the results.
+    """
+
+    settings: tuple[Setting, ...] = ()
+
+
+def to_json(request: Any) -> RequestData:
     """Return the settings of a request as JSON data (paths as strings, tuples as lists)."""
-    return {s.name: _plain(getattr(request, s.name)) for s in settings_of(type(request))}
+    settings = settings_of(type(request))
+    data = RequestData({s.name: _plain(getattr(request, s.name)) for s in settings})
+    data.settings = settings
+    return data
 
 
 def from_json(request: type[R], data: dict[str, JSON]) -> R:

@@ -49,3 +49,12 @@ def short(path: Path | str) -> str:
     if text == home or text.startswith(home + os.sep):
         return "~" + text[len(home) :]
     return text
+
+
+def unused(path: Path) -> Path:
+    """Return a path where nothing is: this one, or ``NAME-2.SUFFIX`` and so on."""
+    free, number = path, 1
+    while os.path.lexists(free):
+        number += 1
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return free

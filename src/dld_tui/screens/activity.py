@@ -14,24 +14,36 @@ from textual.widget import Widget
 from dld_tui.activities import registry as activities
 from dld_tui.core.command_line import command_line
 from dld_tui.core.errors import DldError
-from dld_tui.core.text import clip, fit
+from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.activity_presets import Presets
+from dld_tui.screens.activity_tensorrt import (
+    Libraries,
+    apply_library,
+    is_tensorrt,
+    library_folder,
+    trtexec_line,
+)
+from dld_tui.screens.activity_trust import TRUST, trust_dialog, untrusted_engine
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.host import host
-from dld_tui.widgets.page import SubPage
+from dld_tui.widgets.host import Host, host
+from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
+
+_COMMANDS = {"build_tensorrt": ("dld", "build"), "refit_engine": ("dld", "refit")}
+"""Command lines that are not made of the activity's name."""
 
 
 class ActivityBox(Frame, Vertical):
     """The frame of the form."""
 
 
-class ActivityScreen(SubPage):
+class ActivityScreen(Presets):
     """Asks for the settings of one activity and runs it.
 
     Raises:
@@ -44,13 +56,20 @@ class ActivityScreen(SubPage):
     tab_title = "activity"
     HELP = (
         "Fill in what differs from the defaults; an empty field is the default. F5 runs it,"
-        " Ctrl+PgDn shows the next page of settings, F9 copies the equal command line."
+        " Ctrl+PgDn shows the next page of settings, F9 copies the equal command line, F7 that of"
+        " trtexec. Ctrl+S keeps the settings under a name, F4 loads them."
     )
 
     def __init__(self, activity: str, values: Mapping[str, JSON]) -> None:
         super().__init__()
         self.activity = activities.load(activity)
         self.given = dict(values)
+        self.preset_key = self.activity.info.id
+        self.libraries: Libraries | None = None
+        """What is known of TensorRT, where the form is about it."""
+        self._open_layers = False
+        if is_tensorrt(self.activity.request):
+            self.libraries = Libraries(self, self._libraries_changed)
 
     def body(self) -> Iterable[Widget]:
         """Return the target, the form and the equal command line."""
@@ -66,7 +85,9 @@ class ActivityScreen(SubPage):
             id="target",
         )
         box = ActivityBox(
-            target, ParamForm(self.activity.request, values), Rows([[]], id="command")
+            target,
+            ParamForm(self.activity.request, values),
+            Rows([[]] * self._command_rows, id="command"),
         )
         box.frame(info.title, "F5 run  ^PgDn page  F9 copy  Esc close")
         yield box
@@ -74,22 +95,67 @@ class ActivityScreen(SubPage):
     def on_mount(self) -> None:
         """Go to the first field."""
         self.query_one(ParamForm).focus_first()
+        self.query_one("#command").styles.height = self._command_rows
+        if self.libraries is not None:
+            self.libraries.ask(self._target())
+
+    def on_unmount(self) -> None:
+        """Ask no longer."""
+        if self.libraries is not None:
+            self.libraries.leave()
+
+    @property
+    def _command_rows(self) -> int:
+        return 1 if self.libraries is None else 2
+
+    def _libraries_changed(self) -> None:
+        if self.is_mounted and self.libraries is not None:
+            apply_library(self.query_one(ParamForm), self.libraries)
+            self._show_commands()
 
     def facts(self) -> set[str]:
         """Return whether it may be run."""
         forms = self.query(ParamForm)
-        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+        found = {"valid"} if forms and forms.first().valid else set()
+        return super().facts() | found | ({"trtexec"} if self.libraries is not None else set())
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
-        """Show the equal command line."""
-        room = max(20, self.app.size.width - 6)
-        self.query_one("#command", Rows).set_rows([[(clip(self.command_line, room), "dim")]])
+        """Show the equal command line, and what the chosen library lacks."""
+        if self.libraries is not None:
+            if folder := library_folder(event.form):
+                self.libraries.ask(self._target(), folder)
+            apply_library(event.form, self.libraries)
+        self._show_commands()
         self.refresh_bindings()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Ask another target for its libraries."""
+        event.stop()
+        if self.libraries is not None:
+            self.libraries.ask(self._target())
+        self._show_commands()
+
+    def _show_commands(self) -> None:
+        room = max(20, self.app.size.width - 6)
+        lines = [self.command_line]
+        if self.libraries is not None:
+            lines.append(visible(self.trtexec_command))
+        rows: list[list[Piece]] = [[(clip(line, room), "dim")] for line in lines]
+        self.query_one("#command", Rows).set_rows(rows)
+
+    @property
+    def trtexec_command(self) -> str:
+        """The command of trtexec that does the same. Foreign text."""
+        if self.libraries is None:
+            return ""
+        values = self.query_one(ParamForm).values()
+        return trtexec_line(self.activity.request, values, self.libraries)
 
     @property
     def command_line(self) -> str:
         """The shell command that does the same."""
-        words = ["dld", *self.activity.info.id.split("_")]
+        name = self.activity.info.id
+        words = _COMMANDS.get(name, ("dld", *name.split("_")))
         values = self.query_one(ParamForm).values()
         target = self._target()
         line = command_line(words, self.activity.request, values)
@@ -99,7 +165,19 @@ class ActivityScreen(SubPage):
         return self.query_one("#target ChoiceField", ChoiceField).value
 
     def action_run(self) -> None:
-        """Run it; asks before an output is overwritten."""
+        """Run it; asks whether an engine is trusted, and before an output is overwritten."""
+        engine = untrusted_engine(self.query_one(ParamForm).values())
+        if not engine:
+            return self._ask_overwrite()
+
+        def answered(answer: str | None) -> None:
+            if answer == TRUST:
+                self._ask_overwrite({TRUST: True})
+
+        self.app.push_screen(trust_dialog(engine), answered)
+        return None
+
+    def _ask_overwrite(self, more: Mapping[str, JSON] | None = None) -> None:
         form = self.query_one(ParamForm)
         taken = [
             str(value)
@@ -107,11 +185,11 @@ class ActivityScreen(SubPage):
             if form.rows[name].setting.param.kind == "output" and value and _exists(str(value))
         ]
         if not taken:
-            return self._start()
+            return self._start(more)
 
         def answered(answer: str | None) -> None:
             if answer == "overwrite":
-                self._start()
+                self._start(more)
 
         self.app.push_screen(
             ChoiceDialog(
@@ -121,21 +199,36 @@ class ActivityScreen(SubPage):
         )
         return None
 
-    def _start(self) -> None:
+    def _start(self, more: Mapping[str, JSON] | None = None) -> None:
         info = self.activity.info
         owner = host(self)
-        values = self.query_one(ParamForm).values()
+        values = self.query_one(ParamForm).values() | dict(more or {})
         defaults = {name: value for name, value in values.items() if value is not None}
+        defaults.pop(TRUST, None)  # it is asked for each engine
         owner.state.put("forms", info.id, defaults)
+        self._open_layers = bool(values.get("open_metadata"))
         owner.run_job(info.id, values, self._open_result, title=info.title, target=self._target())
 
     def _open_result(self, result: dict[str, JSON]) -> None:
         owner = host(self)
         self.dismiss(None)
+        if isinstance(result.get("engine"), str) and not result.get("report"):
+            self._say_built(owner, result)
+            return
         for key in ("report", "output", "path"):
             if isinstance(path := result.get(key), str):
                 owner.open_path(path)
                 return
+
+    def _say_built(self, owner: Host, result: dict[str, JSON]) -> None:
+        layers = result.get("layer_info")
+        if self._open_layers and isinstance(layers, str):
+            owner.open_path(layers)
+            return
+        problem = result.get("layer_info_problem")
+        more = f"; its layers are not written: {problem}" if problem else ""
+        text = f"{result['engine']} is built{more}"
+        self.app.notify(visible(text), timeout=8, markup=False)
 
     def action_next_page(self) -> None:
         """Show the next page of settings."""
@@ -152,6 +245,11 @@ class ActivityScreen(SubPage):
     def action_copy_command(self) -> None:
         """Copy the equal command line."""
         self.app.copy_to_clipboard(self.command_line)
+
+    def action_copy_trtexec(self) -> None:
+        """Copy the equal command of trtexec."""
+        if command := self.trtexec_command:
+            self.app.copy_to_clipboard(command)
 
 
 def _names(request: type[object]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The screen that compares profile reports: what differs, and where the time went."""
+"""The screen that compares profile reports and engines: what differs, and where the time went."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from textual.containers import Container
 from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
-from dld_tui.core.compare.comparison import GROUPINGS, Comparison
+from dld_tui.core.compare.comparison import GROUPINGS, VIEWS, Comparison
 from dld_tui.core.compare.subject import Subject, open_subject
+from dld_tui.core.document import Document
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
@@ -42,6 +43,8 @@ class CompareScreen(CompareActions, Page):
     def __init__(self, paths: Sequence[Path]) -> None:
         super().__init__()
         self.paths = list(paths)
+        self.model: Path | None = None
+        """Where the nodes of engines are found."""
         self.tab_title = " : ".join(path.name for path in self.paths)
         self.subjects: list[Subject] = []
         self.comparison: Comparison | None = None
@@ -72,8 +75,9 @@ class CompareScreen(CompareActions, Page):
         worker = get_current_worker()
         try:
             with collector_paused():
+                document = None if self.model is None else Document.open(self.model)
                 subjects = [
-                    open_subject(path, self._throttled(path), lambda: worker.is_cancelled)
+                    open_subject(path, self._throttled(path), lambda: worker.is_cancelled, document)
                     for path in self.paths
                 ]
                 comparison = _compared(subjects, 0)
@@ -156,7 +160,9 @@ class CompareScreen(CompareActions, Page):
         """Compare by the next thing."""
         pane = self.query_one(ComparePane)
         pane.group = None
-        self.group_by(GROUPINGS[(GROUPINGS.index(pane.by) + 1) % len(GROUPINGS)])
+        comparison = self.comparison
+        views = VIEWS if comparison is not None and comparison.of_engines else GROUPINGS
+        self.group_by(views[(views.index(pane.by) + 1) % len(views)])
 
     def group_by(self, by: str) -> None:
         """Show the rows by something."""
@@ -196,6 +202,7 @@ class CompareScreen(CompareActions, Page):
             "comparison": self.comparison is not None,
             "compared_layer": self.layer_place() is not None,
             "compared_node": self.node_place() is not None,
+            "compared_engine": self.comparison is not None and self.comparison.of_engines,
         }
         return super().facts() | {name for name, holds in found.items() if holds}
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.compare.comparison import MISMATCH
+from dld_tui.core.compare.engines import PLACE
 from dld_tui.core.compare.export import comparison_csv
 from dld_tui.core.compare.model import Row
 from dld_tui.core.files.writer import write_text
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     class _Base(Page):
         paths: list[Path]
+        model: Path | None
         subjects: list[Subject]
         comparison: Comparison | None
 
@@ -64,11 +67,11 @@ class CompareActions(_Base):
         """Return the model and the node to show for the row at the cursor, or None."""
         by = self.query_one(ComparePane).by if self.is_mounted else ""
         row = self.row()
-        if row is None or by not in ("layer", "node"):
+        if row is None or by not in ("layer", "node", MISMATCH):
             return None
         for report, layer in self._places():
             path = self.subjects[report].model.get("path")
-            links = [link for link in layer.nodes if by == "layer" or link.label == row.key]
+            links = [link for link in layer.nodes if by != "node" or link.label == row.key]
             if isinstance(path, str) and path and links:
                 return Path(path), links[0]
         return None
@@ -78,7 +81,7 @@ class CompareActions(_Base):
         pane, row = self.query_one(ComparePane), self.row()
         if row is None:
             return
-        if pane.by not in ("layer", "node"):
+        if pane.by not in ("layer", "node", MISMATCH):
             pane.open_group(row)
         elif self.node_place() is not None:
             self.action_go_to_node()
@@ -90,7 +93,9 @@ class CompareActions(_Base):
         place = self.layer_place()
         if place is not None:
             report, layer = place
-            host(self).reveal_layer(self.paths[report], layer.index)
+            index = layer.details.get(PLACE, layer.index)
+            assert isinstance(index, int)
+            host(self).reveal_layer(self.paths[report], index)
 
     def action_go_to_node(self) -> None:
         """Show the ONNX node in the model."""
@@ -134,7 +139,7 @@ class CompareActions(_Base):
             return
         pane = self.query_one(ComparePane)
         rows = pane.shown_rows()
-        text = comparison_csv(comparison, rows)
+        text = comparison_csv(comparison, rows, pane.by)
         about = f"{len(rows):,} rows as they are shown, all columns. Relative to {os.getcwd()}."
         ask_where(
             self,
@@ -169,6 +174,19 @@ class CompareActions(_Base):
             self.read()
 
         ask_report(self.app, "Compare with", self.paths, chosen)
+
+    def action_choose_model(self) -> None:
+        """Ask for the model that the engines were built from, and find their nodes in it."""
+        from dld_tui.screens.open_path import OpenPathDialog
+
+        def chosen(path: Path | None) -> None:
+            if path is not None:
+                self.model = path
+                self.read()
+
+        self.app.push_screen(
+            OpenPathDialog("The model of the engines", placeholder="path of an ONNX model"), chosen
+        )
 
     def action_again(self) -> None:
         """Read the reports once more, as they are now."""

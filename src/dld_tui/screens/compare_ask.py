@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
+_SCOPES = ("report", "plan")
+"""Pages whose files can be compared."""
 _OTHER = ""
 """The key of the row that asks for a path."""
 
@@ -59,7 +61,9 @@ def ask_report(
             chosen(path)
 
     def ask_path() -> None:
-        app.push_screen(OpenPathDialog(title, placeholder="path of a report"), typed)
+        app.push_screen(
+            OpenPathDialog(title, placeholder="path of a report or of layer information"), typed
+        )
 
     def picked(key: Hashable | None) -> None:
         if key == _OTHER:
@@ -75,11 +79,12 @@ def ask_report(
 
 
 def _known(host: Host) -> Iterator[str]:
+    openers = (OPENERS["REPORT"], OPENERS["ENGINE_LAYERS"])
     for page in host.pages:
-        if page.SCOPE == "report" and page.path is not None:
+        if page.SCOPE in _SCOPES and page.path is not None:
             yield os.path.abspath(page.path)
     for file in host.state.recent():
-        if OPENERS.get(file.kind) == OPENERS["REPORT"] and os.path.lexists(file.path):
+        if OPENERS.get(file.kind) in openers and os.path.lexists(file.path):
             yield file.path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.content import Content, folded, of_part, types_of, whole
+from dld_tui.core.graph.pictures.content import Content, folded, of_part
 from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of, text_picture
 from dld_tui.core.graph.pictures.text import rows_text
 from dld_tui.core.text import clip, visible
@@ -112,8 +112,8 @@ def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture
     """
     model = pane.model
     assert model is not None  # the caller has looked
-    types = types_of(model.scope)
-    title = " › ".join([title, *model.scope.path])
+    types = model.named_type
+    title = " › ".join([title, *model.steps])
     if model.view is GraphView.FOCUS:
         fold = pane.fold
         vertex = fold.vertices[0] if fold is not None else pane.vertex
@@ -122,7 +122,7 @@ def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture
     elif as_rows and model.view is not GraphView.CANVAS:
         return text_picture(rows_text(model.overview, types), False, len(model.rows))
     elif model.view is GraphView.RAIL:
-        content = whole(model.drawn, title)
+        content = model.content(title)
     else:
         content = folded(model.overview, title)
     content.types = types

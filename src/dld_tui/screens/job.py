@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
@@ -30,6 +31,7 @@ from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.host import host as host_of
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.page import SubPage
@@ -74,7 +76,7 @@ class JobScreen(SubPage):
         """Make the page; `start` replaces the start on the target, for tests."""
         super().__init__()
         self.activity = activity
-        self.request = dict(request)
+        self.request = request if isinstance(request, dict) else dict(request)
         self.on_result = on_result
         self.job_title = title or activity
         self.target = target
@@ -128,6 +130,8 @@ class JobScreen(SubPage):
         """Return whether it runs, has ended, and has a result."""
         facts = super().facts()
         facts.add("running" if self.end is None else "finished")
+        if isinstance(self.end, Failed) and self.end.finding is not None:
+            facts.add("failed_node")
         return facts | ({"result"} if isinstance(self.end, Finished) else set())
 
     # Events
@@ -200,7 +204,8 @@ class JobScreen(SubPage):
 
     def _ended(self) -> None:
         box = self.query_one(JobBox)
-        box.frame(self.job_title, "Esc close  F5 again")
+        node = "  s go to node" if "failed_node" in self.facts() else ""
+        box.frame(self.job_title, f"Esc close  F5 again{node}")
         if isinstance(self.end, Failed):
             self._texts.append(str(self.end.to_error()))
             if self.end.details:
@@ -239,6 +244,17 @@ class JobScreen(SubPage):
             result = self.end.result
             self.dismiss(None)
             self.on_result(result)
+
+    def action_go_to_node(self) -> None:
+        """Close the page and show the node that the failure is about."""
+        finding = self.end.finding if isinstance(self.end, Failed) else None
+        if finding is None:
+            return
+        path, scope, node = finding.get("model"), finding.get("scope"), finding.get("node")
+        if isinstance(path, str) and isinstance(scope, list) and isinstance(node, str):
+            host = host_of(self)
+            self.dismiss(None)
+            host.reveal(Path(path), [str(step) for step in scope], node)
 
     def action_again(self) -> None:
         """Run the job again."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _WORKSPACE = "dld_tui.screens.workspace:WorkspaceScreen"
 _REPORT = "dld_tui.screens.report:ReportScreen"
+_PLAN = "dld_tui.screens.plan:PlanScreen"
 
 OPENERS: dict[str, str] = {
     "ONNX": _WORKSPACE,
@@ -23,6 +24,10 @@ OPENERS: dict[str, str] = {
     "ENGINE_PROFILE": _REPORT,
     "ENGINE_TIMES": _REPORT,
     "TRACE": _REPORT,
+    "ENGINE_LAYERS": _PLAN,
+    "ENGINE_ARCHIVE": _PLAN,
+    "ENGINE_METADATA": _PLAN,
+    "TRTEXEC_LOG": "dld_tui.screens.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""
 

@@ -20,10 +20,11 @@ from dld_tui.core import fmt
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
+from dld_tui.screens.panes import PaneStrip
 from dld_tui.screens.report_actions import ReportActions
 from dld_tui.screens.report_compare import ReportCompare
 from dld_tui.screens.report_load import Loaded, load
-from dld_tui.screens.report_panes import PaneStrip, ReportPanes
+from dld_tui.screens.report_panes import PANES, ReportPanes
 from dld_tui.widgets.blocks import Line
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.host import host
@@ -64,7 +65,7 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
     def body(self) -> Iterable[Widget]:
         """Return the panes."""
         return (
-            PaneStrip(),
+            PaneStrip(PANES),
             Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
             Container(
                 SummaryView(id="summary"),

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.dialogs import Dialog
-from dld_tui.widgets.layer_columns import COLUMNS, DEFAULT_KEYS
+from dld_tui.widgets.layer_columns import REPORT_COLUMNS, ColumnSet
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
 
@@ -35,20 +35,21 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         Binding("d", "defaults", "default", show=False),
     ]
 
-    def __init__(self, chosen: Sequence[str]) -> None:
+    def __init__(self, chosen: Sequence[str], columns: ColumnSet = REPORT_COLUMNS) -> None:
         super().__init__()
         self.chosen = set(chosen)
+        self.known = columns
 
     def body(self) -> Iterable[Widget]:
         """Return the list."""
         view = ColumnList(self._rows())
-        view.styles.height = min(len(COLUMNS), max(self.app.size.height - 6, 4))
+        view.styles.height = min(len(self.known.columns), max(self.app.size.height - 6, 4))
         yield view
 
     def _rows(self) -> ListSource:
         shown = glyphs.current()
         rows: list[list[Piece]] = []
-        for column in COLUMNS:
+        for column in self.known.columns:
             on = column.key in self.chosen
             title = _TITLES.get(column.key, column.column.title)
             rows.append(
@@ -58,7 +59,7 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
                     (f" {column.help}", "dim"),
                 ]
             )
-        return ListSource(rows, [column.key for column in COLUMNS])
+        return ListSource(rows, list(self.known.by_key))
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Show or hide the column at the cursor."""
@@ -68,9 +69,9 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
 
     def action_defaults(self) -> None:
         """Take the columns that a new user sees."""
-        self.chosen = set(DEFAULT_KEYS)
+        self.chosen = set(self.known.default_keys)
         self.query_one(ColumnList).set_lines(self._rows())
 
     def action_close(self) -> None:
         """Give the chosen columns, in the order of the table."""
-        self.dismiss(tuple(column.key for column in COLUMNS if column.key in self.chosen))
+        self.dismiss(tuple(key for key in self.known.by_key if key in self.chosen))

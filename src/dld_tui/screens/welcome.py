@@ -40,6 +40,10 @@ _KINDS = {
     "ENGINE_PROFILE": "layers",
     "ENGINE_TIMES": "times",
     "TRACE": "trace",
+    "ENGINE_LAYERS": "engine",
+    "ENGINE_ARCHIVE": "engine",
+    "ENGINE_METADATA": "engine",
+    "TRTEXEC_LOG": "log",
 }
 _STALE_S = 60.0
 
@@ -84,6 +88,7 @@ class StartSource:
             *((f"run:{info.id}", info.title, "", info.help) for info in offered),
             ("new_model", "New model", "^N", "Start an empty model."),
             ("operators", "Operators", "F3", "Read what each operator does, by opset."),
+            ("targets", "Targets", "", "Machines that are reached over SSH."),
             ("settings", "Settings", "F2", "Theme, glyphs, mouse, keys."),
             ("help", "Help", "?", "All keys, and the first steps."),
         ]

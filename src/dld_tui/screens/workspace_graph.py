@@ -6,6 +6,7 @@ import gc
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.timer import Timer
@@ -15,6 +16,7 @@ from dld_tui.core.document.history import Change
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.positions import MOST, position_of
 from dld_tui.core.errors import EditError
+from dld_tui.core.plan.mapping import share_times
 from dld_tui.core.types import JSON
 from dld_tui.screens.graph_picture import save_picture
 from dld_tui.screens.workspace_base import is_alive
@@ -24,6 +26,9 @@ from dld_tui.widgets.graph_model import GraphModel
 from dld_tui.widgets.graph_pane import GraphPane
 from dld_tui.widgets.host import host
 from dld_tui.widgets.line_view import LineView, MarksChanged
+
+if TYPE_CHECKING:
+    from dld_tui.screens.plan_load import Loaded
 
 _AT_ONCE = 2_000
 """Nodes of the largest scope whose graph is made between two key presses."""
@@ -111,7 +116,7 @@ class Graphs(Editing):
     def constants_shown(self, event: Explorer.Arranged) -> None:
         """Show constants in the graph where the explorer does."""
         model = self.graph.model
-        if model is not None and model.constants != event.show_constants:
+        if isinstance(model, GraphModel) and model.constants != event.show_constants:
             self.show_graph(model.scope)
 
     @on(GraphPane.Selected)
@@ -167,15 +172,21 @@ class Graphs(Editing):
         self.explorer.list.set_marks(set[Hashable](event.nodes))
 
     def _report_times(self) -> tuple[dict[Node, float], str]:
-        """Return the milliseconds of nodes in the report of this model that was opened last."""
+        """Return the milliseconds of nodes in what was opened last: a report, or an engine."""
+        from dld_tui.screens.plan import PlanScreen
         from dld_tui.screens.report import ReportScreen  # lazy: most sessions need none
 
         for page in reversed(host(self).pages):
+            if isinstance(page, PlanScreen):
+                times = self._engine_times(page.loaded)
+                if times:
+                    return times, f"{page.tab_title}, shared equally in a layer"
+                continue
             if not isinstance(page, ReportScreen) or page.report is None:
                 continue
             if self.path is None or page.model_path() != self.path.absolute():
                 continue
-            times: dict[Node, float] = {}
+            times = {}
             for layer in page.report.layers:
                 for link in layer.nodes:
                     node = self._linked(link.scope, link.node)
@@ -183,6 +194,19 @@ class Graphs(Editing):
                         times[node] = times.get(node, 0.0) + layer.time_ms * link.share
             return times, page.tab_title
         return {}, ""
+
+    def _engine_times(self, loaded: Loaded | None) -> dict[Node, float]:
+        """Return the milliseconds of nodes in an engine of this model; nothing for another one."""
+        if loaded is None or loaded.model is None or self.path is None:
+            return {}
+        if loaded.model.absolute() != self.path.absolute():
+            return {}
+        times: dict[Node, float] = {}
+        for time in share_times(loaded.plan, loaded.mapping):
+            node = self._linked(time.node.scope, time.node.ref) if time.node else None
+            if node is not None:
+                times[node] = times.get(node, 0.0) + time.time_ms
+        return times
 
     def _linked(self, path: Sequence[str], ref: str) -> Node | None:
         try:

@@ -209,39 +209,51 @@ class Saving(Editing):
         if path is not None:
             app.open_path(path)
 
-    # --- profile --------------------------------------------------------------------------------
+    # --- measure and build ----------------------------------------------------------------------
 
     def action_profile(self) -> None:
         """Show the form for measuring this model; asks first when there are unsaved edits."""
+        self._start_form(PROFILE, "profile")
+
+    def action_profile_tensorrt(self) -> None:
+        """Show the form for measuring this model with TensorRT."""
+        self._start_form("profile_tensorrt", "profile")
+
+    def action_build(self) -> None:
+        """Show the form for building a TensorRT engine of this model."""
+        self._start_form("build_tensorrt", "build")
+
+    def _start_form(self, activity: str, verb: str) -> None:
+        """Show the form of an activity; asks first which model when there are unsaved edits."""
         document = self.document
         if document.path is not None and not document.dirty:
-            self._profile(document.path)
+            self._show_form(activity, document.path)
             return
         choices = [
-            Choice("s", "save, then profile", "save"),
-            Choice("c", "profile a copy with the edits", "copy"),
+            Choice("s", f"save, then {verb}", "save"),
+            Choice("c", f"{verb} a copy with the edits", "copy"),
         ]
         if document.path is not None:
-            choices.append(Choice("f", "profile the file as it is on disk", "file"))
+            choices.append(Choice("f", f"{verb} the file as it is on disk", "file"))
 
         def answered(answer: str | None) -> None:
             if answer == "save":
-                self.save(lambda: self._profile(self.document.path))
+                self.save(lambda: self._show_form(activity, self.document.path))
             elif answer == "copy":
-                self._profile_copy()
+                self._copy_for(activity)
             elif answer == "file":
-                self._profile(document.path)
+                self._show_form(activity, document.path)
 
         title = visible(document.title)
         self.app.push_screen(
-            ChoiceDialog("Profile", f"{title} has unsaved edits.", choices), answered
+            ChoiceDialog(verb.capitalize(), f"{title} has unsaved edits.", choices), answered
         )
 
-    def _profile(self, path: Path | None) -> None:
+    def _show_form(self, activity: str, path: Path | None) -> None:
         if path is not None:
-            host(self).start_activity(PROFILE, {"model": str(path)})
+            host(self).start_activity(activity, {"model": str(path)})
 
-    def _profile_copy(self) -> None:
+    def _copy_for(self, activity: str) -> None:
         document = self.document
         name = document.path.name if document.path is not None else "new.onnx"
         folder = folders.cache_dir() / "unsaved" / f"{os.getpid()}-{time.time_ns():x}"
@@ -261,7 +273,7 @@ class Saving(Editing):
 
         def ended(error: DldError | None) -> None:
             if error is None:
-                self._profile(target)
+                self._show_form(activity, target)
             elif not isinstance(error, CancelledError):
                 host(self).show_error(error)
 

@@ -10,15 +10,16 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.comparison import MISMATCH, Comparison
 from dld_tui.core.compare.model import Row, label
 from dld_tui.core.text import visible
+from dld_tui.widgets.compare_mismatches import MismatchSource, mismatch_columns
 from dld_tui.widgets.compare_rows import CompareSource, about_lines, compare_columns
 from dld_tui.widgets.filter_bar import FilterBar
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.line_source import ListSource
 from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.table_view import TableView
+from dld_tui.widgets.table_view import TableSource, TableView
 
 _KEYS = "/ filter  b group  f no noise  o sort  w csv"
 
@@ -101,7 +102,9 @@ class ComparePane(Frame, Vertical):
         self.comparison, self.by = comparison, by
         if other:
             self.table.sort_column = None
-            self.table.set_columns(compare_columns(comparison, by))
+            self.table.set_columns(
+                mismatch_columns(comparison) if by == MISMATCH else compare_columns(comparison, by)
+            )
         self.refill(keep=not other)
 
     def refill(self, keep: bool = True) -> None:
@@ -112,7 +115,12 @@ class ComparePane(Frame, Vertical):
         self.rows = comparison.rows(self.by)
         shown = [index for index, row in enumerate(self.rows) if self._passes(row)]
         self.table.empty = "Nothing passes the filter. Esc clears it."
-        self.table.set_table(CompareSource(comparison, self.rows, self.by), shown, keep)
+        source: TableSource = CompareSource(comparison, self.rows, self.by)
+        if self.by == MISMATCH:
+            source = MismatchSource(comparison, self.rows)
+            if not self.rows:
+                self.table.empty = "All layers have the same precision and tactic."
+        self.table.set_table(source, shown, keep)
         if not keep:
             self.table.cursor = 0
         self._say(len(shown))
@@ -145,7 +153,8 @@ class ComparePane(Frame, Vertical):
         sure = ", more than noise" if self.sure_only else ""
         comparison = self.comparison
         base = label(comparison.base) if comparison is not None else ""
-        self.frame(f"By {self.by}{place} · {fmt.count(shown)}{of}{sure} · base {base}", _KEYS)
+        by = "Other precision or tactic" if self.by == MISMATCH else f"By {self.by}"
+        self.frame(f"{by}{place} · {fmt.count(shown)}{of}{sure} · base {base}", _KEYS)
 
     # What is where
 

@@ -1,20 +1,16 @@
-"""What the boxes of the canvas say of nodes and folds."""
+"""What the boxes of the canvas say of vertices and folds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dld_tui.core.document import Node
-from dld_tui.core.document.positions import position_of
 from dld_tui.core.graph.folds import Fold
 from dld_tui.core.graph.graph import Graph
 from dld_tui.widgets.graph_drawing import Drawing, Says, draw
-from dld_tui.widgets.graph_model import GraphModel, GraphView
 from dld_tui.widgets.graph_notes import GraphNotes
 from dld_tui.widgets.graph_overlays import Overlay
+from dld_tui.widgets.graph_viewed import GraphView, ViewedGraph
 from dld_tui.widgets.line_source import Piece
-from dld_tui.widgets.operator_style import operator_style
-from dld_tui.widgets.value_types import shown_type
 
 
 class Boxes:
@@ -28,7 +24,7 @@ class Boxes:
     """
 
     def __init__(
-        self, model: GraphModel, notes: GraphNotes, overlay: Overlay, boxes: Sequence[int | Fold]
+        self, model: ViewedGraph, notes: GraphNotes, overlay: Overlay, boxes: Sequence[int | Fold]
     ) -> None:
         self.model = model
         self.notes = notes
@@ -46,43 +42,39 @@ class Boxes:
         says = Says(self.style, self.type, self.note)
         return draw(graph, zoom, says, cuts, self.shifts())
 
-    def subject(self, at: int) -> Node | str | None:
-        """Return what a box stands for: None for a fold."""
+    def _vertex(self, at: int) -> int | None:
+        """Return the vertex of the whole graph that a box is; None for a fold."""
         box = self.boxes[at]
-        return self.model.subject(box) if isinstance(box, int) else None
+        return box if isinstance(box, int) else None
 
     def style(self, at: int) -> str:
         """Return the style of a box: what the overlay says, else its kind of work."""
         tint = self.overlay.style(*self.model.span(self.boxes[at]))
         if tint is not None:
             return tint
-        found = self.subject(at)
-        if isinstance(found, Node):
-            return operator_style(found.op_type, found.domain)
-        return "accent" if found is None else "io"
+        vertex = self._vertex(at)
+        return "accent" if vertex is None else self.model.style(vertex)
 
     def type(self, at: int) -> str:
         """Return the type of what a box makes first; empty when it is not known."""
-        found = self.subject(at)
-        if found is None:
-            return ""
-        name = found if isinstance(found, str) else next(filter(None, found.outputs), "")
-        return shown_type(self.model.scope, name) if name else ""
+        vertex = self._vertex(at)
+        return "" if vertex is None else self.model.type_of(vertex)
 
     def note(self, at: int) -> Piece:
         """Return what is said behind the label: the overlay's text, else the precision set."""
         if self.overlay.has_text:
             return self.overlay.text(*self.model.span(self.boxes[at])), self.style(at)
-        found = self.subject(at)
-        return self.notes.precision_badge(found) if isinstance(found, Node) else ("", "")
+        vertex = self._vertex(at)
+        return ("", "") if vertex is None else self.model.badge(vertex)
 
     def shifts(self) -> dict[int, int]:
         """Return how far boxes were moved to the right, on the canvas."""
+        if self.model.view is not GraphView.CANVAS:
+            return {}
         found = {}
-        if self.model.view is GraphView.CANVAS:
-            for at in range(len(self.boxes)):
-                node = self.subject(at)
-                place = position_of(node) if isinstance(node, Node) else None
-                if place is not None:
-                    found[at] = place[0]
+        for at in range(len(self.boxes)):
+            vertex = self._vertex(at)
+            cells = 0 if vertex is None else self.model.shift(vertex)
+            if cells:
+                found[at] = cells
         return found

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.checks.findings import Finding
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.precision import precision_of
-from dld_tui.core.text import clip, visible
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.explorer_rows import PRECISION_STYLES
-from dld_tui.widgets.graph_model import GraphModel
+from dld_tui.widgets.graph_viewed import ViewedGraph
 from dld_tui.widgets.line_source import Piece
 
 LEVELS = ("error", "warning")
@@ -28,7 +24,7 @@ _HEAVY = 0.01
 class GraphNotes:
     """Notes on the rows of one graph."""
 
-    def __init__(self, model: GraphModel) -> None:
+    def __init__(self, model: ViewedGraph) -> None:
         self.model = model
         self.has_precisions = False
         """Whether to leave room for the precision that layers are set to."""
@@ -38,26 +34,21 @@ class GraphNotes:
     # --- setting --------------------------------------------------------------------------------
 
     def set_marks(self, marks: Iterable[Hashable]) -> None:
-        """Take note of what is marked: nodes, and vertices that are no nodes."""
+        """Take note of what is marked: subjects, and vertices that are no nodes."""
         rows = self.model.overview.rails.rows
         vertices = [self._vertex(mark) for mark in marks]
         self._marked = sorted(rows[v] for v in vertices if v is not None and v < len(rows))
 
     def _vertex(self, mark: Hashable) -> int | None:
-        if isinstance(mark, Node):
-            return self.model.drawn.vertex(mark) if mark.scope is self.model.scope else None
-        return mark if isinstance(mark, int) else None
+        return mark if isinstance(mark, int) else self.model.vertex(mark)
 
-    def set_findings(self, findings: Iterable[Finding]) -> None:
-        """Take note of what is wrong; a finding in a body is one of the node that has it."""
+    def set_findings(self, findings: Iterable[Any]) -> None:
+        """Take note of what is wrong; the graph knows which vertex a finding is of."""
         rows = self.model.overview.rails.rows
         found: dict[str, set[int]] = {level: set() for level in LEVELS}
-        for finding in findings:
-            node = finding.node or (finding.scope.owner if finding.scope is not None else None)
-            holder = _in_scope(node, self.model.scope)
-            vertex = self.model.drawn.vertex(holder) if holder is not None else None
-            if vertex is not None and finding.level in found:
-                found[finding.level].add(rows[vertex])
+        for level, vertex in self.model.levels(findings):
+            if level in found:
+                found[level].add(rows[vertex])
         self._levels = {level: sorted(places) for level, places in found.items() if places}
 
     # --- asking ---------------------------------------------------------------------------------
@@ -92,11 +83,6 @@ class GraphNotes:
         glyph = {"error": shown.error, "warning": shown.warning}.get(level, " ")
         return glyph, LEVEL_STYLES.get(level, "")
 
-    def precision_badge(self, node: Node | str) -> Piece:
-        """Return the precision that a layer is set to, at most four cells; empty without one."""
-        found = precision_of(node) if isinstance(node, Node) else ""
-        return clip(visible(found), 4), PRECISION_STYLES.get(found, "prec-other")
-
     def weight(self, start: int, end: int) -> tuple[str, str]:
         """Return the size of the weights of some rows and their share; empty when there are none.
 
@@ -110,13 +96,6 @@ class GraphNotes:
         if not size or (end - start == 1 and share < _HEAVY):
             return "", ""
         return fmt.size(size), f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
-
-
-def _in_scope(node: Node | None, scope: Scope) -> Node | None:
-    """Return the node of a scope that is, or holds, a node."""
-    while node is not None and node.scope is not scope:
-        node = node.scope.owner
-    return node
 
 
 def _count(places: list[int], start: int, end: int) -> int:

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node
-from dld_tui.core.document.precision import precision_of
 from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.explorer_rows import PRECISION_STYLES, precision_style, short_dtype
-from dld_tui.widgets.graph_model import GraphModel
 from dld_tui.widgets.graph_notes import LEVEL_STYLES, LEVELS, GraphNotes
+from dld_tui.widgets.graph_viewed import ViewedGraph
 from dld_tui.widgets.heat import HEATS, heat, hottest
+from dld_tui.widgets.line_source import Piece
 
 _MOST_ROWS = 400
 """Rows of a fold whose precisions are looked at, the first ones."""
@@ -50,9 +49,9 @@ class PrecisionOverlay(Overlay):
     name = "precision"
     has_text = True
 
-    def __init__(self, model: GraphModel) -> None:
+    def __init__(self, model: ViewedGraph) -> None:
         self.model = model
-        self._known: dict[tuple[int, int], Counter[tuple[str, str]]] = {}
+        self._known: dict[tuple[int, int], Counter[Piece]] = {}
 
     def style(self, start: int, end: int) -> str | None:
         """Return the style of the precision; of several, of the most common one."""
@@ -67,27 +66,14 @@ class PrecisionOverlay(Overlay):
         more = f" +{len(found) - 1}" if len(found) > 1 else ""
         return found.most_common(1)[0][0][0][: 9 - len(more)] + more
 
-    def _found(self, start: int, end: int) -> Counter[tuple[str, str]]:
+    def _found(self, start: int, end: int) -> Counter[Piece]:
         known = self._known.get((start, end))
         if known is None:
             model = self.model
             rows = range(start, min(end, start + _MOST_ROWS))
-            subjects = (model.subject(model.overview.rails.order[row]) for row in rows)
-            found = (one for one in map(self._precision, subjects) if one is not None)
-            known = self._known[start, end] = Counter(found)
+            found = (model.precision(model.overview.rails.order[row]) for row in rows)
+            known = self._known[start, end] = Counter(one for one in found if one is not None)
         return known
-
-    def _precision(self, subject: Node | str) -> tuple[str, str] | None:
-        if not isinstance(subject, Node):
-            return None
-        chosen = precision_of(subject)
-        if chosen:
-            return visible(chosen), PRECISION_STYLES.get(chosen, "prec-other")
-        name = next(filter(None, subject.outputs), "")
-        known = self.model.scope.value_type(name) if name else None
-        if known is None:
-            return None
-        return visible(short_dtype(known)), precision_style(known.dtype)
 
 
 class FindingsOverlay(Overlay):
@@ -158,38 +144,26 @@ class TimeOverlay(HeatOverlay):
         return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
-def memory_overlay(model: GraphModel) -> HeatOverlay | None:
-    """Return the weights as heat; None when there are none, or they are not known yet."""
-    weights = model.weights
-    if weights is None or not weights.total:
-        return None
-    count = len(model.overview.rails.order)
-    parts = [float(weights.between(row, row + 1)) for row in range(count)]
-    return HeatOverlay("weights", "", [float(size) for size in weights.used], parts)
+def memory_overlay(model: ViewedGraph) -> HeatOverlay | None:
+    """Return the bytes as heat; None when there are none, or they are not known yet."""
+    found = model.memory()
+    return None if found is None else HeatOverlay(model.memory_name, "", *found)
 
 
-def time_overlay(model: GraphModel, times: Mapping[Node, float], title: str) -> TimeOverlay | None:
+def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> TimeOverlay | None:
     """Return the times of nodes, in milliseconds, as heat; None when none is known of this graph.
 
     Args:
         model: The graph.
-        times: By node of any scope; those in bodies count for the node that has the body.
+        times: By what its vertices stand for, and what is inside of that.
         title: Where they come from. Foreign text.
     """
-    rows = model.overview.rails.rows
-    own = [0.0] * len(rows)
-    for node, time in times.items():
-        holder: Node | None = node
-        while holder is not None and holder.scope is not model.scope:
-            holder = holder.scope.owner
-        vertex = model.drawn.vertex(holder) if holder is not None else None
-        if vertex is not None:
-            own[rows[vertex]] += time
+    own = model.row_times(times)
     return TimeOverlay("time", f" in {visible(title)}", own, own) if any(own) else None
 
 
 def overlays(
-    model: GraphModel, notes: GraphNotes, times: Mapping[Node, float], title: str
+    model: ViewedGraph, notes: GraphNotes, times: Mapping[Any, float], title: str
 ) -> list[Overlay]:
     """Return what can be shown of a graph, in the order of the key."""
     found: list[Overlay | None] = [

@@ -6,6 +6,7 @@ What the cursor is on goes out as :class:`GraphPane.Selected`; Enter on a node p
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +19,7 @@ from dld_tui.core.graph.folds import Fold
 from dld_tui.widgets.commands import Commands, bindings_for
 from dld_tui.widgets.graph_canvas import GraphCanvas
 from dld_tui.widgets.graph_drawing import ZOOMS
-from dld_tui.widgets.graph_model import GraphView
+from dld_tui.widgets.graph_model import GraphModel, GraphView
 from dld_tui.widgets.graph_views import GraphViews
 from dld_tui.widgets.line_view import LineView, MarksChanged
 
@@ -77,13 +78,13 @@ class GraphPane(Commands, GraphViews):
     def row_reached(self, event: LineView.CursorMoved) -> None:
         """Say what the cursor is on."""
         event.stop()
-        self._say_selected()
+        self.say_selected()
 
     @on(GraphCanvas.CursorMoved)
     def box_reached(self, event: GraphCanvas.CursorMoved) -> None:
         """Say what the cursor is on."""
         event.stop()
-        self._say_selected()
+        self.say_selected()
 
     @on(LineView.MarksChanged)
     def marks_changed(self, event: MarksChanged) -> None:
@@ -91,7 +92,7 @@ class GraphPane(Commands, GraphViews):
         event.stop()
         self.show_notes()
         # A message of the list that was caused here would not get any further than here.
-        self.post_message(self.Marked(frozenset(m for m in event.marks if isinstance(m, Node))))
+        self.say_marked(event.marks)
 
     @on(GraphCanvas.MarkAsked)
     def mark_asked(self, event: GraphCanvas.MarkAsked) -> None:
@@ -99,9 +100,28 @@ class GraphPane(Commands, GraphViews):
         event.stop()
         self.toggle_mark()
 
-    def _say_selected(self) -> None:
-        if self.model is not None:
+    # What is said of the cursor and the marks; the pane of an engine says it in its own words.
+
+    @property
+    def node(self) -> Node | None:
+        """The node under the cursor."""
+        found = self.subject_at_cursor
+        return found if isinstance(found, Node) else None
+
+    def say_marked(self, marks: Iterable[Hashable]) -> None:
+        """Say which nodes are marked now."""
+        self.post_message(self.Marked(frozenset(m for m in marks if isinstance(m, Node))))
+
+    def say_selected(self) -> None:
+        """Say what the cursor is on."""
+        if isinstance(self.model, GraphModel):
             self.post_message(self.Selected(self.node, self.model.scope))
+
+    def say_opened(self) -> None:
+        """Say that the node under the cursor was opened."""
+        node = self.node
+        if node is not None:
+            self.post_message(self.Opened(node))
 
     @on(LineView.Activated)
     def row_activated(self, event: LineView.Activated) -> None:
@@ -116,11 +136,10 @@ class GraphPane(Commands, GraphViews):
     def box_activated(self, event: GraphCanvas.Activated) -> None:
         """Unfold a block; open a node."""
         event.stop()
-        node = self.node
         if self.fold is not None:
             self.action_toggle_fold()
-        elif node is not None:
-            self.post_message(self.Opened(node))
+        else:
+            self.say_opened()
 
     @on(LineView.MenuAsked)
     @on(GraphCanvas.MenuAsked)
@@ -166,7 +185,7 @@ class GraphPane(Commands, GraphViews):
             model.overview.reveal(fold.vertices[0])
         model.overview.set_open(fold, not model.overview.is_open(fold))
         self.show_fold(fold)
-        self._say_selected()
+        self.say_selected()
 
     def _fold_around(self) -> Fold | None:
         """Return the innermost open fold that the cursor's vertex is in."""
@@ -201,7 +220,7 @@ class GraphPane(Commands, GraphViews):
         model.other_end = other_end
         model.view = GraphView.FOCUS
         self.show_view(vertex)
-        self._say_selected()
+        self.say_selected()
 
     def action_next_overlay(self) -> None:
         """Let the colours say the next thing: precision, findings, weights, time."""
@@ -228,7 +247,7 @@ class GraphPane(Commands, GraphViews):
 
     def action_arrange(self) -> None:
         """Put all boxes back to where they would be arranged."""
-        if self.model is not None:
+        if isinstance(self.model, GraphModel):
             self.post_message(self.ArrangeAsked(self.model.scope))
 
     def action_zoom_in(self) -> None:

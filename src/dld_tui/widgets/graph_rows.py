@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node
 from dld_tui.core.graph.folds import Fold
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.overview import Row
 from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.graph_model import GraphModel, fold_summary, fold_title
 from dld_tui.widgets.graph_notes import GraphNotes
 from dld_tui.widgets.graph_overlays import Overlay
+from dld_tui.widgets.graph_viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.line_source import Piece
-from dld_tui.widgets.operator_style import operator_style
-from dld_tui.widgets.value_types import shown_type
 
 GLYPHS = {
     Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
@@ -40,13 +37,13 @@ _RAIL_SHARE = 3
 class GraphRows:
     """The line source of the list views."""
 
-    def __init__(self, model: GraphModel, notes: GraphNotes, overlay: Overlay) -> None:
+    def __init__(self, model: ViewedGraph, notes: GraphNotes, overlay: Overlay) -> None:
         self.model = model
         self.notes = notes
         self.overlay = overlay
         self.rows = model.rows
         self.seen, self.rails = model.overview.seen()
-        labels = set(self.model.drawn.graph.labels)
+        labels = set(self.model.graph.labels)
         longest = max((cell_width(visible(label)) for label in labels), default=4)
         self._label_cells = min(longest, _LABEL_CELLS)
 
@@ -59,18 +56,20 @@ class GraphRows:
         if row.fold is not None:
             return row.fold
         vertex = self.model.overview.rails.order[row.start]
-        subject = self.model.subject(vertex)
-        return subject if isinstance(subject, Node) else vertex
+        node = self.model.node_at(vertex)
+        return vertex if node is None else node
 
     def index_of(self, key: Hashable) -> int | None:
         """Return the row of a key."""
-        vertex = self.model.drawn.vertex(key) if isinstance(key, Node) else key
-        if isinstance(vertex, int):
+        if isinstance(key, Fold):
+            return next((at for at, row in enumerate(self.rows) if row.fold is key), None)
+        vertex = key if isinstance(key, int) else self.model.vertex(key)
+        if vertex is not None:
             if vertex >= len(self.model.overview.rails.rows):
                 return None
             at = self.model.overview.place(vertex)
             return at if self.key(at) == key else None
-        return next((at for at, row in enumerate(self.rows) if row.fold is key), None)
+        return None
 
     def text(self, index: int) -> str:
         """Return what search and copy see."""
@@ -125,27 +124,22 @@ class GraphRows:
     def _style(self, row: Row) -> str:
         """Return the style of a vertex: what the overlay says, else its kind of work."""
         tint = self.overlay.style(row.start, row.end)
-        subject = self._subject(row)
-        if tint is not None:
-            return tint
-        if isinstance(subject, Node):
-            return operator_style(subject.op_type, subject.domain)
-        return "io"
+        return tint if tint is not None else self.model.style(self._subject_vertex(row))
 
-    def _subject(self, row: Row) -> Node | str:
-        return self.model.subject(self.model.overview.rails.order[row.start])
+    def _subject_vertex(self, row: Row) -> int:
+        """Return the vertex of the whole graph."""
+        return self.model.overview.rails.order[row.start]
 
     def _vertex_pieces(self, index: int, row: Row, room: int) -> list[Piece]:
-        subject = self._subject(row)
-        if isinstance(subject, Node):
-            label = visible(subject.op_type)
+        if self.model.node_at(self._subject_vertex(row)) is not None:
+            label = visible(self.seen.labels[self._vertex(index)])
         else:
             known = {Kind.INPUT: "input", Kind.OUTPUT: "output"}
             label = known.get(self.seen.kinds[self._vertex(index)], "outer value")
         cells = min(self._label_cells, max(0, room // 2))
         pieces: list[Piece] = [(fit(label, cells) + " ", self._style(row))]
         room -= cells + 1
-        right = _fitting(self._right(row, subject, room), room - _NAME_CELLS)
+        right = _fitting(self._right(row, room), room - _NAME_CELLS)
         left = room - sum(cell_width(text) for text, _ in right)
         text = clip(visible(self.seen.names[self._vertex(index)]), left, keep="end")
         hubs = self._hub_names(index)
@@ -155,17 +149,18 @@ class GraphRows:
             hubs = ""
         return [*pieces, (text, ""), (fit(hubs, left - cell_width(text)), "link"), *right]
 
-    def _right(self, row: Row, subject: Node | str, room: int) -> list[Piece]:
+    def _right(self, row: Row, room: int) -> list[Piece]:
         """Return the columns at the right of a node: finding, type, precision, weights."""
         pieces: list[Piece] = []
+        vertex = self._subject_vertex(row)
         if self.notes.has_findings:
             glyph, style = self.notes.finding_badge(row.start, row.end)
             pieces.append((f" {glyph}", style))
         if room >= _TYPE_FROM - _LABEL_CELLS:
-            kind = clip(self._type(subject), max(12, room // 3))
+            kind = clip(self.model.type_of(vertex), max(12, room // 3))
             pieces.append((f" {kind}" if kind else "", "dim"))
         if self.notes.has_precisions:
-            badge, style = self.notes.precision_badge(subject)
+            badge, style = self.model.badge(vertex)
             pieces.append((fit(f" {badge}", _PRECISION_CELLS), style))
         return [*pieces, *self._figures(row, room)]
 
@@ -188,13 +183,6 @@ class GraphRows:
     def _hub_names(self, index: int) -> str:
         names = [self.seen.nets[n].name for n in self.rails.named_inputs(self.seen, index)]
         return " ".join(visible(name) for name in names[:3])
-
-    def _type(self, subject: Node | str) -> str:
-        if isinstance(subject, Node):
-            names = [name for name in subject.outputs if name][:1]
-        else:
-            names = [subject]
-        return shown_type(self.model.scope, names[0]) if names else ""
 
     def _fold_pieces(self, row: Row, fold: Fold, room: int) -> list[Piece]:
         right = _fitting(self._fold_right(row, room), room - _NAME_CELLS)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dld_tui.core import fmt
-from dld_tui.core.checks.findings import Finding
-from dld_tui.core.document import Node
 from dld_tui.core.graph.folds import Fold
 from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.graph_boxes import Boxes
 from dld_tui.widgets.graph_canvas import GraphCanvas
-from dld_tui.widgets.graph_model import CANVAS_BOXES, GraphModel, GraphView
 from dld_tui.widgets.graph_notes import GraphNotes
 from dld_tui.widgets.graph_overlays import Overlay, overlays
 from dld_tui.widgets.graph_rows import GraphRows
+from dld_tui.widgets.graph_viewed import CANVAS_BOXES, GraphView, ViewedGraph
 from dld_tui.widgets.line_view import LineView
 
-AskTimes = Callable[[], "tuple[Mapping[Node, float], str]"]
-"""Returns milliseconds by node, and which report they are from; empty without a report."""
+AskTimes = Callable[[], "tuple[Mapping[Any, float], str]"]
+"""Returns milliseconds by node or layer, and which report they are from; empty without a report."""
 
 
 class GraphList(LineView):
@@ -50,7 +49,7 @@ class GraphViews(Frame, Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.model: GraphModel | None = None
+        self.model: ViewedGraph | None = None
         self.notes: GraphNotes | None = None
         self.list = GraphList(self)
         self.canvas = GraphCanvas(id="graph-canvas")
@@ -60,7 +59,7 @@ class GraphViews(Frame, Vertical):
         self.has_precisions = False
         """Whether to leave room for the precision that layers are set to."""
         self.ask_times: AskTimes = lambda: ({}, "")
-        self._findings: list[Finding] = []
+        self._findings: Sequence[Any] = ()
         self._overlay = Overlay()
         self._overlay_name = Overlay.name
 
@@ -76,10 +75,10 @@ class GraphViews(Frame, Vertical):
 
     # --- content --------------------------------------------------------------------------------
 
-    def show(self, model: GraphModel) -> None:
+    def show(self, model: ViewedGraph) -> None:
         """Show a graph; after an edit of the same scope, in the way the old one was shown."""
         old, thing = self.model, self._at_cursor
-        is_same = old is not None and old.scope is model.scope
+        is_same = old is not None and model.is_same(old)
         if old is not None and is_same:
             model.carry_over(old)
         self.model = model
@@ -97,17 +96,17 @@ class GraphViews(Frame, Vertical):
 
     # --- notes ----------------------------------------------------------------------------------
 
-    def _take_notes(self, model: GraphModel) -> None:
+    def _take_notes(self, model: ViewedGraph) -> None:
         """Say of a new graph what was said of the old one."""
         self.notes = GraphNotes(model)
         self.notes.has_precisions = self.has_precisions
         self.notes.set_findings(self._findings)
         # Vertices of another graph have other numbers.
-        self.list.marks = {mark for mark in self.list.marks if isinstance(mark, Node)}
+        self.list.marks = {mark for mark in self.list.marks if not isinstance(mark, int)}
         self.notes.set_marks(self.list.marks)
         self._find_overlay()
 
-    def set_findings(self, findings: list[Finding]) -> None:
+    def set_findings(self, findings: Sequence[Any]) -> None:
         """Show what is wrong, in all views."""
         had_findings = self.notes is not None and self.notes.has_findings
         self._findings = findings
@@ -115,9 +114,9 @@ class GraphViews(Frame, Vertical):
             self.notes.set_findings(findings)
             self.show_notes()
 
-    def set_marked(self, nodes: Iterable[Node]) -> None:
+    def set_marked(self, nodes: Iterable[Hashable]) -> None:
         """Mark nodes and no others; marked inputs and outputs stay marked."""
-        others = {mark for mark in self.list.marks if not isinstance(mark, Node)}
+        others = {mark for mark in self.list.marks if isinstance(mark, int)}
         self.list.set_marks({*others, *nodes})
 
     def toggle_mark(self) -> None:
@@ -126,8 +125,8 @@ class GraphViews(Frame, Vertical):
         if model is None or thing is None:
             return
         vertices = thing.vertices if isinstance(thing, Fold) else (thing,)
-        subjects = [(model.subject(vertex), vertex) for vertex in vertices]
-        keys: set[Hashable] = {s if isinstance(s, Node) else vertex for s, vertex in subjects}
+        nodes = [(model.node_at(vertex), vertex) for vertex in vertices]
+        keys: set[Hashable] = {vertex if node is None else node for node, vertex in nodes}
         marks = self.list.marks
         self.list.set_marks(marks - keys if keys <= marks else marks | keys)
 
@@ -196,12 +195,12 @@ class GraphViews(Frame, Vertical):
         """Return the vertex at the top."""
         return self.model.overview.rails.order[0] if self.model and len(self.model.rows) else 0
 
-    def reveal(self, node: Node) -> None:
-        """Put the cursor on a node, without a message."""
+    def reveal(self, node: Hashable) -> None:
+        """Put the cursor on a node or layer of this graph, without a message."""
         model = self.model
-        if model is None or node is self.node or node.scope is not model.scope:
+        if model is None or node == self.subject_at_cursor:
             return
-        vertex = model.vertex_of(node)
+        vertex = model.vertex_now(node) if model.holds(node) else None
         if vertex is None:
             return
         if model.view is GraphView.FOCUS or (model.view is GraphView.CANVAS and self._is_seen):
@@ -245,13 +244,10 @@ class GraphViews(Frame, Vertical):
         return found if isinstance(found, Fold) else None
 
     @property
-    def node(self) -> Node | None:
-        """The node under the cursor."""
+    def subject_at_cursor(self) -> Hashable | None:
+        """The node or layer under the cursor."""
         vertex = self.vertex
-        if vertex is None or self.model is None:
-            return None
-        subject = self.model.subject(vertex)
-        return subject if isinstance(subject, Node) else None
+        return None if vertex is None or self.model is None else self.model.node_at(vertex)
 
     def focus_view(self) -> None:
         """Give the keys to the view that is seen."""
@@ -349,8 +345,8 @@ class GraphViews(Frame, Vertical):
         if model is None:
             return
         crumb = glyphs.current().crumb
-        place = "" if model.scope.kind == "graph" else f" {crumb} {visible(model.scope.title)}"
-        count = fmt.plural(sum(isinstance(s, Node) for s in model.drawn.subjects), "node")
+        place = f" {crumb} {visible(model.place)}" if model.place else ""
+        count = fmt.plural(model.count, model.noun)
         view = model.view.value
         if model.view is GraphView.FOCUS:
             view += " ways" if model.other_end is not None else f" {model.hops}"

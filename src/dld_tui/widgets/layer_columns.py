@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import shape_text
+from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets.table_view import Column
@@ -30,6 +32,8 @@ class LayerColumn:
     """Style class of its text."""
     shown: bool = True
     """Part of the table that a new user sees."""
+    style_of: Callable[[Layer], str] | None = None
+    """Style class of one cell, where it depends on the layer."""
 
     @property
     def key(self) -> str:
@@ -82,61 +86,63 @@ def runs(layer: Layer) -> str:
     return f"{count:.0f}" if count == int(count) else f"{count:.1f}"
 
 
-def _number(key: str, title: str, width: int, priority: int) -> Column:
+def numbers(key: str, title: str, width: int, priority: int) -> Column:
+    """Return a column of numbers, the largest first."""
     return Column(key, title, width, "right", priority=priority, descending=True)
 
 
-def _text(
+def words(
     key: str, title: str, width: int | None, priority: int, keep: str = "start", least: int = 12
 ) -> Column:
+    """Return a column of text; it takes what the others leave when `width` is None."""
     return Column(key, title, width, min_width=least, priority=priority, keep=keep)
 
 
 COLUMNS: tuple[LayerColumn, ...] = (
     LayerColumn(Column("index", "#", 5, "right", priority=5), "Order of execution.",
                 lambda layer: str(layer.index), lambda layer: layer.index, "dim"),
-    LayerColumn(_text("type", "type", 18, 1, "middle"), "The backend's layer type.",
+    LayerColumn(words("type", "type", 18, 1, "middle"), "The backend's layer type.",
                 lambda layer: visible(layer.type), lambda layer: layer.type.lower()),
-    LayerColumn(_text("name", "name", None, 0, "end", 20), "The backend's layer name.",
+    LayerColumn(words("name", "name", None, 0, "end", 20), "The backend's layer name.",
                 lambda layer: visible(layer.name), lambda layer: layer.name.lower()),
-    LayerColumn(_number("time", "ms", 9, 0), "Median self time a pass.",
+    LayerColumn(numbers("time", "ms", 9, 0), "Median self time a pass.",
                 lambda layer: fmt.milliseconds(layer.time_ms), lambda layer: layer.time_ms),
-    LayerColumn(_number("percent", "%", 5, 0), "Of the sum of all layers.",
+    LayerColumn(numbers("percent", "%", 5, 0), "Of the sum of all layers.",
                 lambda layer: fmt.percent(layer.percent), lambda layer: layer.percent),
     LayerColumn(Column("heat", "", 10, priority=2, descending=True, sortable=False),
                 "The time as a bar; full is the costliest layer.",
                 lambda layer: "", lambda layer: layer.time_ms),
-    LayerColumn(_number("gpu_time", "gpu ms", 9, 1), "Its kernels on the GPU, summed, a pass.",
+    LayerColumn(numbers("gpu_time", "gpu ms", 9, 1), "Its kernels on the GPU, summed, a pass.",
                 lambda layer: fmt.milliseconds(layer.gpu_time_ms),
                 lambda layer: layer.gpu_time_ms),
-    LayerColumn(_number("gpu_percent", "gpu %", 6, 2), "Of the time of all kernels on the GPU.",
+    LayerColumn(numbers("gpu_percent", "gpu %", 6, 2), "Of the time of all kernels on the GPU.",
                 lambda layer: "", lambda layer: layer.gpu_time_ms),
-    LayerColumn(_number("of_pass", "% pass", 7, 6), "Of the full pass, end to end.",
+    LayerColumn(numbers("of_pass", "% pass", 7, 6), "Of the full pass, end to end.",
                 lambda layer: "", lambda layer: layer.time_ms, shown=False),
-    LayerColumn(_number("min", "min", 8, 7), "The fastest pass, ms.",
+    LayerColumn(numbers("min", "min", 8, 7), "The fastest pass, ms.",
                 lambda layer: fmt.milliseconds(layer.min_ms), lambda layer: layer.min_ms, "dim"),
-    LayerColumn(_number("max", "max", 8, 7), "The slowest pass, ms.",
+    LayerColumn(numbers("max", "max", 8, 7), "The slowest pass, ms.",
                 lambda layer: fmt.milliseconds(layer.max_ms), lambda layer: layer.max_ms, "dim"),
-    LayerColumn(_number("mean", "mean", 8, 8), "Mean of the passes in which it ran, ms.",
+    LayerColumn(numbers("mean", "mean", 8, 8), "Mean of the passes in which it ran, ms.",
                 lambda layer: fmt.milliseconds(layer.mean_ms), lambda layer: layer.mean_ms, "dim",
                 shown=False),
-    LayerColumn(_number("count", "runs", 5, 8), "Runs a pass; above 1 in a loop.", runs,
+    LayerColumn(numbers("count", "runs", 5, 8), "Runs a pass; above 1 in a loop.", runs,
                 lambda layer: layer.count, "dim"),
-    LayerColumn(_number("passes", "passes", 6, 8), "In how many passes it ran.",
+    LayerColumn(numbers("passes", "passes", 6, 8), "In how many passes it ran.",
                 lambda layer: fmt.count(layer.passes), lambda layer: layer.passes, "dim",
                 shown=False),
-    LayerColumn(_text("provider", "provider", 9, 4), "The execution provider.",
+    LayerColumn(words("provider", "provider", 9, 4), "The execution provider.",
                 lambda layer: short_provider(layer.provider),
                 lambda layer: (layer.provider or "").lower() or None, "dim"),
-    LayerColumn(_text("precision", "prec", 6, 3), "Type of the first output.",
+    LayerColumn(words("precision", "prec", 6, 3), "Type of the first output.",
                 lambda layer: short_precision(layer.precision), lambda layer: layer.precision),
-    LayerColumn(_text("input", "input shapes", 26, 9), "Shapes of the inputs.",
+    LayerColumn(words("input", "input shapes", 26, 9), "Shapes of the inputs.",
                 lambda layer: shapes(layer.input_dims),
                 lambda layer: shapes(layer.input_dims), "dim", shown=False),
-    LayerColumn(_text("output", "output shapes", 18, 9), "Shapes of the outputs.",
+    LayerColumn(words("output", "output shapes", 18, 9), "Shapes of the outputs.",
                 lambda layer: shapes(layer.output_dims),
                 lambda layer: shapes(layer.output_dims), "dim"),
-    LayerColumn(_text("nodes", "ONNX nodes", None, 6, "end", 20),
+    LayerColumn(words("nodes", "ONNX nodes", None, 6, "end", 20),
                 "What the layer computes; ~ means found by a rule.", node_names,
                 lambda layer: layer.nodes[0].label.lower() if layer.nodes else None, "link"),
 )  # fmt: skip
@@ -161,14 +167,55 @@ def telling_keys(layers: Sequence[Layer]) -> tuple[str, ...]:
     return tuple(key for key in DEFAULT_KEYS if key not in silent)
 
 
+@dataclass(frozen=True)
+class ColumnSet:
+    """What a table of layers can show, and what its filter and its groups know."""
+
+    columns: tuple[LayerColumn, ...]
+    telling: Callable[[Sequence[Layer]], tuple[str, ...]]
+    """Returns the keys of the columns to begin with, which say something of these layers."""
+    groupings: tuple[str, ...]
+    """What the grouping key cycles through; ``layer`` is the plain table."""
+    filter_help: str
+    limits: Mapping[str, str]
+    """A name before ``<`` or ``>`` in a filter, to the key of the column that it compares."""
+    places: Mapping[str, Callable[[Layer], Iterable[str]]] = field(default_factory=dict)
+    """A name before ``:`` in a filter, to the texts in which it looks, besides the usual ones."""
+    none: str = "No layer was measured in this report."
+
+    @cached_property
+    def by_key(self) -> Mapping[str, LayerColumn]:
+        """The columns by their keys, in order."""
+        return {column.key: column for column in self.columns}
+
+    @cached_property
+    def default_keys(self) -> tuple[str, ...]:
+        """The columns that a new user sees."""
+        return tuple(column.key for column in self.columns if column.shown)
+
+
+REPORT_COLUMNS = ColumnSet(
+    COLUMNS,
+    telling_keys,
+    ("layer", *(by for by in GROUPINGS if by != "layer")),
+    "words all must match · type:Conv · node:enc · provider:CPU · ms>0.1 · %>5",
+    {
+        "ms": "time", "time": "time", "%": "percent", "percent": "percent", "gpu": "gpu_time",
+        "min": "min", "max": "max", "mean": "mean", "runs": "count", "count": "count",
+        "passes": "passes",
+    },
+)  # fmt: skip
+"""Of a profile report."""
+
+
 def group_columns(by: str, on_gpu: bool = False) -> tuple[Column, ...]:
     """Return the columns of the table of groups; `on_gpu` adds their time on the GPU."""
-    gpu = (_number("gpu_time", "gpu ms", 9, 0),) if on_gpu else ()
+    gpu = (numbers("gpu_time", "gpu ms", 9, 0),) if on_gpu else ()
     return (
         Column("key", by, keep="end", min_width=16),
-        _number("time", "ms", 9, 0),
-        _number("percent", "%", 5, 0),
+        numbers("time", "ms", 9, 0),
+        numbers("percent", "%", 5, 0),
         *gpu,
         Column("heat", "", 16, priority=2, sortable=False),
-        _number("count", "count", 7, 1),
+        numbers("count", "count", 7, 1),
     )

@@ -4,58 +4,61 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dld_tui.core.report.export import shape_text
-from dld_tui.core.report.groups import GROUPINGS, group_layers
+from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.widgets.layer_columns import BY_KEY, short_precision, short_provider
-
-GROUP_ORDER = ("layer", *(by for by in GROUPINGS if by != "layer"))
-"""What the grouping key cycles through; ``layer`` is the plain table."""
+from dld_tui.widgets.layer_columns import (
+    REPORT_COLUMNS,
+    ColumnSet,
+    LayerColumn,
+    short_precision,
+    short_provider,
+)
 
 _Test: TypeAlias = "Callable[[Layer], bool]"
-_LIMIT = re.compile(r"(ms|time|%|percent|gpu|min|max|mean|runs|count|passes)(<=|>=|<|>)([0-9.]+)")
-_FIELD = re.compile(r"(type|name|provider|precision|prec|node|op|scope):(.+)", re.DOTALL)
-_COLUMN_OF = {"ms": "time", "%": "percent", "runs": "count", "gpu": "gpu_time"}
-FILTER_HELP = "words all must match · type:Conv · node:enc · provider:CPU · ms>0.1 · %>5"
+_LIMIT = re.compile(r"([a-z%]+)(<=|>=|<|>)([0-9.]+(?:e[0-9]+)?)")
+_FIELD = re.compile(r"([a-z]+):(.+)", re.DOTALL)
 
 
-def matcher(text: str) -> _Test | None:
+def matcher(text: str, columns: ColumnSet = REPORT_COLUMNS) -> _Test | None:
     """Return a test for the words of a filter, or None when it lets everything through.
 
     Every word must be found, in any case: ``conv fp16``. ``type:``, ``name:``, ``provider:``,
     ``precision:``, ``node:``, ``op:`` and ``scope:`` look in one place; ``ms>0.1``, ``%>=5``,
-    ``gpu``, ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number.
+    ``gpu``, ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number. The columns may
+    know more of both.
     """
-    tests = [_test_of(word) for word in text.split()]
+    tests = [_test_of(word, columns) for word in text.split()]
     if not tests:
         return None
     return lambda layer: all(test(layer) for test in tests)
 
 
-def _test_of(word: str) -> _Test:
+def _test_of(word: str, columns: ColumnSet) -> _Test:
     limit = _LIMIT.fullmatch(word)
-    if limit is not None:
+    if limit is not None and limit.group(1) in columns.limits:
         try:
-            return _limit_test(limit.group(1), limit.group(2), float(limit.group(3)))
+            column = columns.by_key[columns.limits[limit.group(1)]]
+            return _limit_test(column, limit.group(2), float(limit.group(3)))
         except ValueError:  # such as 1.2.3: then it is a plain word
             pass
-    field = _FIELD.fullmatch(word)
-    if field is not None:
-        place, wanted = field.group(1), field.group(2).lower()
-        return lambda layer: any(wanted in text.lower() for text in _texts(layer, place))
+    named = _FIELD.fullmatch(word)
+    if named is not None:
+        texts = columns.places.get(named.group(1)) or _PLACES.get(named.group(1))
+        if texts is not None:
+            wanted = named.group(2).lower()
+            return lambda layer: any(wanted in text.lower() for text in texts(layer))
     wanted = word.lower()
-    return lambda layer: any(wanted in text.lower() for text in _texts(layer, ""))
+    return lambda layer: any(wanted in text.lower() for text in _all_texts(layer))
 
 
-def _limit_test(name: str, operator: str, limit: float) -> _Test:
-    value_of = BY_KEY[_COLUMN_OF.get(name, name)].value
-
+def _limit_test(column: LayerColumn, operator: str, limit: float) -> _Test:
     def test(layer: Layer) -> bool:
-        value = value_of(layer)
+        value = column.value(layer)
         if not isinstance(value, (int, float)):
             return False
         if operator.startswith(">"):
@@ -65,31 +68,41 @@ def _limit_test(name: str, operator: str, limit: float) -> _Test:
     return test
 
 
-def _texts(layer: Layer, place: str) -> list[str]:
-    found = []
-    if place in ("", "type"):
-        found.append(layer.type)
-    if place in ("", "name"):
-        found.append(layer.name)
-    if place in ("", "provider"):
-        found.append(short_provider(layer.provider))
-    if place in ("", "precision", "prec"):
-        found += [short_precision(layer.precision), layer.precision or ""]
+def _precisions(layer: Layer) -> tuple[str, str]:
+    return short_precision(layer.precision), layer.precision or ""
+
+
+def _scopes(layer: Layer) -> Iterator[str]:
     for link in layer.nodes:
-        if place in ("", "node"):
-            found.append(link.label)
-        if place in ("", "op"):
-            found.append(link.op_type)
-        if place == "scope":
-            found += ["/".join(link.scope), link.name.rpartition("/")[0]]
-    return found
+        yield "/".join(link.scope)
+        yield link.name.rpartition("/")[0]
+
+
+_PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
+    "type": lambda layer: (layer.type,),
+    "name": lambda layer: (layer.name,),
+    "provider": lambda layer: (short_provider(layer.provider),),
+    "precision": _precisions,
+    "prec": _precisions,
+    "node": lambda layer: (link.label for link in layer.nodes),
+    "op": lambda layer: (link.op_type for link in layer.nodes),
+    "scope": _scopes,
+}
+
+
+def _all_texts(layer: Layer) -> Iterator[str]:
+    for place in ("type", "name", "provider", "precision", "node", "op"):
+        yield from _PLACES[place](layer)
 
 
 def select(
-    layers: Sequence[Layer], text: str = "", group: tuple[str, str] | None = None
+    layers: Sequence[Layer],
+    text: str = "",
+    group: tuple[str, str] | None = None,
+    columns: ColumnSet = REPORT_COLUMNS,
 ) -> list[int]:
     """Return the positions of the layers that pass a filter and belong to a (grouping, key)."""
-    test = matcher(text)
+    test = matcher(text, columns)
     return [
         position
         for position, layer in enumerate(layers)
@@ -101,9 +114,16 @@ def _in_group(layer: Layer, by: str, key: str) -> bool:
     return any(group.key == key for group in group_layers([layer], by))
 
 
-def groups_of(layers: Sequence[Layer], by: str, total_ms: float, text: str = "") -> list[Group]:
+def groups_of(
+    layers: Sequence[Layer],
+    by: str,
+    total_ms: float,
+    text: str = "",
+    columns: ColumnSet = REPORT_COLUMNS,
+) -> list[Group]:
     """Return the groups of the layers that pass a filter, largest first, percent of `total_ms`."""
-    found = group_layers([layers[position] for position in select(layers, text)], by)
+    chosen = select(layers, text, columns=columns)
+    found = group_layers([layers[position] for position in chosen], by)
     share = 100 / total_ms if total_ms > 0 else 0.0
     return [replace(group, percent=group.time_ms * share) for group in found]
 

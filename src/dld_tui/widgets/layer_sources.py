@@ -11,8 +11,14 @@ from dld_tui.core.text import visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.bars import ASCII_EIGHTHS, EIGHTHS, bar
 from dld_tui.widgets.heat import HEATS, heat, hottest
-from dld_tui.widgets.layer_columns import BY_KEY, COLUMNS, COMPUTED, SortValue, precision_style
-from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.layer_columns import (
+    COMPUTED,
+    REPORT_COLUMNS,
+    ColumnSet,
+    SortValue,
+    precision_style,
+)
+from dld_tui.widgets.operator_style import layer_style
 from dld_tui.widgets.table_view import Cell
 
 
@@ -27,10 +33,17 @@ class LayerSource:
     Args:
         layers: The rows.
         pass_ms: The length of a pass, for the share of it; None when there was none.
+        columns: What the table can show.
     """
 
-    def __init__(self, layers: Sequence[Layer], pass_ms: float | None = None) -> None:
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        pass_ms: float | None = None,
+        columns: ColumnSet = REPORT_COLUMNS,
+    ) -> None:
         self.layers = layers
+        self.columns = columns
         self.pass_ms = pass_ms
         self._hot, _ = _extremes(layer.time_ms for layer in layers)
         self._gpu_hot, _ = _extremes(layer.gpu_time_ms for layer in layers)
@@ -49,7 +62,7 @@ class LayerSource:
     def cell(self, row: int, column: str, width: int) -> Cell:
         """Return one cell; times carry their heat."""
         layer = self.layers[row]
-        about = BY_KEY[column]
+        about = self.columns.by_key[column]
         if column == "heat":
             cost = self._costs[row]
             return _bar(cost, self._costliest, width), HEATS[heat(cost, self._cost_hot)]
@@ -61,8 +74,10 @@ class LayerSource:
             return about.text(layer), self.heat_style(layer.time_ms)
         if column == "precision":
             return about.text(layer), precision_style(layer.precision)
+        if about.style_of is not None:
+            return about.text(layer), about.style_of(layer)
         if column == "type":
-            return about.text(layer), operator_style(layer.type)
+            return about.text(layer), layer_style(layer.type)
         return about.text(layer), about.style
 
     def _share(self, layer: Layer, column: str) -> str:
@@ -79,12 +94,13 @@ class LayerSource:
 
     def sort_value(self, row: int, column: str) -> SortValue:
         """Return what to sort by."""
-        return BY_KEY[column].value(self.layers[row])
+        return self.columns.by_key[column].value(self.layers[row])
 
     def text(self, row: int) -> str:
         """Return all columns, separated by tabs."""
         layer = self.layers[row]
-        return "\t".join(column.text(layer) for column in COLUMNS if column.key not in COMPUTED)
+        columns = self.columns.columns
+        return "\t".join(column.text(layer) for column in columns if column.key not in COMPUTED)
 
 
 class GroupSource:

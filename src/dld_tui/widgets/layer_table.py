@@ -19,10 +19,8 @@ from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs import text_field
 from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.layer_columns import BY_KEY, DEFAULT_KEYS, group_columns, telling_keys
+from dld_tui.widgets.layer_columns import REPORT_COLUMNS, ColumnSet, group_columns
 from dld_tui.widgets.layer_rows import (
-    FILTER_HELP,
-    GROUP_ORDER,
     Selection,
     groups_of,
     select,
@@ -88,10 +86,14 @@ class LayerFilter(Horizontal):
         Binding("down", "keep", "to the rows", show=False),
     ]
 
+    def __init__(self, hint: str) -> None:
+        super().__init__()
+        self._hint = hint
+
     def compose(self) -> ComposeResult:
         """Lay out the name and the field."""
         yield Label("filter ", markup=False)
-        yield text_field(placeholder=FILTER_HELP)
+        yield text_field(placeholder=self._hint)
 
     def action_drop(self) -> None:
         """Show everything again."""
@@ -118,8 +120,13 @@ class LayerPane(Frame, Vertical):
 
         index: int
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(
+        self, *, columns: ColumnSet = REPORT_COLUMNS, keys: str = _KEYS, id: str | None = None
+    ) -> None:
         super().__init__(id=id, classes="frame")
+        self.known = columns
+        """What the table can show."""
+        self._keys = keys
         self.all_layers: Sequence[Layer] = ()
         self.groups: Sequence[Group] = ()
         self.total_ms = 0.0
@@ -130,12 +137,12 @@ class LayerPane(Frame, Vertical):
         self.group: tuple[str, str] | None = None
         """Only layers of this (grouping, key) are shown."""
         self.filter = ""
-        self.columns: tuple[str, ...] = DEFAULT_KEYS
-        self._source = LayerSource(())
+        self.columns: tuple[str, ...] = columns.default_keys
+        self._source = LayerSource((), columns=columns)
 
     def compose(self) -> ComposeResult:
         """Lay out the filter, the table and the line of sums."""
-        yield LayerFilter()
+        yield LayerFilter(self.known.filter_help)
         yield LayerTable(self._layer_columns(), id="layer-table")
         yield Rows([[]], id="sums")
 
@@ -158,10 +165,11 @@ class LayerPane(Frame, Vertical):
     ) -> None:
         """Show the layers of a report, the costliest on top."""
         self.all_layers, self.total_ms, self.pass_ms = layers, total_ms, pass_ms
-        self._source = LayerSource(layers, pass_ms)
-        self.set_columns(telling_keys(layers))
-        none = "No layer was measured in this report."
-        self.table.empty = "Nothing passes the filter. Esc clears it." if layers else none
+        self._source = LayerSource(layers, pass_ms, self.known)
+        self.set_columns(self.known.telling(layers))
+        self.table.empty = (
+            "Nothing passes the filter. Esc clears it." if layers else self.known.none
+        )
         self.table.set_marks(set())
         self._fill()
         if has_gpu_times(layers):
@@ -170,7 +178,9 @@ class LayerPane(Frame, Vertical):
 
     def set_columns(self, keys: Sequence[str]) -> None:
         """Choose the columns, by key, in the order of the list of all columns."""
-        self.columns = tuple(key for key in BY_KEY if key in keys) or DEFAULT_KEYS
+        self.columns = (
+            tuple(key for key in self.known.by_key if key in keys) or self.known.default_keys
+        )
         if self.by == "layer":
             self.table.set_columns(self._layer_columns())
 
@@ -204,17 +214,20 @@ class LayerPane(Frame, Vertical):
 
     def next_grouping(self) -> None:
         """Group by the next thing: layer, type, node, operator, scope, provider, precision."""
-        at = GROUP_ORDER.index(self.by)
-        self.set_grouping(GROUP_ORDER[(at + 1) % len(GROUP_ORDER)])
+        order = self.known.groupings
+        self.set_grouping(order[(order.index(self.by) + 1) % len(order)])
 
     def _layer_columns(self) -> list[Column]:
-        return [BY_KEY[key].column for key in self.columns]
+        return [self.known.by_key[key].column for key in self.columns]
 
     def _fill(self) -> None:
         if self.by == "layer":
-            self.table.set_table(self._source, select(self.all_layers, self.filter, self.group))
+            rows = select(self.all_layers, self.filter, self.group, self.known)
+            self.table.set_table(self._source, rows)
         else:
-            self.groups = groups_of(self.all_layers, self.by, self.total_ms, self.filter)
+            self.groups = groups_of(
+                self.all_layers, self.by, self.total_ms, self.filter, self.known
+            )
             self.table.set_table(GroupSource(self.groups))
         self._say()
 
@@ -338,4 +351,4 @@ class LayerPane(Frame, Vertical):
         else:
             of = "" if shown == whole else f" of {fmt.count(whole)}"
             title = f"Layers · {fmt.count(shown)}{of}"
-        self.frame(title, _KEYS)
+        self.frame(title, self._keys)

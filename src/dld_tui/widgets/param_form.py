@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from dld_tui.core.command_line import text_of, value_of
+from dld_tui.core.command_line import plain_default, text_of, value_of
 from dld_tui.core.params import Setting, settings_of
 from dld_tui.core.text import fit
 from dld_tui.core.types import JSON
@@ -26,6 +26,8 @@ from dld_tui.widgets.wrap import wrap
 _LABEL = 20
 """Cells of a label."""
 _HELP_ROWS = 3
+_MANY_ROWS = 30
+"""Settings of a form that is made page by page."""
 
 
 class FieldRow(Horizontal):
@@ -35,20 +37,28 @@ class FieldRow(Horizontal):
         super().__init__()
         self.setting = setting
         self.why_not = why_not
+        self.remark = ""
+        """What is known of the value; shown where nothing is wrong."""
         self.field = field_for(setting, text)
         self.field.disabled = bool(why_not)
+        self.label = Rows([[]], classes="label")
         self.note = Rows([[]], classes="note")
+        self.set_class(bool(why_not), "-greyed")
 
     def compose(self) -> ComposeResult:
         """Lay out the row."""
-        style = "faint" if self.why_not else "dim"
-        yield Rows([[(fit(self.setting.param.label, _LABEL - 1), style)]], classes="label")
+        yield self.label
         yield self.field
         yield self.note
 
     def on_mount(self) -> None:
-        """Show the unit, or why the setting is greyed."""
-        self.show_problem(None)
+        """Show the label, and what there is to say of the value."""
+        self._show_label()
+        self.show_problem(None if self.why_not else self.value()[1])
+
+    def _show_label(self) -> None:
+        style = "faint" if self.why_not else "dim"
+        self.label.set_rows([[(fit(self.setting.param.label, _LABEL - 1), style)]])
 
     @property
     def text(self) -> str:
@@ -62,15 +72,26 @@ class FieldRow(Horizontal):
         elif isinstance(self.field, (ChoiceField, Input)):
             self.field.value = text
 
+    def set_why_not(self, why_not: str) -> None:
+        """Grey the setting for a reason, or free it when there is none."""
+        if why_not == self.why_not:
+            return
+        self.why_not = why_not
+        self.field.disabled = bool(why_not)
+        self.set_class(bool(why_not), "-greyed")
+        self._show_label()
+
     def value(self) -> tuple[JSON, str | None]:
-        """Return (value, what is wrong or None)."""
+        """Return (value, what is wrong or None); that of a greyed setting is the default."""
+        if self.why_not and not self.setting.required:
+            return plain_default(self.setting), None
         if isinstance(self.field, SwitchField):
             return self.field.value == "on", None
         return value_of(self.setting, self.text)
 
     def show_problem(self, problem: str | None) -> None:
         """Show what is wrong, or the unit."""
-        note: list[Piece] = [(f" {self.setting.param.unit}", "dim")]
+        note: list[Piece] = [(f" {self.remark or self.setting.param.unit}", "dim")]
         if self.why_not:
             note = [(f" {self.why_not}", "dim")]
         elif problem:
@@ -84,27 +105,43 @@ class PageRow(Rows, can_focus=False):
 
     def content(self, width: int) -> list[list[Piece]]:
         """Return the names, the shown one in brackets."""
-        form = self.parent
-        assert isinstance(form, ParamForm)
         pieces: list[Piece] = []
-        for name in form.pages:
-            mine = name == form.page
-            pieces += [
-                (f"[ {name} ]" if mine else f"  {name}  ", "accent strong" if mine else "dim")
-            ]
-            if form.page_is_wrong(name):
+        for name, text in self._names(width):
+            mine = name == self.form.page
+            pieces.append((text, "accent strong" if mine else "dim"))
+            if self.form.page_is_wrong(name):
                 pieces.append((glyphs.current().error, "bad"))
         return [pieces]
 
-    def on_click(self, event: events.Click) -> None:
-        """Show the page that was clicked."""
+    @property
+    def form(self) -> ParamForm:
+        """The form."""
         form = self.parent
         assert isinstance(form, ParamForm)
+        return form
+
+    def _names(self, width: int) -> list[tuple[str, str]]:
+        """Return pages and their texts; closer together, then without the first, where needed."""
+        pages, shown = self.form.pages, self.form.page
+        wrong = sum(map(self.form.page_is_wrong, pages))
+        is_wide = sum(len(name) + 4 for name in pages) + wrong <= width
+        gap = " " if is_wide else ""
+        texts = [
+            (name, f"[{gap}{name}{gap}]" if name == shown else f" {gap}{name}{gap} ")
+            for name in pages
+        ]
+        first, at = 0, pages.index(shown)
+        while first < at and wrong + sum(len(text) for _, text in texts[first : at + 2]) > width:
+            first += 1
+        return texts[first:]
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the page that was clicked."""
         left = 0
-        for name in form.pages:
-            left += len(name) + 4 + form.page_is_wrong(name)
+        for name, text in self._names(self.size.width):
+            left += len(text) + self.form.page_is_wrong(name)
             if event.x < left:
-                form.show_page(name)
+                self.form.show_page(name)
                 return
 
 
@@ -144,7 +181,9 @@ class ParamForm(Vertical):
         if len(self.pages) > 1:
             yield PageRow([[]])
         for number, page in enumerate(self.pages):
-            rows = [row for row in self.rows.values() if row.setting.param.page == page]
+            # Rows take long to make: those of another page of a large form when it is first shown.
+            is_now = page == self.page or len(self.rows) <= _MANY_ROWS
+            rows = self._rows_of(page) if is_now else []
             with VerticalScroll(*rows, id=f"page-{number}", can_focus=False) as box:
                 box.display = page == self.page
         yield Rows([[]] * _HELP_ROWS, id="field-help")
@@ -170,7 +209,16 @@ class ParamForm(Vertical):
             self.query_one(f"#page-{number}").display = page == name
         for row in self.query(PageRow):
             row.refresh()
-        self.focus_first()
+        rows = [row for row in self._rows_of(name) if row.parent is None]
+        if rows:
+            self.screen.set_focus(None)  # what is typed now is not for the page before
+            self.query_one(f"#page-{self.pages.index(name)}").mount(*rows)
+            self.call_after_refresh(self.focus_first)
+        else:
+            self.focus_first()
+
+    def _rows_of(self, page: str) -> list[FieldRow]:
+        return [row for row in self.rows.values() if row.setting.param.page == page]
 
     def step_page(self, step: int) -> None:
         """Show the next or the previous page."""
@@ -197,6 +245,24 @@ class ParamForm(Vertical):
             if name in self.rows:
                 self.rows[name].text = text_of(self.rows[name].setting, value)
         self.check()
+
+    def set_reasons(self, reasons: Mapping[str, str]) -> None:
+        """Grey the settings that cannot be set, by name, and free the others."""
+        changed = False
+        for name, row in self.rows.items():
+            why_not = reasons.get(name, "")
+            changed |= why_not != row.why_not
+            row.set_why_not(why_not)
+        if changed:
+            self.check()
+
+    def set_remarks(self, remarks: Mapping[str, str]) -> None:
+        """Show what is known of some values, by the names of their settings."""
+        for name, remark in remarks.items():
+            row = self.rows[name]
+            if row.remark != remark:
+                row.remark = remark
+                row.show_problem(None if row.why_not else row.value()[1])
 
     def reset(self) -> None:
         """Set every field that has a default back to it."""

@@ -18,7 +18,7 @@ from dld_tui.widgets.blocks import Line
 from dld_tui.widgets.heat import HEATS, heat, hottest
 from dld_tui.widgets.layer_columns import precision_style, short_precision
 from dld_tui.widgets.layer_sources import bar_ramp
-from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.operator_style import layer_style
 from dld_tui.widgets.report_summary import digits
 from dld_tui.widgets.timescale import time_text
 
@@ -208,7 +208,7 @@ def _dot(cell: _Cell | None) -> tuple[str, str]:
     if cell is None or cell.layer is None:
         return " ", ""
     char = "*" if glyphs.current().name == "ascii" else chr(0x2800 + cell.bits)
-    return char, operator_style(cell.layer.type)
+    return char, layer_style(cell.layer.type)
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from dld_tui.widgets.layer_columns import (
     short_precision,
     short_provider,
 )
-from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.operator_style import layer_style
 from dld_tui.widgets.timescale import time_text
 
 
@@ -36,7 +36,7 @@ def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> li
         (f" {glyphs.current().cursor} ", "accent"),
         (name, "strong"),
         ("  ", ""),
-        (kind, operator_style(layer.type)),
+        (kind, layer_style(layer.type)),
         ("  ", ""),
         (figures, "number"),
     ]

@@ -25,7 +25,7 @@ from dld_tui.widgets.blocks import Block, Line, block, fitted, flow, width_of
 from dld_tui.widgets.heat import HEATS, heat, hottest
 from dld_tui.widgets.layer_columns import short_precision, short_provider
 from dld_tui.widgets.layer_sources import bar_ramp
-from dld_tui.widgets.operator_style import operator_style
+from dld_tui.widgets.operator_style import layer_style
 from dld_tui.widgets.wrap import wrap
 
 _TOP_LAYERS = 3
@@ -149,23 +149,25 @@ def median_block(latency: LatencySummary | None) -> Block:
     """Return the median latency, three lines high."""
     if latency is None:
         return block([[("no latency was measured", "dim")]])
-    text = f"{latency.median:,.{digits(latency.median)}f}"
-    big = big_digits(text) if glyphs.current().name == "unicode" else None
     rate = f"{latency.throughput:,.{0 if latency.throughput >= 100 else 1}f} inferences/s"
-    source = "" if latency.source == "latency loop" else latency.source
-    side: list[Line] = [[("ms", "accent strong")], [("median", "strong")], [(rate, "dim")]]
+    found = figure_block(latency.median, "median", rate)
+    if latency.source == "latency loop":
+        return found
+    return block([*found.lines, [(f"of {latency.source}", "warn")]])
+
+
+def figure_block(value: float, title: str, note: str) -> Block:
+    """Return the figure people came for, in milliseconds, with what it is at its right."""
+    text = f"{value:,.{digits(value)}f}"
+    big = big_digits(text) if glyphs.current().name == "unicode" else None
+    side: list[Line] = [[("ms", "accent strong")], [(title, "strong")], [(note, "dim")]]
     if big is None:
-        lines: list[Line] = [[(f"{text} ms", "accent strong"), (" median", "strong")], side[2]]
-    else:
-        lines = [[(row + "  ", "accent strong"), *side[at]] for at, row in enumerate(big)]
-    if source:
-        lines.append([(f"of {source}", "warn")])
-    return block(lines)
+        return block([[(f"{text} ms", "accent strong"), (f" {title}", "strong")], side[2]])
+    return block([[(row + "  ", "accent strong"), *side[at]] for at, row in enumerate(big)])
 
 
-def stats_block(report: Report) -> Block:
+def stats_block(latency: LatencySummary | None) -> Block:
     """Return the figures beside the median, in two columns."""
-    latency = report.latency
     if latency is None:
         return block([])
     places = digits(latency.median)
@@ -189,9 +191,10 @@ def stats_block(report: Report) -> Block:
     return block(lines)
 
 
-def distribution_block(report: Report, cells: int = _HISTOGRAM_CELLS) -> Block:
-    """Return the distribution of the latencies as a small histogram."""
-    values = report.latencies
+def distribution_block(
+    values: Sequence[float], median: float | None, cells: int = _HISTOGRAM_CELLS
+) -> Block:
+    """Return the distribution of latencies as a small histogram, their median marked."""
     if len(values) < 2:
         return block([])
     shape = histogram(values, cells)
@@ -204,7 +207,6 @@ def distribution_block(report: Report, cells: int = _HISTOGRAM_CELLS) -> Block:
     above = f" +{shape.above:,} above" if shape.above else ""
     low, high = f"{shape.low:.{places}f}", f"{shape.high:.{places}f}{above}"
     scale = low + " " * max(cells - len(low) - len(high), 1) + high
-    median = report.latency.median if report.latency else None
     lines: list[Line] = [_marked(row, shape.bin_of(median) if median else None) for row in rows]
     return block([*lines, [(scale, "dim")]])
 
@@ -216,12 +218,12 @@ def _marked(row: str, at: int | None) -> Line:
     return [(row[:at], "bar"), (row[at : at + 1], "accent"), (row[at + 1 :], "bar")]
 
 
-def layers_block(report: Report, width: int = 52, count: int = _TOP_LAYERS) -> Block:
+def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAYERS) -> Block:
     """Return the costliest layers; the first is the loud one."""
-    top = costliest(report.layers, count)
+    top = costliest(layers, count)
     if not top:
         return block([[("no layer was measured", "dim")]])
-    times = [layer.time_ms for layer in priced(report.layers) if layer.time_ms is not None]
+    times = [layer.time_ms for layer in priced(layers) if layer.time_ms is not None]
     hot, longest = hottest(times), max(times)
     kinds = min(max(cell_width(visible(layer.type)) for layer in top), max(width // 4, 8))
     lines: list[Line] = []
@@ -235,7 +237,7 @@ def layers_block(report: Report, width: int = 52, count: int = _TOP_LAYERS) -> B
             [
                 (f"{time:>8} ms {percent:>5} % ", style),
                 (bar(share, 8, bar_ramp()) + " ", style),
-                (kind + " ", operator_style(layer.type)),
+                (kind + " ", layer_style(layer.type)),
                 (clip(visible(layer.name), room, keep="end"), "" if number else "strong"),
             ]
         )
@@ -315,18 +317,19 @@ def summary_lines(
 ) -> list[Line]:
     """Return the whole summary for `width` cells; `gpu` is of the median pass."""
     lines = [*head(report, width), []]
-    figures = _some(median_block(report.latency), stats_block(report))
-    shape, about = distribution_block(report), coverage(report)
+    figures = _some(median_block(report.latency), stats_block(report.latency))
+    median = report.latency.median if report.latency is not None else None
+    shape, about = distribution_block(report.latencies, median), coverage(report)
     busy = gpu_facts(report, gpu, width)
     used = sum(one.width + _GAP for one in figures)
     remarks = advice_lines(advice, width)
     if width >= _WIDE:
         room = width - used - (shape.width + _GAP if shape.lines else 0)
-        top = layers_block(report, min(room, 100), _TOP_LAYERS + 1)
+        top = layers_block(report.layers, min(room, 100), _TOP_LAYERS + 1)
         lines += flow([*figures, *_some(shape), top], width)
         lines += [[], *busy, *flow(about, width), *remarks]
     elif width - used >= _LEAST_LAYERS:
-        lines += flow([*figures, layers_block(report, width - used, _TOP_LAYERS + 1)], width)
+        lines += flow([*figures, layers_block(report.layers, width - used, _TOP_LAYERS + 1)], width)
         lines += [
             [],
             *busy,
@@ -337,7 +340,7 @@ def summary_lines(
         ]
     else:
         lines += [*flow(figures, width), [], *busy, *([[]] if busy else [])]
-        lines += [*(list(line) for line in layers_block(report, min(width, 76)).lines), []]
+        lines += [*(list(line) for line in layers_block(report.layers, min(width, 76)).lines), []]
         below = block([line for one in about for line in one.lines])
         lines += [*flow(_some(shape, below), width), *remarks]
     return [fitted(line, width) for line in lines]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -135,10 +135,13 @@ class ChartPane(Frame, Vertical):
 
         type: str
 
+    CHARTS: ClassVar[tuple[str, ...]] = CHARTS
+    TITLES: ClassVar[Mapping[str, str]] = TITLES
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
         self.percent = False
-        self.chart = CHARTS[0]
+        self.chart = self.CHARTS[0]
         self._groups: Sequence[Group] = ()
         self._layers: Sequence[Layer] = ()
         self._latencies: Sequence[float] = ()
@@ -151,14 +154,28 @@ class ChartPane(Frame, Vertical):
 
     def set_report(self, report: Report, types: Sequence[Group]) -> None:
         """Show the charts of a report; `types` are its layers grouped by type."""
-        self._groups, self._layers = types, report.layers
         values = report.latencies
         title = "latency over the inferences, ms"
         if not values:
             values = tuple(one.duration_us / 1000 for one in report.passes)
             title = "latency over the profiled passes, ms"
-        self._latencies = values
-        self.query_one(PassesChart).set_values(values, title)
+        self.set_layers(report.layers, types, values, title)
+
+    def set_layers(
+        self, layers: Sequence[Layer], types: Sequence[Group], latencies: Sequence[float],
+        title: str,
+    ) -> None:  # fmt: skip
+        """Show the charts of layers, and latencies of whole runs in milliseconds, in order.
+
+        Args:
+            layers: The layers.
+            types: The layers grouped by type.
+            latencies: Of the runs; empty when they are not known.
+            title: What the latencies are.
+        """
+        self._groups, self._layers = types, layers
+        self._latencies = latencies
+        self.query_one(PassesChart).set_values(latencies, title)
         self.on_resize()
 
     def toggle_unit(self) -> None:
@@ -168,7 +185,8 @@ class ChartPane(Frame, Vertical):
 
     def next_chart(self) -> None:
         """Show the next chart."""
-        self.chart = CHARTS[(CHARTS.index(self.chart) + 1) % len(CHARTS)]
+        order = self.CHARTS
+        self.chart = order[(order.index(self.chart) + 1) % len(order)]
         self._draw()
         self.query_one(BarChart).cursor = 0
 
@@ -190,12 +208,16 @@ class ChartPane(Frame, Vertical):
                 else precision_rows(self._layers, self.percent)
             )
             view.set_lines(BarRows(self._rows))
-        elif self.chart == "distribution":
-            view.set_lines(ListSource(distribution_lines(self._latencies, width, height)))
         else:
-            view.set_lines(ListSource(memory_lines(self._layers, width, height)))
+            view.set_lines(ListSource(self.chart_lines(width, height)))
         keys = "c next chart  % ms or percent" if self._rows else "c next chart"
-        self.frame(TITLES[self.chart], keys)
+        self.frame(self.TITLES[self.chart], keys)
+
+    def chart_lines(self, width: int, height: int) -> list[Line]:
+        """Return a chart that has no bars to walk through."""
+        if self.chart == "distribution":
+            return distribution_lines(self._latencies, width, height)
+        return memory_lines(self._layers, width, height)
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Say which type was chosen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.core.document import Document
@@ -85,6 +86,14 @@ def test_only_inputs_that_are_fed_count(tmp_path: Path) -> None:
     assert validate(document, [{}]) == ["profile 1: image has no range"]
     fixed = {**profile, "sizes": Range((4,), (4,), (4,)), "ghost": Range((), (), ())}
     assert validate(document, [profile, fixed]) == ["profile 2, ghost: the model has no such input"]
+
+
+def test_what_exporters_write_for_a_free_dimension(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    path.write_bytes(model.SerializeToString())
+    assert declared_inputs(Document.open(path)) == {"x": (None, 4)}
 
 
 def test_a_damaged_entry_is_said(tmp_path: Path) -> None:

@@ -275,3 +275,10 @@ def test_rounding_keeps_types_and_loses_what_the_precision_loses(tmp_path: Path)
     np.testing.assert_array_equal(mine[0, 1:], expected[1:].astype(np.float16).astype(np.float32))
     kept = lowered(document, "fp16", document.main.nodes, rounded=True)
     assert not kept.plan.relinks
+
+
+def test_casts_get_names_that_no_node_has(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[first]", "[a_float16_cast]").replace("[last]", "[c_cast]")
+    found = retyped(opened(tmp_path, text), ["second:fp16,third:fp16"])
+    names = [node.name for node in found.document.main.nodes]
+    assert len(names) == len(set(names))

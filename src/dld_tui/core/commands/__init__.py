@@ -23,8 +23,10 @@ from dld_tui.core.commands import (
     lists,
     metadata,
     operators,
+    plan,
     report,
     selection,
+    targets,
     tensors,
     workspace,
 )
@@ -35,9 +37,10 @@ __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 
 COMMANDS: tuple[Command, ...] = (
     *app.ROWS, *workspace.ROWS, *operators.ROWS, *links.ROWS, *selection.ROWS, *functions.ROWS,
-    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *graph.ROWS, *report.ROWS, *compare.ROWS,
+    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *graph.ROWS, *report.ROWS, *plan.ROWS,
+    *compare.ROWS,
     *diff.ROWS,
-    *jobs.ROWS, *lists.ROWS,
+    *jobs.ROWS, *targets.ROWS, *lists.ROWS,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dld_tui.core.commands.model import Command, table
 _APP = table(
     "app",
     ("app.compare_reports", "compare_reports", "", "", "compare reports",
-     "Show two profile reports side by side: what differs, and where the time went."),
+     "Show profile reports or engines side by side: what differs, and where the time went."),
 )
 _REPORT = table(
     "report",
@@ -21,7 +21,8 @@ _COMPARE = table(
     ("compare.filter", "filter", "slash", "comparison", "filter",
      "Filter the rows while you type."),
     ("compare.group", "group", "b", "comparison", "group",
-     "Compare by layer, node, type, operator, scope, provider or precision."),
+     "Compare by layer, node, type, operator, scope, provider or precision; engines also by what"
+     " has another precision or tactic."),
     ("compare.sure", "sure", "f", "comparison", "no noise",
      "Show only what changed by more than noise, or all again."),
     ("compare.base", "base", "equals_sign", "comparison", "next base",
@@ -35,6 +36,8 @@ _COMPARE = table(
     ("compare.export", "export", "W", "comparison", "export",
      "Write the whole comparison as one page that can be mailed."),
     ("compare.add", "add_report", "a", "comparison", "add report", "Compare with one more report."),
+    ("compare.model", "choose_model", "m", "compared_engine", "find nodes",
+     "Find the ONNX nodes of the engines in the model that they were built from."),
     ("compare.again", "again", "f5", "comparison", "read again", "Read the reports once more."),
     footer="compare.filter compare.group compare.sure compare.layer compare.node compare.csv",
 )

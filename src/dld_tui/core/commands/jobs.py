@@ -11,8 +11,10 @@ _JOB = table(
      "Stop the job, after asking when it has run for a while; close the page when it has ended."),
     ("job.result", "result", "enter", "result", "open result", "Open what the job made."),
     ("job.again", "again", "f5", "finished", "run again", "Run the same job again."),
+    ("job.node", "go_to_node", "s", "failed_node", "go to node",
+     "Show the node of the model that the job failed at."),
     ("job.copy", "copy_log", "y", "", "copy log", "Copy the log and the error, if there is one."),
-    footer="job.cancel job.result job.again job.copy",
+    footer="job.cancel job.result job.node job.again job.copy",
 )
 _ACTIVITY = table(
     "activity",
@@ -22,6 +24,12 @@ _ACTIVITY = table(
      "Show the previous page."),
     ("activity.defaults", "defaults", "f8", "", "defaults", "Set every field to its default."),
     ("activity.copy", "copy_command", "f9", "", "copy command", "Copy the equal command line."),
+    ("activity.copy_trtexec", "copy_trtexec", "f7", "trtexec", "copy trtexec",
+     "Copy the equal command of trtexec."),
+    ("activity.save_preset", "save_preset", "ctrl+s", "valid", "save as preset",
+     "Keep these settings under a name."),
+    ("activity.load_preset", "load_preset", "f4", "presets", "load preset",
+     "Fill the form with settings that were kept under a name."),
     footer="activity.run activity.next_page activity.defaults activity.copy", priority=True,
 )
 _SETTINGS = table(

@@ -8,6 +8,9 @@ from dld_tui.core.commands.model import Command, table
 _WORKSPACE = table(
     "workspace",
     ("model.profile", "profile", "f5", "", "profile", "Measure this model with ONNX Runtime."),
+    ("model.build", "build", "f6", "", "build engine", "Build a TensorRT engine of this model."),
+    ("model.profile_tensorrt", "profile_tensorrt", "shift+f5", "", "profile with TensorRT",
+     "Measure this model with TensorRT."),
     ("model.save", "save", "ctrl+s", "", "save", "Save the model."),
     ("model.save_as", "save_as", "ctrl+shift+s,S,f12", "", "save as", "Save under another name."),
     ("edit.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),

@@ -1,4 +1,4 @@
-"""A comparison of two or more reports: what a screen, a command or a script asks of it.
+"""A comparison of reports or engine plans: what a screen, a command or a script asks of it.
 
 ::
 
@@ -17,6 +17,13 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dld_tui.core.compare.conditions import differences, doubts, same_model, unfair
+from dld_tui.core.compare.engines import (
+    Inserted,
+    Mismatch,
+    any_engine,
+    find_mismatches,
+    inserted_layers,
+)
 from dld_tui.core.compare.explain import explain
 from dld_tui.core.compare.matching import Match, match_layers
 from dld_tui.core.compare.measured import Measured, Part, measure
@@ -31,7 +38,11 @@ from dld_tui.core.compare.rows import (
 )
 from dld_tui.core.errors import UsageError
 
-__all__ = ["GROUPINGS", "Comparison"]
+__all__ = ["GROUPINGS", "MISMATCH", "VIEWS", "Comparison"]
+
+MISMATCH = "mismatch"
+"""The rows by layer whose precision or tactic is not the same everywhere."""
+VIEWS = (*GROUPINGS, MISMATCH)
 
 
 class Comparison:
@@ -97,20 +108,60 @@ class Comparison:
         """Return the rows, the largest difference first.
 
         Args:
-            by: One of `GROUPINGS`.
+            by: One of `VIEWS`.
 
         Raises:
             UsageError: Another word.
         """
-        if by not in GROUPINGS:
-            raise UsageError(f"cannot compare by {by!r}; choose one of {', '.join(GROUPINGS)}")
+        if by not in VIEWS:
+            raise UsageError(f"cannot compare by {by!r}; choose one of {', '.join(VIEWS)}")
         if by not in self._rows:
-            self._rows[by] = (
-                rows_of_matches(self.measured, self.matches, self.base)
-                if by == "layer"
-                else rows_by(self.measured, by, self.base)
-            )
+            self._rows[by] = self._rows_by(by)
         return self._rows[by]
+
+    def _rows_by(self, by: str) -> list[Row]:
+        if by == "layer":
+            return rows_of_matches(self.measured, self.matches, self.base)
+        if by == MISMATCH:
+            return [found.row for found in self.mismatches]
+        return rows_by(self.measured, by, self.base)
+
+    # Engines
+
+    @cached_property
+    def of_engines(self) -> bool:
+        """Whether one of the reports is of an engine, so that there are tactics to compare."""
+        return any_engine(self.subjects)
+
+    @cached_property
+    def mismatches(self) -> list[Mismatch]:
+        """Layers of the same work with another precision or tactic, largest difference first."""
+        return find_mismatches(self.subjects, self.measured, self.rows("layer"))
+
+    @cached_property
+    def inserted(self) -> list[Inserted]:
+        """The layers of each report that only convert a tensor."""
+        return [
+            inserted_layers(subject, side)
+            for subject, side in zip(self.subjects, self.measured, strict=True)
+        ]
+
+    @cached_property
+    def speed_up_source(self) -> str:
+        """What :meth:`speed_up` is of: ``end to end``, else ``all layers``; empty without times."""
+        for row in (self.end_to_end, self.layer_sum):
+            if all(cell.time_ms for cell in row.cells):
+                return row.key
+        return ""
+
+    def speed_up(self, index: int) -> float | None:
+        """Return how many times as fast as the base a report is."""
+        source = self.speed_up_source
+        if not source:
+            return None
+        row = self.end_to_end if source == self.end_to_end.key else self.layer_sum
+        here, there = row.cells[index].time_ms, row.cells[self.base].time_ms
+        return there / here if here and there else None
 
     @cached_property
     def latency_source(self) -> str:
@@ -130,7 +181,11 @@ class Comparison:
         """The time of all layers together, a pass."""
         sides = []
         for measured in self.measured:
-            chosen = [layer.index for layer in measured.layers if measured.ran(layer.index)]
+            chosen = [
+                layer.index
+                for layer in measured.layers
+                if measured.ran(layer.index) or not measured.timed
+            ]
             part = Part(chosen, [1.0] * len(chosen))
             sides.append(Side.of(measured, part))
         return self._single("all layers", sides)

@@ -131,7 +131,8 @@ def flat(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
 def unfair(subjects: Sequence[Comparable], base: int = 0) -> list[str]:
     """Return why the reports did not do the same work, the worst first, as visible text."""
     found = [*_model_lines(subjects), *_shape_lines(subjects, base), *_source_lines(subjects)]
-    devices = {_text(subject.facts.get("device")) for subject in subjects}
+    known = (subject.facts.get("device") for subject in subjects)
+    devices = {_text(device) for device in known if device}
     if len(devices) > 1:
         names = ", ".join(_short(name) for name in sorted(devices))
         found.append(f"Different devices: {names}. Differences are of the device, too.")
@@ -232,7 +233,9 @@ def _own_lines(subject: Comparable) -> Iterator[str]:
             " mean); another run may give another result."
         )
     passes = len(subject.profiled_ms)
-    if not passes and subject.layers:
+    if subject.layers and all(layer.time_ms is None for layer in subject.layers):
+        yield "there are no times: only layers, types, precisions and tactics can be compared."
+    elif not passes and subject.layers:
         yield "only averages over passes are recorded: nothing tells noise from change."
     elif passes < MIN_PASSES:
         noun = "pass" if passes == 1 else "passes"

@@ -47,6 +47,7 @@ class _Pair:
         """Return everything that can be said."""
         return [
             self._end_to_end(),
+            *self._speed_up(),
             *self._no_reason(),
             *self._layer_sum(),
             *self._top(),
@@ -55,6 +56,8 @@ class _Pair:
             *self._only(self.base, self.index),
             *self._moved("provider", lambda layer: layer.provider, "on"),
             *self._moved("precision", lambda layer: layer.precision, "in"),
+            *self._mismatches(),
+            *self._inserted(),
         ]
 
     def _cell(self, row: Row) -> Cell:
@@ -69,6 +72,12 @@ class _Pair:
             f"{self.here} takes {fmt.milliseconds(cell.time_ms)} ms where {self.there} takes"
             f" {fmt.milliseconds(before)} ms: {verdict(cell)}."
         )
+
+    def _speed_up(self) -> Iterator[str]:
+        factor = self.comparison.speed_up(self.index)
+        if factor is not None and self.comparison.of_engines:
+            source = self.comparison.speed_up_source
+            yield f"Speed-up: {self.here} is {factor:.2f} times as fast as {self.there} ({source})."
 
     def _no_reason(self) -> Iterator[str]:
         pair = [self.comparison.subjects[index] for index in (self.base, self.index)]
@@ -95,6 +104,8 @@ class _Pair:
         yield f"{line}."
 
     def _top(self) -> Iterator[str]:
+        if not self._timed():
+            return
         sure = [row for row in self.rows if self._is_sure(row)]
         alone = sum(1 for row in sure if row.state(self.index, self.base))
         unsure = sum(1 for row in self.rows if self._cell(row).noise)
@@ -146,10 +157,11 @@ class _Pair:
             delta = sum(
                 self._time(match, self.index) - self._time(match, self.base) for match in found
             )
+            cost = f" ({signed(delta)} ms in {self.here})" if self._timed() else ""
             yield (
                 f"Fused in {label(fewer)}, not in {label(more)}: {fmt.plural(fused, 'layer')} of"
                 f" {label(fewer)} {'does' if fused == 1 else 'do'} the work of {split:,} of"
-                f" {label(more)} ({signed(delta)} ms in {self.here})."
+                f" {label(more)}{cost}."
             )
             found.sort(key=lambda match: -self._time(match, more))
             for match in found[:_NAMED]:
@@ -188,10 +200,9 @@ class _Pair:
         purpose = (
             "; all convert a layout, type or device" if all(map(is_conversion, chosen)) else ""
         )
-        yield (
-            f"Only in {label(having)}: {fmt.plural(len(chosen), 'layer')}, {fmt.milliseconds(took)}"
-            f" ms ({kinds}){purpose}."
-        )
+        cost = f", {fmt.milliseconds(took)} ms" if self.comparison.measured[having].timed else ""
+        noun = fmt.plural(len(chosen), "layer")
+        yield f"Only in {label(having)}: {noun}{cost} ({kinds}){purpose}."
 
     def _moved(self, what: str, value: Callable[[Layer], str | None], word: str) -> Iterator[str]:
         """Say which matched layers have another provider or precision."""
@@ -207,10 +218,40 @@ class _Pair:
             if not fallback and before_text == _CPU:
                 fallback = f"Fallback in {self.there}: "
             noun = fmt.plural(len(matches), "row")
+            cost = f" ({signed(delta)} ms)" if self._timed() else ""
             yield (
                 f"{fallback}{noun} {'runs' if len(matches) == 1 else 'run'} {word} {after_text} in"
-                f" {self.here}, {word} {before_text} in {self.there} ({signed(delta)} ms)."
+                f" {self.here}, {word} {before_text} in {self.there}{cost}."
             )
+
+    # What only engines have
+
+    def _timed(self) -> bool:
+        return all(self.comparison.measured[index].timed for index in (self.index, self.base))
+
+    def _mismatches(self) -> Iterator[str]:
+        if not self.comparison.of_engines:
+            return
+        pairs = [
+            (found, found.tactic[self.index], found.tactic[self.base])
+            for found in self.comparison.mismatches
+        ]
+        other = [found for found, here, there in pairs if here and there and here != there]
+        if other:
+            noun = fmt.plural(len(other), "row")
+            delta = sum(self._cell(found.row).delta_ms or 0.0 for found in other)
+            cost = f" ({signed(delta)} ms)" if self._timed() else ""
+            yield f"{noun} with another tactic in {self.here} than in {self.there}{cost}."
+
+    def _inserted(self) -> Iterator[str]:
+        if not self.comparison.of_engines:
+            return
+        counts = []
+        for index in (self.base, self.index):
+            found = self.comparison.inserted[index]
+            cost = "" if found.time_ms is None else f", {fmt.milliseconds(found.time_ms)} ms"
+            counts.append(f"{fmt.plural(found.layers, 'layer')}{cost} in {label(index)}")
+        yield f"Inserted to change a format or type: {'; '.join(counts)}."
 
     def _values(
         self, match: Match, report: int, value: Callable[[Layer], str | None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core.compare.engines import Mismatch
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.noise import LEVEL_PERCENT, METHOD
 from dld_tui.core.report.export import csv_text, latency_json
@@ -43,6 +44,12 @@ def comparison_json(
         "layer_sum": _row(comparison.layer_sum, comparison),
         "rows": [_row(row, comparison) for row in shown],
         "rows_total": len(comparison.rows(by)),
+        "speed_ups": [comparison.speed_up(index) for index in range(len(comparison.subjects))],
+        "speed_up_source": comparison.speed_up_source or None,
+        "mismatches": [_mismatch(found, comparison) for found in comparison.mismatches],
+        "inserted": [
+            {"layers": found.layers, "time_ms": found.time_ms} for found in comparison.inserted
+        ],
         "explanation": list(comparison.explanation()),
         "noise_method": METHOD,
     }
@@ -87,6 +94,24 @@ def _row(row: Row, comparison: Comparison) -> dict[str, JSON]:
     }
 
 
+def _mismatch(found: Mismatch, comparison: Comparison) -> dict[str, JSON]:
+    cells = found.row.cells
+    return {
+        "node": found.node,
+        "what": found.what,
+        "precision": list(found.precision),
+        "tactic": list(found.tactic),
+        "time_ms": [cell.time_ms for cell in cells],
+        "delta_ms": cells[comparison.target].delta_ms,
+        "deltas_ms": [cell.delta_ms for cell in cells],
+        "match": found.row.match,
+        "layers": [
+            [subject.layers[index].name for index in cell.layers]
+            for subject, cell in zip(comparison.subjects, cells, strict=True)
+        ],
+    }
+
+
 def _noise(cell: Cell) -> JSON:
     if cell.interval is None:
         return None
@@ -98,8 +123,13 @@ def _noise(cell: Cell) -> JSON:
     }
 
 
-def comparison_csv(comparison: Comparison, rows: Iterable[Row]) -> str:
-    """Return rows as CSV, with a header row: times of all reports, then what changed in each."""
+def comparison_csv(comparison: Comparison, rows: Iterable[Row], by: str = "layer") -> str:
+    """Return rows as CSV, with a header row: times of all reports, then what changed in each.
+
+    Those by ``mismatch`` have precisions and tactics instead of how sure the difference is.
+    """
+    if by == "mismatch":
+        return _mismatch_csv(comparison, rows)
     others = [i for i in range(len(comparison.subjects)) if i != comparison.base]
     header = ["key", *(f"time_ms_{label(index)}" for index in range(len(comparison.subjects)))]
     for index in others:
@@ -107,6 +137,26 @@ def comparison_csv(comparison: Comparison, rows: Iterable[Row]) -> str:
         header += [f"{field}_{label(index)}" for field in fields]
     header += ["match", "estimate"]
     return csv_text(header, (_csv_row(row, others) for row in rows))
+
+
+def _mismatch_csv(comparison: Comparison, rows: Iterable[Row]) -> str:
+    known = {id(found.row): found for found in comparison.mismatches}
+    letters = [label(index) for index in range(len(comparison.subjects))]
+    header = ["node", "layer", "what"]
+    for field in ("precision", "tactic", "time_ms", "delta_ms"):
+        header += [f"{field}_{letter}" for letter in letters]
+    chosen = ((known[id(row)], row) for row in rows)
+    return csv_text(
+        [*header, "match"],
+        (
+            [
+                found.node, row.key, found.what, *found.precision, *found.tactic,
+                *(cell.time_ms for cell in row.cells), *(cell.delta_ms for cell in row.cells),
+                row.match,
+            ]
+            for found, row in chosen
+        ),
+    )  # fmt: skip
 
 
 def _csv_row(row: Row, others: Sequence[int]) -> list[object]:

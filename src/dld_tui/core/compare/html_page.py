@@ -44,10 +44,51 @@ def comparison_page(comparison: Comparison) -> str:
         Section("layers", "Layers", _rows(comparison, "layer", comparison.rows("layer"))),
         Section("by-type", "By type", _rows(comparison, "type", comparison.rows("type"))),
         Section("by-op", "By ONNX operator", _rows(comparison, "op", comparison.rows("op"))),
+        *_engine_sections(comparison),
         Section("method", "Noise", paragraphs([(METHOD, "info")])),
     ]  # fmt: skip
     title = " and ".join(subject.title for subject in subjects)
     return page(f"Comparison of {title}", subtitle, _tiles(comparison), sections)
+
+
+def _engine_sections(comparison: Comparison) -> list[Section]:
+    """Return what only engines have: nodes, precisions and tactics."""
+    if not comparison.of_engines:
+        return []
+    return [
+        Section("by-node", "By ONNX node", _rows(comparison, "node", comparison.rows("node"))),
+        Section(
+            "by-precision",
+            "By precision",
+            _rows(comparison, "precision", comparison.rows("precision")),
+        ),
+        Section("mismatches", "Other precisions and tactics", _mismatches(comparison)),
+    ]
+
+
+def _mismatches(comparison: Comparison) -> str:
+    if not comparison.mismatches:
+        return paragraphs([("All layers have the same precision and tactic.", "info")])
+    letters = [label(index) for index in range(len(comparison.subjects))]
+    columns = [
+        Column("node", name=True),
+        *(Column(f"{letter} precision") for letter in letters),
+        *(Column(f"{letter} tactic") for letter in letters),
+        *(Column(f"{letter} ms", numeric=True) for letter in letters),
+        Column("delta ms", numeric=True),
+    ]
+    return table("mismatch-table", columns, (
+        [
+            found.node,
+            *(text or fmt.UNKNOWN for text in (*found.precision, *found.tactic)),
+            *(tables.milliseconds(cell.time_ms) for cell in found.row.cells),
+            Number(
+                found.row.cells[comparison.target].delta_ms,
+                signed(found.row.cells[comparison.target].delta_ms),
+            ),
+        ]
+        for found in comparison.mismatches
+    ))  # fmt: skip
 
 
 def _tiles(comparison: Comparison) -> str:
@@ -60,6 +101,12 @@ def _tiles(comparison: Comparison) -> str:
     pair = f"{label(comparison.base)} to {label(comparison.target)}"
     found.append(Tile(f"{pair}, ms", signed(target.delta_ms)))
     found.append(Tile(f"{pair}, ratio", ratio_text(target)))
+    if comparison.of_engines:
+        found += [
+            Tile(f"Speed-up of {label(index)}", f"{factor:.2f}x")
+            for index in range(len(comparison.subjects))
+            if index != comparison.base and (factor := comparison.speed_up(index)) is not None
+        ]
     return tiles(found)
 
 

@@ -8,6 +8,7 @@ and then by type and shape in the order of execution where the counts agree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -22,6 +23,9 @@ CONVERSIONS = frozenset(
     }
 )  # fmt: skip
 """Layers that a backend inserts to change layout, type or device of a tensor."""
+
+_NUMBERED = re.compile(r"[A-Z][A-Za-z]*_\d+|node_of_\d+")
+"""Names that an exporter makes of an operator and a number."""
 
 Member: TypeAlias = "tuple[int, int]"
 """(report, layer)."""
@@ -74,6 +78,9 @@ class _Matcher:
             self._by(lambda layer: layer.type, "order")
         for member in list(self.left):
             self._take([member], "")
+        if len(self.subjects) > 2:
+            self._merge(lambda layer: _shaped(layer, layer.input_dims))
+            self._merge(lambda layer: _shaped(layer, ()))
         return sorted(self.found, key=_first)
 
     def _lacks_shapes(self) -> bool:
@@ -95,7 +102,7 @@ class _Matcher:
         if is_conversion(layer):
             return frozenset()
         return frozenset(
-            (link.scope, link.name or link.node)
+            (link.scope, link.calls, link.name or link.node)
             for link in layer.nodes
             if self.same_model or _is_stable(link)
         )
@@ -151,6 +158,39 @@ class _Matcher:
                 for members in zip(*present, strict=True):
                     self._take(members, how)
 
+    def _merge(self, key: Callable[[Layer], Hashable]) -> None:
+        """Join rows of different reports, by type and shape in the order of execution.
+
+        Such as those of A and B with those of C and D, whose names differ from these; where there
+        are as many of one shape in all of them.
+        """
+        groups: dict[Hashable, dict[frozenset[int], list[Match]]] = {}
+        for match in sorted(self.found, key=_first):
+            members = [(report, row) for report, row in enumerate(match.members) if row]
+            report, row = members[0]
+            shape = key(self.subjects[report].layers[row[0]])
+            if shape is not None and all(len(row) == 1 for _, row in members):
+                having = frozenset(report for report, _ in members)
+                groups.setdefault(shape, {}).setdefault(having, []).append(match)
+        gone: set[int] = set()
+        for classes in groups.values():
+            waiting = sorted(classes.items(), key=lambda item: min(item[0]))
+            while waiting:
+                having, rows = waiting.pop(0)
+                for other, more in list(waiting):
+                    if not having & other and len(more) == len(rows):
+                        gone.update(map(id, (*rows, *more)))
+                        rows = [_joined(one, two) for one, two in zip(rows, more, strict=True)]
+                        having |= other
+                        waiting.remove((other, more))
+                        self.found += rows
+        self.found = [match for match in self.found if id(match) not in gone]
+
+
+def _joined(one: Match, other: Match) -> Match:
+    members = zip(one.members, other.members, strict=True)
+    return Match(tuple(first or second for first, second in members), "order")
+
 
 def _shaped(layer: Layer, inputs: Hashable) -> Hashable:
     # Without shapes nothing tells one layer of a type from another.
@@ -158,7 +198,9 @@ def _shaped(layer: Layer, inputs: Hashable) -> Hashable:
 
 
 def _is_stable(link: NodeLink) -> bool:
-    return bool(link.name) or not link.node.startswith("#")
+    """Tell whether a node's name means the same in another model: numbers do not."""
+    name = link.name or link.node
+    return not name.startswith("#") and _NUMBERED.fullmatch(name) is None
 
 
 def _first(match: Match) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,11 @@ class Measured:
     on_gpu: bool = False
     """Whether kernels on a GPU are among what is timed."""
     resolution_ms: float = 0.0
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether there are times at all: an engine plan may come without a profile."""
+        return any(median is not None for median in self.medians)
 
     @classmethod
     def of(cls, subject: Comparable, *, gpu: bool) -> Measured:

@@ -93,6 +93,13 @@ class Cell:
     """Of `delta_ms`; None in the base, and when there are too few passes to tell."""
     share_percent: float | None = None
     """The part of `delta_ms` in all that became faster or slower, rows added up without sign."""
+    untimed: bool = False
+    """The report has no times at all, so nothing is missing of this row when it has layers."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the report has something of the row: layers that ran, if there are times."""
+        return self.time_ms is not None or (self.untimed and bool(self.layers))
 
     @property
     def noise(self) -> bool | None:
@@ -118,10 +125,10 @@ class Row:
 
     def state(self, index: int, base: int) -> str:
         """Return ``added`` or ``removed`` when a report or the base has nothing of this row."""
-        here, there = self.cells[index].time_ms, self.cells[base].time_ms
-        if here is None and there is not None:
-            return "removed"
-        return "added" if here is not None and there is None else ""
+        here, there = self.cells[index].is_there, self.cells[base].is_there
+        if here == there:
+            return ""
+        return "added" if here else "removed"
 
 
 @dataclass(frozen=True)

@@ -28,13 +28,15 @@ class Side:
     series: FloatArray | None = None
     """Of each pass, sorted; None when only the median is known."""
     layers: tuple[int, ...] = ()
+    untimed: bool = False
+    """The report has no times at all."""
 
     @classmethod
     def of(cls, measured: Measured, part: Part) -> Side:
         """Return the median time of some layers together, of those that ran."""
         known = [place for place, index in enumerate(part.layers) if measured.ran(index)]
         if not known:
-            return cls(layers=tuple(part.layers))
+            return cls(layers=tuple(part.layers), untimed=not measured.timed)
         timed = Part([part.layers[i] for i in known], [part.shares[i] for i in known])
         series = measured.series(timed)
         time_ms = measured.figure(timed) if series is None else median_of(series)
@@ -71,7 +73,7 @@ def rows_by(sides: Sequence[Measured], by: str, base: int) -> list[Row]:
     estimates: set[str] = set()
     for report, side in enumerate(sides):
         for layer in side.layers:
-            if not side.ran(layer.index):
+            if side.timed and not side.ran(layer.index):
                 continue
             for key, share, estimated in parts(layer, by):
                 part = found.setdefault(key, [Part() for _ in sides])[report]
@@ -125,7 +127,7 @@ def _step(sides: Sequence[Measured], index: int, base: int) -> float:
 def side_of(values: Sequence[float]) -> Side:
     """Return what is compared of a plain list of times, such as the latency loop's."""
     series = np.sort(np.array([value for value in values if np.isfinite(value)], dtype=np.float64))
-    return Side(median_of(series), series) if series.size else Side()
+    return Side(median_of(series), series) if series.size else Side(untimed=True)
 
 
 def column_cells(
@@ -140,7 +142,7 @@ def column_cells(
         step_ms: The resolution of the clocks.
     """
     if is_base:
-        return [Cell(side.time_ms, side.layers) for side in here]
+        return [Cell(side.time_ms, side.layers, untimed=side.untimed) for side in here]
     both = [
         (row, side.series, other.series)
         for row, (side, other) in enumerate(zip(here, there, strict=True))
@@ -151,11 +153,13 @@ def column_cells(
     cells = []
     for row, (side, other) in enumerate(zip(here, there, strict=True)):
         delta = ratio = None
-        if side.time_ms is not None or other.time_ms is not None:
+        known = side.time_ms is not None or other.time_ms is not None
+        if known and not (side.untimed or other.untimed):
             delta = (side.time_ms or 0.0) - (other.time_ms or 0.0)
         if side.time_ms is not None and other.time_ms:
             ratio = side.time_ms / other.time_ms
-        cells.append(Cell(side.time_ms, side.layers, delta, ratio, bounds.get(row)))
+        bound = bounds.get(row)
+        cells.append(Cell(side.time_ms, side.layers, delta, ratio, bound, untimed=side.untimed))
     return _with_shares(cells)
 
 

@@ -1,4 +1,4 @@
-"""A profile report as something to compare."""
+"""A profile report, or an engine plan, as something to compare."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.model import FloatArray
+    from dld_tui.core.document.document import Document
     from dld_tui.core.report.reader import Report
 
 
@@ -66,13 +67,26 @@ def subject_of(report: Report) -> Subject:
 
 
 def open_subject(
-    path: Path, progress: ProgressCallback | None = None, cancelled: CancelCheck | None = None
+    path: Path,
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+    document: Document | None = None,
 ) -> Subject:
-    """Read a report file, or an ONNX Runtime profile as one.
+    """Read a report file, another program's profile as one, or an engine plan.
+
+    Args:
+        path: The file.
+        progress: Called with (bytes read, bytes in all).
+        cancelled: Asked while it reads.
+        document: The model in which the nodes of an engine plan are found.
 
     Raises:
         InputError: The file cannot be read, or is something else.
         CancelledError: `cancelled` said so.
     """
+    from dld_tui.core.plan.subject import is_plan, open_plan_subject  # makes subjects of its own
+
+    if is_plan(path):
+        return open_plan_subject(path, document)
     with open_report(path, progress, cancelled) as report:
         return subject_of(report)

@@ -111,7 +111,10 @@ def declared_inputs(document: Document) -> dict[str, Dims]:
     for name in main.inputs:
         known = main.value_type(name)
         if name not in defaults and known is not None and known.dims is not None:
-            found[name] = known.dims
+            # Some exporters write -1 for a dimension that is free.
+            found[name] = tuple(
+                None if isinstance(dim, int) and dim < 0 else dim for dim in known.dims
+            )
     return found
 
 

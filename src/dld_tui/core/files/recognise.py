@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.engine_header import engine_header
 from dld_tui.core.files.fields import DELIMITED, FIXED32, FIXED64, MODEL_TAGS, VARINT, read_varint
 from dld_tui.core.files.source import Source
 
@@ -32,6 +33,7 @@ class FileKind(Enum):
     ENGINE_PROFILE = "a TensorRT layer profile"
     ENGINE_TIMES = "a list of TensorRT inference times"
     ENGINE_METADATA = "metadata of a TensorRT engine"
+    ENGINE_ARCHIVE = "an archive of a TensorRT engine"
     TRTEXEC_LOG = "a TensorRT log"
     EDIT_SCRIPT = "an edit script"
 
@@ -56,8 +58,6 @@ _SIGNATURES: Final = (
     (0, b"GGUF", "a GGUF model"),
     (0, b"\x93NUMPY", "a NumPy array"),
     (0, b"\x7fELF", "a program or shared library"),
-    (0, b"ftrt", "a TensorRT engine"),
-    (0, b"ptrt", "a TensorRT engine"),
     (0, b"SQLite format 3\x00", "a SQLite database that is no report of this program"),
     (0, b"\x89PNG", "a picture"),
     (0, b"\xff\xd8\xff", "a picture"),
@@ -68,6 +68,8 @@ _COMPRESSED: Final = frozenset(
 )
 _PICKLE: Final = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a}\]c(\x8c.]", re.DOTALL)
 _SAFETENSORS: Final = re.compile(rb".{6}\x00\x00\{\s*\"", re.DOTALL)
+_ZIP: Final = b"PK\x03\x04"
+_GRAPH_MEMBER: Final = re.compile(r"(?:^|[./])graph(?:\.[0-9a-f]{6,40})?\.json$")
 _REPORT_ID: Final = b"DLDP"
 """SQLite's application_id of our reports, at byte 68."""
 
@@ -96,7 +98,7 @@ _ORT_EVENT: Final = re.compile(r'"cat"\s*:\s*"(?:Node|Session)"')
 """What ONNX Runtime's profile has and other Chrome traces have not."""
 
 _JSON_KEYS: Final = (
-    ("Layers|LayerType", FileKind.ENGINE_LAYERS),
+    ("Layers|LayerType|LayerInfo|layerInfo|I/O Tensors", FileKind.ENGINE_LAYERS),
     ("performance_summary|model_options|build_options|ComputeCapability", FileKind.ENGINE_METADATA),
     ("irVersion|ir_version|opsetImport|opset_import", FileKind.ONNX_TEXT),
     ("traceEvents", FileKind.TRACE),
@@ -121,6 +123,8 @@ def recognise(path: str | os.PathLike[str]) -> FileKind:
         raise CorruptFileError("File is empty (0 bytes)", where=where)
     if head.startswith(b"SQLite format 3\x00") and head[68:72] == _REPORT_ID:
         return FileKind.REPORT
+    if head.startswith(_ZIP) and _is_engine_archive(where):
+        return FileKind.ENGINE_ARCHIVE
     _refuse_known(head, where)
     text = _as_text(head)
     if text is not None:
@@ -135,19 +139,31 @@ def _refuse_known(head: bytes, where: str) -> None:
             continue
         if name in _COMPRESSED:
             raise InputError(f"This file is {name}: decompress first", where=where)
-        if name == "a TensorRT engine":
-            raise InputError(
-                "This is a TensorRT engine, not ONNX",
-                where=where,
-                hint="Open its layer information instead (.trt.json, trtexec --exportLayerInfo)",
-            )
         raise InputError(f"This is {name}, not ONNX", where=where)
+    engine = engine_header(head)
+    if engine is not None:
+        raise InputError(
+            f"This is a TensorRT engine, not ONNX, written by {engine.text}",
+            where=where,
+            hint="Open its layer information instead (.trt.json, trtexec --exportLayerInfo)",
+        )
     if _PICKLE.match(head):
         raise InputError("This is a Python pickle (PyTorch .pt or .pth?), not ONNX", where=where)
     if _SAFETENSORS.match(head):
         raise InputError(
             "This is a safetensors file (weights without a graph), not ONNX", where=where
         )
+
+
+def _is_engine_archive(path: str) -> bool:
+    """Tell whether a ZIP archive has TREx's layer information in it (``.tea``)."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(_GRAPH_MEMBER.search(name) for name in archive.namelist())
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return False
 
 
 def _as_text(head: bytes) -> str | None:

@@ -56,6 +56,9 @@ class Graph:
     classes: list[str] = field(default_factory=list)
     """Category of the operator, see :mod:`dld_tui.core.operators.categories`."""
     nets: list[Net] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """Where in a hierarchy each vertex is, as ``/model/layers.3/MatMul``; empty where the names
+    say it. Foreign text."""
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -10,10 +10,10 @@ Scope = tuple[str, ...]
 
 
 def name_scopes(graph: Graph) -> list[Scope]:
-    """Return the name scope of each vertex: ``()`` where its name has none."""
+    """Return the name scope of each vertex: ``()`` where its name, or path, has none."""
     known: dict[str, Scope] = {}
     found: list[Scope] = []
-    for name in graph.names:
+    for name in graph.paths or graph.names:
         prefix = name.rpartition("/")[0]
         scope = known.get(prefix)
         if scope is None:

@@ -19,7 +19,7 @@ _Part: TypeAlias = "tuple[str, float, bool]"
 
 
 def group_layers(layers: Iterable[Layer], by: str) -> list[Group]:
-    """Return the groups, largest first. `by` is one of `GROUPINGS`.
+    """Return the groups, largest first. `by` is one of `GROUPINGS`, or names a detail.
 
     By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
     `NodeLink.share` says, and what had to be shared is marked an estimate.
@@ -69,8 +69,11 @@ def parts(layer: Layer, by: str) -> Iterator[_Part]:
         yield layer.type, 1.0, False
     elif by == "provider":
         yield layer.provider or UNKNOWN, 1.0, False
-    else:
+    elif by == "precision":
         yield layer.precision or UNKNOWN, 1.0, False
+    else:
+        found = layer.details.get(by)
+        yield found if isinstance(found, str) and found else UNKNOWN, 1.0, False
 
 
 def _node_key(link: NodeLink, by: str) -> str:

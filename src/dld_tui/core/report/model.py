@@ -41,6 +41,15 @@ _READERS = {
 }
 """Who reads what another program wrote; imported when there is such a file."""
 
+_OF_ENGINES = frozenset(
+    {
+        FileKind.ENGINE_LAYERS,
+        FileKind.ENGINE_METADATA,
+        FileKind.ENGINE_ARCHIVE,
+        FileKind.TRTEXEC_LOG,
+    }
+)
+
 
 def open_report(
     path: str | os.PathLike[str],
@@ -70,7 +79,8 @@ def open_report(
     kind = recognise(target)
     reader = _READERS.get(kind)
     if reader is None:
-        raise InputError(f"is {kind.title}, not a profile report", where=str(target))
+        hint = f"Run: dld plan {target}" if kind in _OF_ENGINES else None
+        raise InputError(f"is {kind.title}, not a profile report", where=str(target), hint=hint)
     module, _, function = reader.partition(":")
     found = getattr(importlib.import_module(f"dld_tui.core.report.{module}"), function)(
         target, progress, cancelled

@@ -34,11 +34,17 @@ class NodeLink:
     share: float = 1.0
     """The part of the layer's time given to this node, 0 to 1. An estimate when below 1: a layer
     made of several nodes is shared equally."""
+    calls: tuple[str, ...] = ()
+    """The nodes that call the local functions it is in, the outermost first, where that is known:
+    then a body has its own times for each call."""
 
     @property
     def label(self) -> str:
-        """The node's name after the path of its scope, e.g. ``If_0:then_branch › /stft/Conv``."""
-        return " › ".join((*self.scope, self.name or self.node))
+        """The node's name after the path of its scope, e.g. ``If_0:then_branch › /stft/Conv``.
+
+        In the body of a function: after the calls, when they are known.
+        """
+        return " › ".join((*(self.calls or self.scope), self.name or self.node))
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,10 @@ def _sum_lines(report: Report) -> list[str]:
     joined = report.joined_percent
     linked = any(layer.nodes for layer in report.layers)
     if linked and joined is not None and joined < _JOINED_PERCENT:
+        advice = "; save the optimised model with the run to join more"
+        of_onnxruntime = report.backend.startswith("ONNX Runtime")
         lines.append(
-            f"{fmt.percent(joined)} % of layer time is joined to ONNX nodes; save the optimised"
-            " model with the run to join more."
+            f"{fmt.percent(joined)} % of layer time is joined to ONNX nodes"
+            f"{advice if of_onnxruntime else ''}."
         )
     return lines

@@ -10,6 +10,7 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.batch import nodes_at
+from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
@@ -73,14 +74,13 @@ def carry_out(plan: CastPlan, transaction: Transaction) -> None:
     for node in dict.fromkeys((*before, *after)):
         home, place = node.scope, node.scope.index_of(node)
         for casts, index in ((after.get(node, []), place + 1), (before.get(node, []), place)):
-            if casts:
-                nodes = [home.new_node(_proto(cast)) for cast in casts]
-                transaction.do(Splice(home, "node", index, [], nodes))
+            for at, cast in enumerate(casts, index):  # one by one: each takes a free name
+                transaction.do(Splice(home, "node", at, [], [home.new_node(_proto(cast))]))
 
 
 def _proto(cast: Cast) -> onnx.NodeProto:
     proto = onnx.NodeProto(op_type="Cast")
-    set_text(proto, "name", f"{cast.target}_cast")
+    set_text(proto, "name", free_node_name(cast.scope, f"{cast.target}_cast"))
     set_texts(proto, "input", [cast.source])
     set_texts(proto, "output", [cast.target])
     number = dtype_number(cast.dtype)

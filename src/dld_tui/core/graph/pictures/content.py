@@ -52,8 +52,15 @@ class Content:
     shifts: dict[int, int] = field(default_factory=dict)
     """Cells by which vertices were moved to the right."""
 
+    colours: dict[int, str] = field(default_factory=dict)
+    """Colour classes of vertices that say something else than the kind of work."""
+    noun: str = "node"
+    """What it stands for."""
+
     def colour(self, vertex: int) -> str:
         """Return the colour class of a vertex: an operator's, ``io`` or ``group``."""
+        if vertex in self.colours:
+            return self.colours[vertex]
         kind = self.graph.kinds[vertex]
         if kind == Kind.GROUP:
             return "group"
@@ -88,17 +95,26 @@ def whole(drawn: ScopeGraph, title: str = "") -> Content:
     Raises:
         UsageError: There are too many.
     """
-    if len(drawn.graph) > MOST_VERTICES:
-        raise UsageError(
-            f"{len(drawn.graph):,} boxes are more than a picture can hold",
-            hint="Use --folded, or --node to draw what is around a node",
-        )
-    content = Content(drawn.graph, visible(title), _count(drawn.graph))
+    content = of_graph(drawn.graph, title)
     for vertex, subject in enumerate(drawn.subjects):
         place = position_of(subject) if isinstance(subject, Node) else None
         if place is not None:
             content.shifts[vertex] = place[0]
     return content
+
+
+def of_graph(graph: Graph, title: str = "") -> Content:
+    """Return every vertex of a graph, whatever they stand for.
+
+    Raises:
+        UsageError: There are too many.
+    """
+    if len(graph) > MOST_VERTICES:
+        raise UsageError(
+            f"{len(graph):,} boxes are more than a picture can hold",
+            hint="Use --folded, or --node to draw what is around a node",
+        )
+    return Content(graph, visible(title), _count(graph))
 
 
 def around(drawn: ScopeGraph, node: Node, hops: int, title: str = "") -> Content:

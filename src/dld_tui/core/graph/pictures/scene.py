@@ -310,7 +310,7 @@ class _Builder:
             title = clip(visible(content.title), 60, keep="middle")
             scene.heading.append(Line(title, "title", x, y, starts=True))
             y += 19
-            nodes = fmt.plural(content.nodes, "node")
+            nodes = fmt.plural(content.nodes, content.noun)
             scene.heading.append(Line(nodes, "legend", x, y, starts=True))
         used = {content.colour(vertex) for vertex in range(len(content.graph)) if self.legend}
         at, right = x, x + min(width, 1_000)

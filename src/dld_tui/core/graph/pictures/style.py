@@ -36,8 +36,24 @@ LEGEND = {
     "other": "other",
     "io": "input, output",
     "group": "folded",
+    "fp32": "fp32",
+    "fp16": "fp16",
+    "bf16": "bf16",
+    "int8": "int8",
+    "fp8": "fp8",
+    "int4": "int4",
+    "prec-other": "another precision",
 }
 """What the legend calls each class, in its order."""
+
+
+PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4", "prec-other")
+"""Classes of vertices that are coloured by their precision."""
+
+
+def precision_class(precision: str) -> str:
+    """Return the class of a precision: one of :data:`PRECISIONS`."""
+    return precision if precision in PRECISIONS else "prec-other"
 
 
 @dataclass(frozen=True)
@@ -78,10 +94,11 @@ def mixed(colour: str, base: str, share: float) -> str:
 
 def _scheme(
     name: str, base: tuple[str, str, str, str, str], operators: tuple[str, ...], io: str,
-    group: str, tint: float,
+    group: str, tint: float, precisions: tuple[str, ...],
 ) -> Scheme:  # fmt: skip
     background, ink, quiet, line, grid = base
     edges = dict(zip(COLOUR_CLASSES, operators, strict=True)) | {"io": io, "group": group}
+    edges |= dict(zip(PRECISIONS, precisions, strict=True))
     fills = {key: mixed(edge, background, tint) for key, edge in edges.items()}
     return Scheme(name, background, ink, quiet, line, grid, edges, fills)
 
@@ -96,21 +113,25 @@ SCHEMES: Mapping[str, Scheme] = {
             "light", _LIGHT,
             ("#1f62a3", "#4338b5", "#7b3fa0", "#a85b08", "#4a5561", "#7b858f", "#1f7a5c", "#b02a6b",
              "#6f6a10", "#3b4148"), "#12795a", "#23282e", 0.11,
+            ("#5f6a75", "#1f6cab", "#4055b5", "#a85b08", "#a03a6f", "#6f6a10", "#23282e"),
         ),
         _scheme(
             "dark", _DARK,
             ("#7fb4ee", "#9aa4f5", "#c39be0", "#e0ac68", "#b9c1ca", "#8b959f", "#7fc4aa", "#e48fb8",
              "#d0ca72", "#c8ced6"), "#86d0ab", "#dce1e7", 0.17,
+            ("#8b959f", "#7cc0f5", "#9fb4f2", "#d9aa6d", "#d693b4", "#c6c275", "#c8ced6"),
         ),
         # The colours of Okabe and Ito, darkened where text on white needs it.
         _scheme(
             "colour-blind", _LIGHT,
             ("#0072b2", "#004c78", "#a8558a", "#b06f00", "#4a5561", "#7b858f", "#007a5a", "#c04e00",
              "#857b00", "#23282e"), "#2182b8", "#23282e", 0.16,
+            ("#5f6a75", "#0072b2", "#004c78", "#b06f00", "#a8558a", "#857b00", "#23282e"),
         ),
         _scheme(
             "mono", ("#ffffff", "#000000", "#4d4d4d", "#707070", "#eeeeee"),
             ("#000000",) * len(COLOUR_CLASSES), "#000000", "#000000", 0.0,
+            ("#000000",) * len(PRECISIONS),
         ),
     )
 }  # fmt: skip

@@ -40,6 +40,7 @@ th, td { text-align: left; padding: 3px 10px 3px 0; border-bottom: 1px solid var
 thead th { position: sticky; top: 0; background: var(--paper); white-space: nowrap; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .name { min-width: 16em; }
+.b { white-space: nowrap; }
 th button { all: unset; cursor: pointer; font-weight: 600; }
 th button:focus-visible { outline: 2px solid var(--s0); }
 th[aria-sort=ascending] button::after { content: " ▲"; }

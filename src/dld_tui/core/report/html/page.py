@@ -32,7 +32,9 @@ class Tile:
     value: str
 
 
-def page(title: str, subtitle: Sequence[str], top: str, sections: Sequence[Section]) -> str:
+def page(
+    title: str, subtitle: Sequence[str], top: str, sections: Sequence[Section], style: str = ""
+) -> str:
     """Return a page. The same arguments give the same bytes.
 
     Args:
@@ -40,6 +42,7 @@ def page(title: str, subtitle: Sequence[str], top: str, sections: Sequence[Secti
         subtitle: Lines under the title; foreign text.
         top: HTML above the sections.
         sections: Those without a body are left out.
+        style: Rules of our own for something in a section; nothing of it may be foreign.
     """
     shown = [section for section in sections if section.body]
     links = " ".join(f'<a href="#{one.anchor}">{text(one.title)}</a>' for one in shown)
@@ -48,21 +51,23 @@ def page(title: str, subtitle: Sequence[str], top: str, sections: Sequence[Secti
         f'<section id="{one.anchor}"><h2>{text(one.title)}</h2>{one.body}</section>\n'
         for one in shown
     )
+    more = f"<style>{style}</style>\n" if style else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(style)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{text(title)}</title>\n<style>{STYLE}</style>\n{more}</head>\n<body>\n"
         f"<header><h1>{text(title)}</h1>{lines}<nav>{links}</nav></header>\n"
         f"<main>\n{top}\n{bodies}</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
 
 
-def policy() -> str:
+def policy(style: str = "") -> str:
     """Return the content security policy: nothing is loaded, only what the page holds runs."""
+    styles = " ".join(f"'{digest(one)}'" for one in (STYLE, style) if one)
     return (
-        f"default-src 'none'; style-src '{digest(STYLE)}'; script-src '{digest(SCRIPT)}';"
+        f"default-src 'none'; style-src {styles}; script-src '{digest(SCRIPT)}';"
         " base-uri 'none'; form-action 'none'"
     )
 

@@ -23,6 +23,8 @@ class Column:
     """Aligned to the right and sorted by value, the largest first."""
     name: bool = False
     """Holds names, which need room."""
+    brief: bool = False
+    """Holds short words, which are not broken."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def _cell(cell: Cell, column: Column) -> str:
 
 
 def _class(column: Column) -> str:
-    return ' class="n"' if column.numeric else ' class="name"' if column.name else ""
+    if column.numeric:
+        return ' class="n"'
+    return ' class="name"' if column.name else ' class="b"' if column.brief else ""
 
 
 def _order(is_sorted: bool) -> str:

@@ -1,0 +1,156 @@
+"""Build a TensorRT engine of a model.
+
+Result: ``{"engine": PATH, "bytes": N, "seconds": S, "library": TEXT, "layer_info": PATH or null,
+"layer_info_problem": TEXT, "record": PATH, "log": PATH, "timing_cache": {…} or null, "warnings": N,
+"remarks": [TEXT, …]}``. The engine is there as a whole or not at all. Beside ``NAME.engine`` are
+``NAME.trt.json`` (its layers, when the library can load it here), ``NAME.build.json`` (how it was
+built) and ``NAME.build.log`` (all that the library said), which is also there after a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.activities.build_tensorrt_request import Request as Request
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.params import to_json
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.tensorrt_builder import BuiltEngine
+    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.profiles import Profile
+
+_PACKAGES = ("dld-tui", "onnx", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Build, and write the engine and what is known of it.
+
+    Raises:
+        UsageError: The library cannot do what is asked for, or an input has no range.
+        InputError: The model cannot be read.
+        UnavailableError: There is no library that works, or it does not support the device.
+        ActivityError: The model cannot be built; names the node where the library does.
+        SaveError: The engine cannot be written.
+    """
+    from dld_tui.backends.tensorrt_builder import build
+    from dld_tui.backends.tensorrt_cuda import select_device
+    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.core.tensorrt.profiles import profiles_for
+
+    yield Progress(0, None, stage="Loading TensorRT")
+    select_device(request.device)  # before anything of CUDA
+    library = find_library(request.library)
+    yield Log(f"Building with {library.facts.title}")
+    if problems := refused(request, library.facts):
+        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    yield Progress(0, None, stage="Reading the model")
+    with (
+        contextlib.closing(Document.open(request.model)) as document,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        identity = beside.submit(_identity, request.model, document)  # its hash takes a while
+        profiles = profiles_for(document, request)
+        log = request.log or request.engine_path.with_suffix(".build.log")
+        built = yield from build(library, document, request, profiles, request.engine_path, log)
+        yield Progress(0, None, stage="Reading the layers")
+        layers, problem = _layer_information(request, library)
+        if problem:
+            yield Log(f"The layers are not written: {problem}", "warning")
+        record = request.engine_path.with_suffix(".build.json")
+        _record(record, request, library, identity.result(), profiles, built)
+    yield Finished(
+        {
+            "engine": str(built.path.absolute()),
+            "bytes": built.bytes,
+            "seconds": round(built.seconds, 3),
+            "library": library.facts.title,
+            "layer_info": None if layers is None else str(layers.absolute()),
+            "layer_info_problem": problem,
+            "record": str(record.absolute()),
+            "log": str(log.absolute()),
+            "timing_cache": built.timing_cache,
+            "warnings": built.warnings,
+            "remarks": list[JSON](built.remarks),
+        }
+    )
+
+
+def _layer_information(request: Request, library: Library) -> tuple[Path | None, str]:
+    """Write the layers of the engine; return the file, or None and why there is none."""
+    from dld_tui.backends.tensorrt_log import BuildLog
+    from dld_tui.backends.tensorrt_runtime import Engine
+    from dld_tui.core.files.writer import write_pieces
+
+    if request.verbosity == "none":
+        return None, "the engine says nothing of its layers (--verbosity none)"
+    if library.facts.no_driver:
+        return None, f"they are read from a loaded engine, and {library.facts.no_driver}"
+    path = request.layer_info_path
+    said = BuildLog(None, lambda _: None)
+    plugins = (*request.plugins, *request.dynamic_plugins)
+    try:
+        data = request.engine_path.read_bytes()
+        where = str(request.engine_path)
+        engine = Engine(library, data, said, where, "", plugins, request.dla_core)
+        write_pieces(path, [engine.layer_information().encode()])
+    except (DldError, OSError) as error:
+        return None, error.message if isinstance(error, DldError) else str(error)
+    return path, ""
+
+
+def _identity(model: Path, document: Document) -> dict[str, JSON]:
+    from dld_tui.core.model_identity import identify
+
+    steps = identify(model, document)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found: dict[str, JSON] = stop.value
+            return found
+
+
+def _record(
+    path: Path,
+    request: Request,
+    library: Library,
+    model: dict[str, JSON],
+    profiles: list[Profile],
+    built: BuiltEngine,
+) -> None:
+    """Write how the engine was built."""
+    from dld_tui.core.document.profiles import profiles_json
+    from dld_tui.core.environment import environment
+    from dld_tui.core.files.writer import write_pieces
+
+    facts = library.facts
+    record: dict[str, JSON] = {
+        "format": "dld-tui engine build",
+        "version": 1,
+        "engine": {"path": str(built.path.absolute()), "bytes": built.bytes},
+        "model": model,
+        "library": {"name": facts.module, "version": facts.version, "path": facts.path},
+        "strongly_typed": built.strong,
+        "settings": to_json(request),
+        "profiles": profiles_json(profiles),
+        "device": built.device,
+        "environment": environment(_PACKAGES),
+        "seconds": round(built.seconds, 3),
+        "timing_cache": built.timing_cache,
+        "retyping": built.retyping,
+        "remarks": list[JSON](built.remarks),
+        "warnings": built.warnings,
+        "log_tail": list[JSON](built.tail),
+    }
+    write_pieces(path, [json.dumps(record, indent=1, default=str).encode()])

@@ -1,0 +1,175 @@
+"""Profile a model with TensorRT: build its engine or load one, then latency, then the layers.
+
+Result: ``{"report": PATH, "summary": {...}, "phases_ms": {...}, "library": TEXT}``, and
+``"engine": PATH`` when the engine that was built is kept, ``"saved": [PATH, …]`` when the layers
+were saved for other tools. A run that is stopped leaves a partial report when passes were measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.activities.profile_tensorrt_request import Request as Request
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.params import to_json
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.backends.tensorrt_profiling import Plan
+    from dld_tui.core.document.document import Document
+
+_PACKAGES = ("dld-tui", "onnx", "numpy", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
+_NO_SETTINGS = ("model", "output", "report", "engine", "trust", "open_metadata")
+"""Known from the report itself, or of no importance to what was measured."""
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Build or load, measure, and write the report.
+
+    Raises:
+        UsageError: The settings do not fit each other, the model or the library; or a prebuilt
+            engine is not said to be trusted.
+        InputError: The model, the engine or an input cannot be read, or do not fit.
+        UnavailableError: There is no library that works, or no GPU that it supports.
+        ActivityError: The engine cannot be built or run.
+    """
+    from dld_tui.backends.tensorrt_cuda import select_device
+    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt_profiling import ProfilingRun
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.environment import environment
+    from dld_tui.core.latency_summary import latency_summary, parse_percentiles
+
+    percentiles = parse_percentiles(request.percentile)
+    _check(request)
+    facts = environment(_PACKAGES)  # before the run makes the machine busy
+    prebuilt = _prebuilt(request)
+    yield Progress(0, None, stage="Loading TensorRT")
+    select_device(request.device)  # before anything of CUDA
+    library = find_library(request.library)
+    title = library.facts.title
+    yield Log(f"Profiling with {title}")
+    if library.facts.no_driver:
+        raise UnavailableError(
+            f"{title} cannot run engines here: {library.facts.no_driver}",
+            hint="Run it on a target that has a GPU, or only build the engine with dld build",
+        )
+    with contextlib.ExitStack() as stack:
+        document = None
+        model: dict[str, JSON] = {}
+        if request.onnx is not None:
+            from dld_tui.core.model_identity import identify
+
+            yield Progress(0, None, stage="Reading the model")
+            document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))
+            model = yield from identify(request.onnx, document)
+        data = prebuilt
+        if data is None and document is not None:
+            data = yield from _build(request, library, document)
+        if data is None:
+            raise ActivityError("there is neither a model nor an engine")
+        profiling = ProfilingRun(_plan(request, data, model), library, document, facts)
+        yield from profiling.events()
+    result: dict[str, JSON] = {
+        "report": str(profiling.report_path),
+        "summary": latency_summary(profiling.latencies, percentiles),
+        "phases_ms": profiling.times.summary(),
+        "library": title,
+    }
+    if prebuilt is None and request.output is not None:
+        result["engine"] = str(request.output.absolute())
+    if profiling.saved:
+        result["saved"] = [str(path.absolute()) for path in profiling.saved]
+    yield Finished(result)
+
+
+def _check(request: Request) -> None:
+    """Refuse settings that exclude each other, before anything is loaded."""
+    if request.inputs is not None and request.shape:
+        raise UsageError("--shape does not go with --inputs, whose data have shapes")
+    if request.refit_engine and (request.prebuilt is None or request.onnx is None):
+        raise UsageError("--refit-from-model needs a model and --engine")
+    if request.prebuilt is not None and request.output is not None:
+        raise UsageError("--save-engine does not go with an engine that is built already")
+
+
+def _prebuilt(request: Request) -> bytes | None:
+    """Return the bytes of the engine to load, or None when one is built."""
+    if request.prebuilt is None:
+        return None
+    from dld_tui.backends.tensorrt_runtime import trusted_bytes
+
+    return trusted_bytes(request.prebuilt, request.trust)[0]
+
+
+def _build(request: Request, library: Library, document: Document) -> Generator[Event, None, bytes]:
+    """Build the engine, and return its bytes."""
+    from dld_tui.backends.tensorrt_builder import build
+    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.core.tensorrt.profiles import profiles_for
+
+    if problems := refused(request, library.facts):
+        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    profiles = profiles_for(document, request)
+    with tempfile.TemporaryDirectory(prefix="engine-") as folder:
+        # What says its layers by name only cannot be told apart by nodes, types and shapes.
+        path = request.output or Path(folder) / f"{request.model.stem}.engine"
+        settings = replace(request, output=path)
+        built = yield from build(library, document, settings, profiles, path, request.log)
+        yield Log(f"Built in {built.seconds:.1f} s: {built.bytes:,} bytes")
+        return path.read_bytes()
+
+
+def _plan(request: Request, data: bytes, model: dict[str, JSON]) -> Plan:
+    from dld_tui.backends.gpu_capture import GpuPlan
+    from dld_tui.backends.tensorrt_cuda import select_device
+    from dld_tui.backends.tensorrt_profiling import Plan
+    from dld_tui.core.latency import Extent
+    from dld_tui.core.latency_summary import report_path
+
+    settings = {k: v for k, v in to_json(request).items() if k not in _NO_SETTINGS}
+    if request.prebuilt is not None:
+        settings["engine"] = str(request.prebuilt.absolute())
+    gpu = GpuPlan(
+        device=select_device(request.device),
+        timeline=request.gpu_timeline,
+        counters=request.gpu_counters,
+        interval_us=request.counter_interval,
+        counter_passes=request.counter_passes,
+        lock_clocks=request.lock_clocks,
+    )
+    return Plan(
+        title=(request.onnx or request.prebuilt or request.model).name,
+        engine=request.prebuilt or request.engine_path,
+        data=data,
+        report=report_path(request.report, request.model).absolute(),
+        device=request.device,
+        plugins=(*request.plugins, *request.dynamic_plugins),
+        dla_core=request.dla_core,
+        # Those of a build are a profile's usual ones already, unless they are meant otherwise.
+        shapes=request.shape,
+        inputs=request.inputs,
+        input_files=request.load_inputs,
+        seed=request.seed,
+        warm_up_seconds=request.warm_up_ms / 1000,
+        timed=Extent(request.iterations, request.duration),
+        streams=request.streams,
+        cuda_graph=request.use_cuda_graph,
+        spin_wait=request.spin_wait,
+        transfers=not request.no_data_transfers,
+        streaming_budget=request.weight_streaming_budget,
+        layer_passes=request.layer_passes,
+        hide_non_compute=request.hide_non_compute,
+        layer_info=request.layer_info,
+        refit_from=request.onnx if request.refit_engine else None,
+        recorded_settings=settings,
+        model=model,
+        gpu=gpu,
+    )

@@ -1,0 +1,128 @@
+"""Put the weights of an ONNX model into an engine that was built for it.
+
+Result: ``{"engine": PATH, "bytes": N, "weights": N, "library": TEXT}``. The engine that was given
+is not changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which engine, and whose weights."""
+
+    engine: Path = param(
+        label="Engine",
+        help="The engine, built to be refitted.",
+        kind="file",
+        positional=True,
+        metavar="ENGINE",
+    )
+    model: Path = param(
+        label="Model",
+        help="The ONNX model that has the weights.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    output: Path | None = param(
+        None,
+        label="Output",
+        help="Where to write the engine with the new weights. By default ENGINE-refit.engine beside"
+        " the engine.",
+        spellings=("--output", "-o"),
+        kind="output",
+        metavar="FILE",
+    )
+    trust: bool = param(
+        False,
+        label="Trust the engine",
+        help="Load the engine. An engine can hold code: load only those that you trust.",
+        spellings=("--trust",),
+    )
+    library: str = param(
+        "auto",
+        label="Library",
+        help="tensorrt, tensorrt_rtx, or the folder of another installation.",
+        spellings=("--library",),
+        metavar="NAME",
+    )
+    device: str = param(
+        "0",
+        label="Device",
+        help="Number of the GPU, or the UUID of a GPU or of a part of a divided one (MIG-…).",
+        spellings=("--device",),
+        metavar="N|UUID",
+    )
+    plugins: tuple[str, ...] = param(
+        (),
+        label="Plugins",
+        help="Library of plugins that the engine needs. Its code is run.",
+        spellings=("--plugins",),
+        metavar="FILE",
+    )
+
+    @property
+    def target(self) -> Path:
+        """Where the new engine goes."""
+        if self.output is not None:
+            return self.output
+        return self.engine.with_name(f"{self.engine.stem}-refit{self.engine.suffix}")
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Load the engine, refit it and write it.
+
+    Raises:
+        UsageError: The engine is not said to be trusted.
+        InputError: The engine cannot be refitted, or the model has not its weights.
+        UnavailableError: There is no library or GPU that works.
+        ActivityError: The library refuses, or there is not enough memory.
+        SaveError: The output cannot be written.
+    """
+    from dld_tui.backends.tensorrt_cuda import Cuda, select_device
+    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt_log import BuildLog
+    from dld_tui.backends.tensorrt_refit import refit, refitted_bytes
+    from dld_tui.backends.tensorrt_runtime import Engine, trusted_bytes
+    from dld_tui.core.files.writer import write_bytes
+    from dld_tui.core.tensorrt.values import device_text
+
+    data, header = trusted_bytes(request.engine, request.trust)
+    if not request.model.is_file():
+        raise InputError("there is no such file", where=str(request.model))
+    yield Progress(0, None, stage="Loading TensorRT")
+    select_device(device_text(request.device))  # before anything of CUDA
+    library = find_library(request.library)
+    yield Log(f"Refitting with {library.facts.title} an engine of {header.text}")
+    said: list[Log] = []
+    with contextlib.closing(Cuda(request.device)) as cuda:
+        facts = cuda.facts()
+        device = f"{facts['gpu']}, compute capability {facts['gpu_compute_capability']}"
+        yield Progress(0, None, stage="Loading the engine")
+        log = BuildLog(None, said.append)
+        engine = Engine(library, data, log, str(request.engine), device, request.plugins)
+        yield Progress(0, None, stage="Refitting")
+        count = refit(engine, request.model)
+        yield from said
+        made = refitted_bytes(engine)
+        del engine
+    yield Progress(0, None, stage="Writing the engine")
+    write_bytes(request.target, made, overwrite=True)
+    yield Finished(
+        {
+            "engine": str(request.target.absolute()),
+            "bytes": len(made),
+            "weights": count,
+            "library": library.facts.title,
+        }
+    )

@@ -1,0 +1,45 @@
+"""Say which TensorRT libraries there are, what each has, and why one cannot be used.
+
+Each is loaded in a process of its own, so that one that crashes or hangs does not hide the others.
+
+Result: ``{"libraries": [FACTS, …]}``, in the order in which they are tried; FACTS as
+:class:`dld_tui.core.tensorrt.facts.LibraryFacts` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import param
+from dld_tui.core.tensorrt.facts import MODULES, TITLES
+
+
+@dataclass(frozen=True)
+class Request:
+    """Where to look, beside what is installed."""
+
+    paths: tuple[str, ...] = param(
+        (), label="Folders", help="Folders with a TensorRT library.", kind="folder"
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Look at all of them."""
+    from dld_tui.backends.tensorrt_probe import ask
+
+    choices = [*MODULES, *request.paths]
+    found = []
+    for at, choice in enumerate(choices):
+        progress = Progress(at, len(choices), "libraries", TITLES.get(choice, choice))
+        yield progress
+        asked = ask(choice)
+        while True:
+            try:
+                next(asked)
+            except StopIteration as stop:
+                found.append(stop.value)
+                break
+            yield progress  # where the worker may stop
+    yield Finished({"libraries": [facts.to_json() for facts in found]})

@@ -1,0 +1,73 @@
+"""Questions on the terminal: passwords that are not shown, and yes or no."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import termios
+
+from dld_tui.core.connections import asking
+from dld_tui.core.text import visible
+
+_YES = ("y", "yes")
+
+
+class TerminalAsker:
+    """Asks on the terminal of the process, whatever standard input and output are.
+
+    Without a terminal there is nobody to ask.
+    """
+
+    def secret(self, question: str) -> str | None:
+        """Return what was typed; None without a terminal and at the end of its input."""
+        return _ask(f"{visible(question)}: ", is_secret=True)
+
+    def confirm(self, question: str, detail: str) -> bool:
+        """Return whether ``y`` or ``yes`` was typed."""
+        lines = [visible(line) for line in (*detail.split("\n"), question)]
+        answer = _ask("\n".join(lines) + " [y/N] ", is_secret=False)
+        return (answer or "").strip().lower() in _YES
+
+
+def ask_on_terminal() -> None:
+    """Make the terminal the place where this process asks."""
+    asking.use(TerminalAsker())
+
+
+def _ask(prompt: str, *, is_secret: bool) -> str | None:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    before = termios.tcgetattr(terminal)
+
+    def restore() -> None:
+        termios.tcsetattr(terminal, termios.TCSAFLUSH, before)
+
+    # Asked on a thread: Ctrl+C ends the program and not this function, so the echo comes back then.
+    atexit.register(restore)
+    try:
+        if is_secret:
+            hidden = termios.tcgetattr(terminal)
+            hidden[3] &= ~termios.ECHO
+            termios.tcsetattr(terminal, termios.TCSAFLUSH, hidden)
+        os.write(terminal, prompt.encode(errors="backslashreplace"))
+        line = _line(terminal)
+        if is_secret:
+            os.write(terminal, b"\n")
+        return line
+    finally:
+        restore()
+        atexit.unregister(restore)
+        os.close(terminal)
+
+
+def _line(terminal: int) -> str | None:
+    data = b""
+    while not data.endswith(b"\n"):
+        part = os.read(terminal, 4096)  # a terminal gives whole lines
+        if not part:
+            return None
+        data += part
+    return data.rstrip(b"\r\n").decode(sys.getfilesystemencoding(), "surrogateescape")

@@ -1,0 +1,116 @@
+"""What only engines have to be compared by: tactics, precisions, layers that were put in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dld_tui.core.compare.matching import is_conversion
+from dld_tui.core.compare.model import Comparable, Row
+from dld_tui.core.report.records import Layer
+
+if TYPE_CHECKING:
+    from dld_tui.core.compare.measured import Measured
+
+TACTIC = "tactic"
+"""The detail of a layer that names the kernel which was chosen for it."""
+INSERTED = "inserted"
+"""The detail of a layer that is true when the backend put it in."""
+PLACE = "engine_layer"
+"""The detail of a layer that is its place in the file of its engine."""
+_SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8e4m3fn": "fp8"}
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A row whose layers have another precision or tactic than those of the base. Foreign text."""
+
+    node: str
+    """The ONNX nodes of the row, or its layer where none are known."""
+    row: Row
+    precision: tuple[str, ...]
+    """One a report; of several layers all, ``fp16 + fp32``. Empty when unknown."""
+    tactic: tuple[str, ...]
+    """One a report: of the longest layer; the first one without times."""
+
+    @property
+    def what(self) -> str:
+        """``precision``, ``tactic`` or both."""
+        kinds = (("precision", self.precision), ("tactic", self.tactic))
+        return " and ".join(kind for kind, values in kinds if _differ(values))
+
+
+def any_engine(subjects: Iterable[Comparable]) -> bool:
+    """Tell whether one of what is compared is an engine rather than a report."""
+    return any(PLACE in layer.details for subject in subjects for layer in subject.layers)
+
+
+def find_mismatches(
+    subjects: Sequence[Comparable], sides: Sequence[Measured], rows: Iterable[Row]
+) -> list[Mismatch]:
+    """Return the rows of layers whose precisions or tactics are not the same.
+
+    Args:
+        subjects: The reports.
+        sides: Their times.
+        rows: By layer; rows of one report only are left out.
+    """
+    found = []
+    for row in rows:
+        if sum(bool(cell.layers) for cell in row.cells) < 2:
+            continue
+        layers = [
+            [subject.layers[index] for index in cell.layers]
+            for subject, cell in zip(subjects, row.cells, strict=True)
+        ]
+        precisions = tuple(map(_precision, layers))
+        tactics = tuple(_tactic(side, own) for side, own in zip(sides, layers, strict=True))
+        if _differ(precisions) or _differ(tactics):
+            found.append(Mismatch(_nodes(layers) or row.key, row, precisions, tactics))
+    return found
+
+
+def _differ(values: Iterable[str]) -> bool:
+    return len({value for value in values if value}) > 1
+
+
+def _precision(layers: Sequence[Layer]) -> str:
+    names = {_SHORT.get(layer.precision, layer.precision) for layer in layers if layer.precision}
+    return " + ".join(sorted(names))
+
+
+def _tactic(side: Measured, layers: Sequence[Layer]) -> str:
+    longest = sorted(layers, key=lambda layer: -(side.medians[layer.index] or 0.0))
+    names = (layer.details.get(TACTIC) for layer in longest)
+    return next((name for name in names if isinstance(name, str) and name), "")
+
+
+def _nodes(layers: Sequence[Sequence[Layer]]) -> str:
+    """Return the nodes of the first report that knows some."""
+    for own in layers:
+        names = list(dict.fromkeys(link.label for layer in own for link in layer.nodes))
+        if names:
+            return " + ".join(names[:_MOST_NAMES]) + (" + …" if len(names) > _MOST_NAMES else "")
+    return ""
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """What a backend put in between the layers of the model: copies to another format or type."""
+
+    layers: int
+    time_ms: float | None
+    """None without times."""
+
+
+def inserted_layers(subject: Comparable, side: Measured) -> Inserted:
+    """Return how many layers of a report convert only, and how long they take."""
+    chosen = [
+        layer
+        for layer in subject.layers
+        if layer.details.get(INSERTED) is True or is_conversion(layer)
+    ]
+    time = sum(side.medians[layer.index] or 0.0 for layer in chosen)
+    return Inserted(len(chosen), time if side.timed else None)

@@ -1,0 +1,126 @@
+"""Passwords and passphrases that were right, for this process or in the system's keyring.
+
+They are in no other place: not in a file of ours, a log, a command line or a message. A secret is
+known under what it opens, e.g. ``password user@host:22``.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.errors import UnavailableError
+
+SERVICE = "dld-tui"
+"""The name of our entries in a keyring."""
+
+
+def password_name(address: str) -> str:
+    """Return the name of the password for ``USER@HOST[:PORT]``."""
+    return f"password {address}"
+
+
+def passphrase_name(key: Path) -> str:
+    """Return the name of the passphrase of a key file."""
+    return f"passphrase {key}"
+
+
+class Secrets:
+    """What this process knows; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Return how many there are, and nothing else."""
+        return f"<Secrets: {len(self._known)}>"
+
+    def get(self, name: str, *, from_keyring: bool = False) -> str | None:
+        """Return a secret, or None when it is not known.
+
+        Args:
+            name: What it opens.
+            from_keyring: Look into the system's keyring too; one that does not answer is empty.
+        """
+        with self._lock:
+            found = self._known.get(name)
+        if found is None and from_keyring:
+            found = _read_keyring(name)
+        return found
+
+    def keep(self, name: str, secret: str, *, in_keyring: bool = False) -> None:
+        """Keep a secret that was right.
+
+        Raises:
+            UnavailableError: There is no keyring; the secret is kept for this process.
+        """
+        with self._lock:
+            self._known[name] = secret
+        if in_keyring and _read_keyring(name) != secret:
+            _write_keyring(name, secret)
+
+    def forget(self, name: str, *, in_keyring: bool = False) -> None:
+        """Forget a secret that was wrong, or of a target that is removed."""
+        with self._lock:
+            self._known.pop(name, None)
+        if in_keyring:
+            _delete_from_keyring(name)
+
+    def clear(self) -> None:
+        """Forget what this process knows; a keyring stays as it is."""
+        with self._lock:
+            self._known.clear()
+
+
+SECRETS = Secrets()
+"""The ones of this process."""
+
+
+def keyring_problem() -> str | None:
+    """Return why the system's keyring cannot be used, or None when it can."""
+    try:
+        _keyring()
+    except UnavailableError as error:
+        return str(error)
+    return None
+
+
+def _keyring() -> Any:  # its types are not there where it is not
+    try:
+        import keyring
+    except ImportError:
+        hint = "pip install dld-tui[keyring], or remember secrets in memory"
+        raise UnavailableError("the package keyring is not installed", hint=hint) from None
+    if keyring.get_keyring().priority < 1:
+        hint = "Start one (GNOME Keyring, KWallet), or remember secrets in memory"
+        raise UnavailableError("this system has no keyring that can be used", hint=hint)
+    return keyring
+
+
+def _read_keyring(name: str) -> str | None:
+    try:
+        found = _keyring().get_password(SERVICE, name)
+    except UnavailableError:
+        return None
+    except Exception:  # noqa: BLE001 - a seam: each keyring has errors of its own; then we ask
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _write_keyring(name: str, secret: str) -> None:
+    try:
+        _keyring().set_password(SERVICE, name, secret)
+    except UnavailableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a seam: each keyring has errors of its own
+        kind = type(error).__name__
+        raise UnavailableError(f"the keyring refused to keep the secret ({kind})") from None
+
+
+def _delete_from_keyring(name: str) -> None:
+    try:
+        _keyring().delete_password(SERVICE, name)
+    except Exception:  # noqa: BLE001 - a seam; what is not there needs no deleting
+        return

@@ -1,0 +1,1 @@
+"""TensorRT engine plans: readers, tables, checks, mapping to ONNX nodes."""

@@ -1,0 +1,172 @@
+"""The graph of an engine: its layers and bindings, and the tensors between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.operators.colours import colour_class_of
+from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
+from dld_tui.core.report.trt_names import layer_type
+
+_CATEGORIES: tuple[tuple[str, str], ...] = (
+    (r"conv", "layer"),
+    (r"pool", "pool"),
+    (r"gemm|matrixmultiply|matmul|fullyconnected|attention|mha|fmha|einsum", "attention"),
+    (r"softmax|norm|lrn", "normalization"),
+    (r"quantize|^scale", "quantization"),
+    (r"activation|relu|gelu", "activation"),
+    (r"pointwise|pwn|elementwise|unary|kgen|reduce|myelin|foreignnode|topk|cast", "math"),
+    (r"reformat|shuffle|slice|concat|gather|scatter|shape|resize|padding|transpose|copy|noop",
+     "shape"),
+    (r"constant|fill|random", "data"),
+    (r"loop|condition|trip|recurrence|iterator|rnn|signal|wait", "control"),
+)  # fmt: skip
+"""Part of a layer's type, in small letters, to the category of an operator of that kind."""
+_FIRST_NODE = re.compile(
+    r"^(?:Reformatting CopyNode for (?:Input|Output) Tensor \d+ to )?(?:PWN\(|\{ForeignNode\[|\()*"
+)
+_NEXT_NODE = re.compile(r" \+ | \|\| |\.\.\.|, (?=PWN\()|[)\]}]")
+
+
+@dataclass(frozen=True)
+class LayerVertex:
+    """What the vertex of a layer stands for."""
+
+    row: int
+    """Place among ``EnginePlan.layers``."""
+
+
+@dataclass
+class PlanGraph:
+    """A graph, and what its vertices stand for."""
+
+    graph: Graph
+    subjects: list[Hashable]
+    """A :class:`LayerVertex`, or the name of a binding."""
+    first: int
+    """The vertex of the first layer: the others follow it."""
+
+    def vertex(self, row: int) -> int:
+        """Return the vertex of the layer at a place of ``EnginePlan.layers``."""
+        return self.first + row
+
+
+def plan_graph(plan: EnginePlan) -> Graph:
+    """Return the graph of an engine."""
+    return drawn_plan(plan).graph
+
+
+def drawn_plan(plan: EnginePlan, nodes: Mapping[int, str] | None = None) -> PlanGraph:
+    """Return the graph of an engine, and what its vertices stand for.
+
+    Several layers may write parts of one tensor: who reads it is linked to all of them.
+
+    Args:
+        plan: The engine.
+        nodes: By the index of a layer: the ONNX node that says where in the model it is.
+    """
+    return _Builder(plan, nodes or {}).drawn
+
+
+class _Builder:
+    def __init__(self, plan: EnginePlan, nodes: Mapping[int, str]) -> None:
+        self.graph = Graph()
+        self.drawn = PlanGraph(self.graph, [], 0)
+        self._makers: dict[str, list[int]] = {}
+        self._readers: dict[str, list[int]] = {}
+        self._types: dict[str, str] = {}
+        inputs, outputs = _bindings(plan)
+        for name in inputs:
+            self._makers.setdefault(name, []).append(self._add(name, name, Kind.INPUT, name))
+        self.drawn.first = len(self.graph)
+        for row, layer in enumerate(plan.layers):
+            self._add_layer(row, layer, nodes.get(layer.index, ""))
+        for tensor in plan.bindings:
+            self._types.setdefault(tensor.name, tensor_type(tensor))
+        for name in outputs:
+            self._readers.setdefault(name, []).append(self._add(name, name, Kind.OUTPUT, name))
+        self._link()
+
+    def _add(
+        self, label: str, name: str, kind: str, subject: Hashable, category: str = "",
+        path: str = "",
+    ) -> int:  # fmt: skip
+        self.drawn.subjects.append(subject)
+        self.graph.paths.append(path)
+        return self.graph.add(label, name, kind, category)
+
+    def _add_layer(self, row: int, layer: EngineLayer, node: str) -> None:
+        label = layer.kind or layer_type(layer.name)
+        path = node or first_node(layer.name)
+        vertex = self._add(
+            label, layer.name, Kind.NODE, LayerVertex(row), category_of_layer(layer), path
+        )
+        for tensor in layer.inputs:
+            self._readers.setdefault(tensor.name, []).append(vertex)
+            self._types.setdefault(tensor.name, tensor_type(tensor))
+        for name in dict.fromkeys(tensor.name for tensor in layer.outputs):
+            self._makers.setdefault(name, []).append(vertex)
+        for tensor in layer.outputs:
+            self._types[tensor.name] = tensor_type(tensor)
+
+    def _link(self) -> None:
+        for name, makers in self._makers.items():
+            readers = self._readers.get(name, ())
+            for maker in makers:
+                # A layer that works in place reads what was there before, not what it makes.
+                after = [reader for reader in readers if reader > maker]
+                early = [r for r in readers if r < maker and not any(m < r for m in makers)]
+                self.graph.link(name, maker, [*after, *early], self._types.get(name, ""))
+
+
+def _bindings(plan: EnginePlan) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of inputs and outputs: as the file says, else as the layers need them."""
+    made = {tensor.name for layer in plan.layers for tensor in layer.outputs}
+    read = dict.fromkeys(tensor.name for layer in plan.layers for tensor in layer.inputs)
+    inputs: list[str] = []
+    outputs: list[str] = []
+    for tensor in plan.bindings:
+        is_output = tensor.mode == "output" or (not tensor.mode and tensor.name in made)
+        (outputs if is_output else inputs).append(tensor.name)
+    if not plan.bindings:
+        inputs = [name for name in read if name not in made]
+        outputs = [
+            name
+            for name in dict.fromkeys(t.name for layer in plan.layers for t in layer.outputs)
+            if name not in read
+        ]
+    return list(dict.fromkeys(inputs)), list(dict.fromkeys(outputs))
+
+
+def category_of_layer(layer: EngineLayer) -> str:
+    """Return the category of operators that a layer belongs to: see ``operators.categories``."""
+    return category_of_type(layer.kind) or category_of_type(layer.type) or "other"
+
+
+def category_of_type(kind: str) -> str:
+    """Return the category of a layer type of TensorRT; empty when it is not known."""
+    small = kind.lower()
+    found = (name for part, name in _CATEGORIES if re.search(part, small))
+    return next(found, "") if small else ""
+
+
+def colour_of_type(kind: str) -> str:
+    """Return the colour class of a layer type: one of ``operators.colours``."""
+    return colour_class_of(category_of_type(kind), kind)
+
+
+def first_node(name: str) -> str:
+    """Return the first of the ONNX nodes that the name of a layer is made of."""
+    inner = name[_FIRST_NODE.match(name).end() :]  # type: ignore[union-attr]  # may be empty
+    return _NEXT_NODE.split(inner, maxsplit=1)[0]
+
+
+def tensor_type(tensor: EngineTensor) -> str:
+    """Return the type of a tensor, e.g. ``int8[32,64,56,56]``; empty when nothing is known."""
+    if tensor.dims is None:
+        return tensor.dtype
+    dims = ",".join("?" if dim < 0 else str(dim) for dim in tensor.dims)
+    return f"{tensor.dtype or '?'}[{dims}]"

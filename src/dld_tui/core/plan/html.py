@@ -1,0 +1,206 @@
+"""An engine as one HTML page that can be mailed, of the same parts as a report's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from dld_tui.core import fmt
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.graph.pictures import style
+from dld_tui.core.graph.pictures.scene import make_scene
+from dld_tui.core.graph.pictures.svg import svg_of
+from dld_tui.core.plan.groups import PlanGroup, groups
+from dld_tui.core.plan.lint_model import LEVELS, PlanFinding
+from dld_tui.core.plan.mapping import LayerNodes
+from dld_tui.core.plan.metadata_files import device_name
+from dld_tui.core.plan.missing import missing
+from dld_tui.core.plan.model import EnginePlan
+from dld_tui.core.plan.picture import plan_content, precision_text
+from dld_tui.core.plan.roofline import peaks_of, unknown_device
+from dld_tui.core.plan.summary import summary_of
+from dld_tui.core.plan.table_values import TEXT, Table
+from dld_tui.core.plan.tables import VIEWS, cell_text, make_table
+from dld_tui.core.report.html import tables
+from dld_tui.core.report.html.charts import Bar, bars, histogram
+from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
+from dld_tui.core.report.html.tables import Column, Number, table
+
+_TOP = 20
+_MOST_BOXES = 600
+"""Layers of the largest engine whose graph is drawn in the page."""
+_GRAPH = "engine-graph"
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+_NODES_SHOWN = 6
+_BRIEF = 20
+"""Characters of texts that are not broken."""
+
+
+def write_page(
+    plan: EnginePlan,
+    findings: Sequence[PlanFinding],
+    mapping: Mapping[int, LayerNodes],
+    path: Path,
+    *,
+    overwrite: bool = True,
+) -> list[str]:
+    """Write the page of an engine in one step and return remarks on the writing.
+
+    Raises:
+        InputError: The file cannot be written, or is there and `overwrite` is False.
+    """
+    return list(write_text(path, plan_page(plan, findings, mapping), overwrite=overwrite))
+
+
+def plan_page(
+    plan: EnginePlan, findings: Sequence[PlanFinding], mapping: Mapping[int, LayerNodes]
+) -> str:
+    """Return the page of an engine. The same engine gives the same bytes."""
+    about = [(text, "warning") for text in plan.notes] + [(text, "info") for text in missing(plan)]
+    if peaks_of(plan.device) is None and plan.device:
+        about.append((unknown_device(plan), "info"))
+    drawing, rules = _graph(plan)
+    timing = plan.timing.series if plan.timing is not None else {}
+    sections = [
+        Section("about", "What the files do not say", paragraphs(about)),
+        Section("types", "By type", _bars(groups(plan, "type"))),
+        Section("precisions", "By precision", _bars(groups(plan, "precision"))),
+        Section("top", f"The {_TOP} costliest layers", _top(plan)),
+        Section("inferences", "Times of the inferences, GPU compute",
+                histogram(timing.get("compute", ()))),
+        Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings)),
+        Section("layers", f"Layers ({len(plan.layers):,})", _layers(plan, mapping)),
+        *(_special(make_table(plan, view)) for view in VIEWS if view != "layers"),
+        Section("graph", "Graph", drawing),
+    ]  # fmt: skip
+    subtitle = [device_name(plan.device), Path(plan.path).name]
+    return page(plan.title or "Engine", subtitle, _tiles(plan), sections, rules)
+
+
+def _tiles(plan: EnginePlan) -> str:
+    summary = summary_of(plan)
+    found = []
+    if plan.timing is not None and plan.timing.compute is not None:
+        found.append(Tile("GPU compute, median, ms", fmt.milliseconds(plan.timing.compute.median)))
+    if plan.timing is not None and plan.timing.throughput:
+        found.append(Tile("inferences/s", f"{plan.timing.throughput:,.1f}"))
+    if plan.total_ms is not None:
+        found.append(Tile("sum of layers, ms", fmt.milliseconds(plan.total_ms)))
+    found.append(Tile("layers", fmt.count(summary.layers)))
+    if not plan.names_only:
+        at_least = "" if summary.activations_complete else "at least "
+        found.append(Tile("weights", fmt.size(summary.weights_bytes)))
+        found.append(Tile("activations", at_least + fmt.size(summary.activations_bytes)))
+    return tiles(found)
+
+
+def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
+    names = {layer.index: layer.name for layer in (*plan.all_layers, *plan.layers)}
+    columns = [
+        Column(""), Column("% of time", numeric=True), Column("layer", name=True),
+        Column("what", name=True), Column("what to do", name=True),
+    ]  # fmt: skip
+    return table("finding-table", columns, (
+        [
+            "▲" if finding.level == LEVELS[0] else "·", tables.percent(finding.percent),
+            "the whole engine" if finding.layer is None else names.get(finding.layer, ""),
+            finding.hazard, finding.mitigation,
+        ]
+        for finding in findings
+    ))  # fmt: skip
+
+
+def _bars(found: Iterable[PlanGroup]) -> str:
+    return bars([
+        Bar(
+            f"{group.key} ({group.count:,})",
+            (group.time_ms,),
+            (f"{fmt.milliseconds(group.time_ms)} ms, {fmt.percent(group.percent)} %",),
+        )
+        for group in list(found)[:_TOP]
+    ])  # fmt: skip
+
+
+def _top(plan: EnginePlan) -> str:
+    timed = sorted(plan.layers, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP]
+    return bars([
+        Bar(
+            layer.name,
+            (layer.time_ms,),
+            (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
+        )
+        for layer in timed
+    ])  # fmt: skip
+
+
+def _layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> str:
+    columns = [
+        Column("#", numeric=True), Column("name", name=True), Column("type", brief=True),
+        Column("precision", brief=True),
+        Column("ms", numeric=True), Column("%", numeric=True), Column("bytes", numeric=True),
+        Column("weights", numeric=True), Column("tactic", name=True),
+        Column("ONNX nodes", name=True),
+        Column("sure", brief=True),
+    ]  # fmt: skip
+    rows: list[list[tables.Cell]] = []
+    for layer in plan.layers:
+        nodes = mapping.get(layer.index, LayerNodes())
+        more = len(nodes.nodes) - _NODES_SHOWN
+        names = ", ".join(node.label for node in nodes.nodes[:_NODES_SHOWN])
+        rows.append([
+            Number(layer.index, str(layer.index)), layer.name, layer.kind, precision_text(layer),
+            tables.milliseconds(layer.time_ms), tables.percent(layer.percent),
+            _size(layer.footprint), _size(layer.weights_bytes or None), layer.tactic,
+            f"{names} and {more} more" if more > 0 else names,
+            "" if nodes.confidence == "none" else nodes.confidence,
+        ])  # fmt: skip
+    return table("layer-table", columns, rows)
+
+
+def _size(size: int | None) -> Number:
+    return Number(size, fmt.size(size))
+
+
+def _special(found: Table) -> Section:
+    kept = [
+        at
+        for at, column in enumerate(found.columns)
+        if not at
+        or (column.key != "tactic" and any(row[at] not in (None, "") for row in found.rows))
+    ]
+    columns = [
+        Column(
+            found.columns[at].title,
+            numeric=found.columns[at].kind != TEXT,
+            name=found.columns[at].flexible,
+            brief=all(len(str(row[at])) <= _BRIEF for row in found.rows),
+        )
+        for at in kept
+    ]
+    rows = [[_cell(row[at], found.columns[at].kind) for at in kept] for row in found.rows]
+    body = table(f"{found.name}-table", columns, rows)
+    return Section(found.name, f"{found.title} ({len(rows):,})", body)
+
+
+def _cell(value: str | float | None, kind: str) -> tables.Cell:
+    if isinstance(value, str) or kind == TEXT:
+        return str(value or "")
+    return Number(value, cell_text(value, kind))
+
+
+def _graph(plan: EnginePlan) -> tuple[str, str]:
+    """Return the drawing, and its rules, which hold for it alone."""
+    if plan.names_only or not plan.layers or len(plan.layers) > _MOST_BOXES:
+        return "", ""
+    content = plan_content(plan, "precision")
+    content.title = ""
+    drawn = svg_of(make_scene(content), style.Look(style.SCHEMES["light"]))
+    before, _, rest = drawn.partition("<style>")
+    own, _, after = rest.partition("</style>")
+    rules = [
+        ",".join(f"#{_GRAPH} {part.strip()}" for part in selectors.split(",")) + f"{{{body}}}"
+        for selectors, body in _RULE.findall(own)
+    ]
+    rules.append(f"#{_GRAPH} svg{{width:auto;max-width:none}}")
+    return f'<div class="wide" id="{_GRAPH}">{before}{after}</div>', "".join(rules)

@@ -1,0 +1,155 @@
+"""Layers and tensors from the objects that TensorRT's inspector writes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core import fmt
+from dld_tui.core.plan.formats import dtype_of
+from dld_tui.core.plan.model import BITS, EngineLayer, EngineTensor
+from dld_tui.core.plan.values import dims_of, first, objects_of, text_of, whole_of
+from dld_tui.core.types import JSON
+
+_DATA = frozenset({"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "uint8"})
+"""Types of data; the others are of shapes, indices and conditions."""
+_WEIGHTS = frozenset(
+    prefix + key
+    for prefix in ("", "Conv", "Pooling")  # what fused layers write of their parts
+    for key in ("Weights", "Bias", "Scale", "Shift", "Power", "weights", "bias")
+)
+_NAME_KEYS = ("Name", "name", "LayerName")
+_TYPE_KEYS = ("LayerType", "layerType", "Type", "type")
+_FORMAT_KEYS = ("Format/Datatype", "Format/DataType", "Format", "format")
+_DTYPE_KEYS = ("Datatype", "DataType", "datatype", "dataType")
+
+
+@dataclass
+class Oddities:
+    """What could not be read, counted."""
+
+    not_objects: int = 0
+    without_name: int = 0
+    wrong_tensors: int = 0
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each kind that there was."""
+        found = []
+        if self.not_objects:
+            found.append(f"{_entries(self.not_objects)} of Layers are no layers and left out")
+        if self.without_name:
+            found.append(f"{fmt.plural(self.without_name, 'layer')} without a name")
+        if self.wrong_tensors:
+            found.append(
+                f"inputs, outputs or constants of {fmt.plural(self.wrong_tensors, 'layer')}"
+                " are of a wrong type and partly left out"
+            )
+        return found
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+@dataclass
+class LayerList:
+    """The layers of a file."""
+
+    layers: list[EngineLayer] = field(default_factory=list)
+    names_only: bool = False
+    oddities: Oddities = field(default_factory=Oddities)
+
+
+def read_layers(raw_layers: Sequence[JSON]) -> LayerList:
+    """Return the layers of a list of objects, of names, or of both."""
+    found = LayerList()
+    names = 0
+    for raw in raw_layers:
+        index = len(found.layers)
+        if isinstance(raw, str):
+            names += 1
+            found.layers.append(named_layer(index, raw))
+        elif isinstance(raw, dict):
+            found.layers.append(_layer(index, raw, found.oddities))
+        else:
+            found.oddities.not_objects += 1
+    found.names_only = names > 0 and names == len(found.layers)
+    return found
+
+
+def named_layer(index: int, name: str) -> EngineLayer:
+    """Return a layer of which only the name is known."""
+    return EngineLayer(
+        index=index, name=name, type="", subtype="", inputs=(), outputs=(), constants=(),
+        precision="", output_precision="", tactic="", tactic_value="", stream=None, metadata="",
+        origin="", weights_bytes=0, attributes={"Name": name},
+    )  # fmt: skip
+
+
+def _layer(index: int, raw: dict[str, JSON], oddities: Oddities) -> EngineLayer:
+    name = text_of(first(raw, *_NAME_KEYS))
+    if not name:
+        oddities.without_name += 1
+    wrong = False
+    parts = []
+    for key in ("Inputs", "Outputs", "Constants"):
+        value = first(raw, key, key.lower())
+        tensors = tuple(map(tensor_of, objects_of(value)))
+        wrong |= value is not None and (not isinstance(value, list) or len(tensors) != len(value))
+        parts.append(tensors)
+    oddities.wrong_tensors += wrong
+    inputs, outputs, constants = parts
+    return EngineLayer(
+        index=index,
+        name=name,
+        type=text_of(first(raw, *_TYPE_KEYS)),
+        subtype=text_of(raw.get("ParameterType")),
+        inputs=inputs,
+        outputs=outputs,
+        constants=constants,
+        precision=precision_of(inputs or outputs),
+        output_precision=precision_of(outputs),
+        tactic=text_of(raw.get("TacticName")),
+        tactic_value=text_of(raw.get("TacticValue")),
+        stream=whole_of(raw.get("StreamId")),
+        metadata=text_of(raw.get("Metadata")),
+        origin=text_of(raw.get("Origin")),
+        weights_bytes=_weights_bytes(raw, constants),
+        attributes=raw,
+    )
+
+
+def tensor_of(raw: Mapping[str, JSON], mode: str = "") -> EngineTensor:
+    """Return a tensor from its object."""
+    phrase = text_of(first(raw, *_FORMAT_KEYS))
+    dtype = dtype_of(text_of(first(raw, *_DTYPE_KEYS))) or dtype_of(phrase)
+    return EngineTensor(
+        name=text_of(first(raw, *_NAME_KEYS)),
+        dims=dims_of(first(raw, "Dimensions", "dimensions", "Shape")),
+        dtype=dtype,
+        format=phrase or text_of(first(raw, *_DTYPE_KEYS)),
+        location=text_of(first(raw, "Location", "location")),
+        mode=mode,
+    )
+
+
+def precision_of(tensors: Sequence[EngineTensor]) -> str:
+    """Return the type of the first tensor that carries data, else of the first of any type."""
+    found = ""
+    for tensor in tensors:
+        if tensor.dtype in _DATA:
+            return tensor.dtype
+        found = found or tensor.dtype
+    return found
+
+
+def _weights_bytes(raw: Mapping[str, JSON], constants: Sequence[EngineTensor]) -> int:
+    total = 0
+    for key, value in raw.items():
+        if isinstance(value, dict) and key in _WEIGHTS:
+            count = whole_of(value.get("Count"))
+            bits = BITS.get(dtype_of(text_of(value.get("Type"))), 0)
+            if count is not None and count > 0:
+                total += (count * bits + 7) // 8
+    # Constants are listed besides, so they would be counted twice.
+    return total or sum(tensor.bytes or 0 for tensor in constants)

@@ -1,0 +1,218 @@
+"""What the name of an engine layer says when there is no metadata.
+
+TensorRT makes the names of fused layers from those of the ONNX nodes: ``A + B`` (a chain), ``A ||
+B`` (side by side), ``PWN(A, PWN(B))`` (pointwise work), ``{ForeignNode[FIRST...LAST]}`` (a part of
+the graph). It adds copies (``Reformatting CopyNode for Input Tensor 0 to A``) and helpers that
+stand for no node. Names of ONNX nodes may contain any of these separators, so the names of the
+model, where it is known, decide: the longest one that fits counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+_PROFILE = re.compile(r"\s*\[profile \d+\]$")
+_COPY = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (?P<of>.+)", re.S)
+_BINDING_COPY = re.compile(r"Reformatting CopyNode for Network (?:Input|Output) (?P<of>.+)", re.S)
+_OLD_COPY = re.compile(r"(?P<of>.+) (?:(?:in|out)put reformatter \d+|copy)$", re.S)
+_RANGE = re.compile(r"\{ForeignNode\[(?P<inner>.*?)\]\}(?:_myl[\d_]+)?", re.S)
+_UNNAMED = r"\(Unnamed Layer\* \d+\) \[\w+\]"
+_HELPER = re.compile(
+    rf"{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?|ONNXTRT_\w+|.+_InputLayer|tmp_refittable_weight\w*|(?:__mye\w*|__myl\w*)|\[trainStation\d*\]"
+)
+_TOKENS = re.compile(
+    rf"(?P<unnamed>{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?)|"
+    r"(?P<between> \+ | \|\| )|(?P<comma>, )|(?P<pwn>PWN\()|(?P<open>\()|(?P<close>\))"
+)
+_UNNAMED_LAYERS = re.compile(rf"{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?")
+_ANYWHERE = re.compile(r"(?=( \+ | \|\| |, |PWN\(|\)))")
+_BESIDE = re.compile(
+    r"(?:copied_)?(?:un)?(?:squeeze|reshape|shuffle)_(?:node_)?(?:after|before|between)_(?P<of>.+)",
+    re.S,
+)
+_OF_NODE = re.compile(r"_OutputLayer$")
+"""What is behind the name of an If where the layer of its results is named after it."""
+_MYELIN = re.compile(r"_myl\d+(?:_\d+)*$")
+_NUMBERED = re.compile(r"_\d+$")
+_WEIGHTS = re.compile(r"\.(?:weight|bias)$|:\d+$")
+_MOST_COPIES = 8
+_LONGEST = 200_000
+
+
+@dataclass(frozen=True)
+class LayerName:
+    """A layer's name without what TensorRT puts around it."""
+
+    text: str
+    inserted: bool
+    """It is a copy for the layer that `text` names."""
+    of_binding: bool = False
+    """`text` is an input or output of the network, not a layer."""
+
+
+def bare_name(name: str, known: Callable[[str], bool]) -> LayerName:
+    """Take off what says that a layer is a copy for another one, or which profile it is for.
+
+    Args:
+        name: As the engine has it.
+        known: Whether a text is the name of an ONNX node: such a name is left alone.
+    """
+    text = name[:_LONGEST].strip()
+    inserted = False
+    for _ in range(_MOST_COPIES):
+        if known(text):
+            break
+        bare = _PROFILE.sub("", text)
+        if bare != text:
+            text = bare
+            continue
+        binding = _BINDING_COPY.fullmatch(text)
+        if binding is not None:
+            return LayerName(binding["of"], True, of_binding=True)
+        copy = _COPY.fullmatch(text) or _OLD_COPY.fullmatch(text)
+        if copy is None:
+            break
+        text, inserted = copy["of"], True
+    return LayerName(text, inserted)
+
+
+def ranges_of(text: str) -> tuple[list[str], str]:
+    """Return what is in the brackets of each range, and the text with helpers in their places."""
+    return [found["inner"] for found in _RANGE.finditer(text)], _RANGE.sub("ONNXTRT_range", text)
+
+
+def ends_of(inner: str) -> list[tuple[str, str]]:
+    """Return the ways to split what is in the brackets into the first and the last layer."""
+    cuts = [found.start() for found in re.finditer(r"(?=\.\.\.)", inner)]
+    return [(inner[:cut], inner[cut + 3 :]) for cut in cuts if inner[:cut] and inner[cut + 3 :]]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a layer's name."""
+
+    text: str
+    known: bool
+    """It is the name of a node of the model."""
+    doubtful: bool = False
+    """It contains separators, and its parts are names, too."""
+
+
+def split_name(
+    text: str, known: Callable[[str], bool] | None = None, longest: int = 0
+) -> list[Piece]:
+    """Split the name of a fused layer into the names of its parts.
+
+    Of the ways to split it, that with the fewest parts that nobody knows counts, and then that with
+    the fewest parts, which are the longest names.
+
+    Args:
+        text: The name, without copies and ranges.
+        known: Whether a text is the name of an ONNX node; None when there is no model to ask.
+        longest: Length of the longest name that has characters of separators in it.
+    """
+    if known is not None and known(text):
+        return [Piece(text, True, _is_doubtful(text, known))]
+    separators = dict(_loose(text) if known is not None else _strict(text))
+    cuts = sorted({0, len(text), *separators, *separators.values()})
+    number = {cut: at for at, cut in enumerate(cuts)}
+    last = len(cuts) - 1
+    best: list[tuple[int, int, int, bool]] = [(0, 0, last, False)] * (last + 1)
+    for at in range(last - 1, -1, -1):
+        cut = cuts[at]
+        own = 0 if cut in separators else 1
+        after = number[separators[cut]] if cut in separators else at + 1
+        options = [(best[after][0] + own, best[after][1] + own, after, False)]
+        if known is not None:
+            for end in range(at + 1, last + 1):
+                if end > at + 1 and cuts[end] - cut > longest:
+                    break
+                if known(text[cut : cuts[end]]):
+                    options.append((best[end][0], best[end][1] + 1, end, True))
+        best[at] = min(options, key=lambda way: (way[0], way[1], -way[2]))
+    pieces: list[Piece] = []
+    at = 0
+    while at < last:
+        _, _, end, is_name = best[at]
+        part = text[cuts[at] : cuts[end]]
+        if known is not None and is_name:
+            pieces.append(Piece(part, True, _is_doubtful(part, known)))
+        elif part.strip() and cuts[at] not in separators:
+            pieces.append(Piece(part.strip(), False))
+        at = end
+    return pieces
+
+
+def _is_doubtful(part: str, known: Callable[[str], bool]) -> bool:
+    """Tell whether a name with separators in it is a join of other names, too."""
+    separators = dict(_strict(part))
+    if not separators:
+        return False
+    starts = [0, *separators.values()]
+    ends = [*separators, len(part)]
+    inner = [part[start:end] for start, end in zip(starts, ends, strict=True) if start < end]
+    return bool(inner) and all(map(known, inner))
+
+
+def _strict(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where separators are; brackets and commas count where they belong to ``PWN(``."""
+    around: list[str] = []
+    for found in _TOKENS.finditer(text):
+        kind = found.lastgroup or ""
+        if kind in ("pwn", "open"):
+            around.append(kind)
+        closed = around.pop() if kind == "close" and around else ""
+        inside = around[-1:] == ["pwn"]
+        if kind in ("between", "pwn") or (kind == "comma" and inside) or closed == "pwn":
+            yield found.span()
+
+
+def _loose(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where separators may be, overlapping ones too: the names of the model decide."""
+    helpers = [found.span() for found in _UNNAMED_LAYERS.finditer(text)]
+    helpers.append((len(text), len(text)))
+    at = 0
+    for found in _ANYWHERE.finditer(text):
+        while helpers[at][1] <= found.start() and at < len(helpers) - 1:
+            at += 1
+        if not helpers[at][0] <= found.start() < helpers[at][1]:
+            yield found.span(1)
+
+
+def may_be_split(name: str) -> bool:
+    """Tell whether a name has characters in it that separators have, too."""
+    return " " in name or "," in name or ")" in name or "PWN(" in name or "|" in name or "+" in name
+
+
+def is_helper(text: str) -> bool:
+    """Tell whether a part stands for no ONNX node: what TensorRT or its parser put in."""
+    return _HELPER.fullmatch(text) is not None
+
+
+def looks_like_weights(text: str) -> bool:
+    """Tell whether a part is probably the name of weights, which fused layers carry, too."""
+    return _WEIGHTS.search(text) is not None
+
+
+def is_myelin(text: str) -> bool:
+    """Tell whether a name was made by the compiler of fused parts, so that it names no node."""
+    return text.startswith("__my")
+
+
+def softer(text: str) -> list[tuple[str, bool]]:
+    """Return names that a part may have been made from, and whether it only stands beside them."""
+    beside = _BESIDE.fullmatch(text)
+    if beside is not None:
+        return [(beside["of"], True)]
+    found = []
+    plain = _OF_NODE.sub("", text)
+    if plain != text:
+        found.append((plain, False))
+    compiled = _MYELIN.sub("", text)
+    if compiled != text:
+        found.append((compiled, False))
+    # Layers of the same node get numbers behind its name.
+    found.append((_NUMBERED.sub("", compiled), False))
+    return [(name, aside) for name, aside in found if name and name != text]

@@ -1,0 +1,124 @@
+"""The figures of a whole plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core import fmt
+from dld_tui.core.plan.groups import distribution, known_io_bytes
+from dld_tui.core.plan.metadata_files import device_name
+from dld_tui.core.plan.model import EnginePlan
+from dld_tui.core.plan.values import text_of
+
+
+@dataclass(frozen=True)
+class PlanSummary:
+    """What TREx's summary has, and how sure it is."""
+
+    layers: int
+    total_ms: float | None
+    """Sum of the mean times of all layers."""
+    weights_bytes: int
+    activations_bytes: int
+    """Inputs and outputs of all layers, as far as their sizes are known: a tensor that two layers
+    read is counted for each, as in TREx."""
+    activations_complete: bool
+    """False when the size of a tensor is not known."""
+
+
+def summary_of(plan: EnginePlan) -> PlanSummary:
+    """Return the figures of a plan."""
+    return PlanSummary(
+        layers=len(plan.layers),
+        total_ms=plan.total_ms,
+        weights_bytes=sum(layer.weights_bytes for layer in plan.layers),
+        activations_bytes=sum(known_io_bytes(layer) for layer in plan.layers),
+        activations_complete=not plan.names_only
+        and all(layer.io_bytes is not None for layer in plan.layers),
+    )
+
+
+def summary_lines(plan: EnginePlan) -> Iterator[str]:
+    """Yield the summary as lines of a name and a value. Foreign text."""
+    summary = summary_of(plan)
+    yield f"plan         {plan.path}"
+    device = device_name(plan.device)
+    if device:
+        yield f"device       {device}"
+    if plan.model_path:
+        yield f"model        {plan.model_path}"
+    version = library_version(plan)
+    if version:
+        yield f"TensorRT     {version}"
+    folded = len(plan.all_layers) - len(plan.layers)
+    if plan.all_layers:
+        others = f" ({folded} more: constants, NoOps, other profiles)" if folded else ""
+        yield f"layers       {summary.layers:,}{others}"
+    if summary.total_ms is not None:
+        passes = "1 pass" if plan.passes == 1 else f"{plan.passes or 0:,} passes"
+        over = f", mean of {passes}" if plan.passes else ""
+        yield f"layer sum    {fmt.milliseconds(summary.total_ms)} ms{over}"
+    yield from _timing(plan)
+    if not plan.names_only and plan.layers:
+        about = "" if summary.activations_complete else "at least "
+        # Layers that Myelin made do not tell of their weights.
+        yield f"weights      {fmt.size(summary.weights_bytes or None)}"
+        yield f"activations  {about}{fmt.size(summary.activations_bytes)}"
+    yield from _spread(plan)
+    yield from _build(plan)
+
+
+def library_version(plan: EnginePlan) -> str:
+    """Return the version of TensorRT by the log or our build record; empty when unknown."""
+    if plan.log is not None and plan.log.version:
+        return plan.log.version
+    build = plan.metadata.get("build")
+    library = build.get("library") if isinstance(build, dict) else None
+    if not isinstance(library, dict):
+        return ""
+    name, version = text_of(library.get("name")), text_of(library.get("version"))
+    return f"{version} ({name})" if name and version else version
+
+
+def _timing(plan: EnginePlan) -> Iterator[str]:
+    timing = plan.timing
+    if timing is None:
+        return
+    for title, found in (
+        ("latency", timing.latency), ("GPU compute", timing.compute), ("enqueue", timing.enqueue),
+        ("H2D", timing.h2d), ("D2H", timing.d2h),
+    ):  # fmt: skip
+        if found is None or (not found.max and title in ("H2D", "D2H")):
+            continue
+        if title == "latency" and found == timing.compute:
+            continue  # nothing was copied
+        more = [
+            f"{name} {fmt.milliseconds(value)}"
+            for name, value in (("p90", found.p90), ("p95", found.p95), ("p99", found.p99))
+            if value is not None
+        ]
+        yield (
+            f"{title:<12} {fmt.milliseconds(found.median)} ms median, mean"
+            f" {fmt.milliseconds(found.mean)}, {fmt.milliseconds(found.min)} to"
+            f" {fmt.milliseconds(found.max)}{''.join(f', {text}' for text in more)}"
+        )
+    if timing.throughput is not None:
+        yield f"throughput   {timing.throughput:,.1f} inferences a second"
+
+
+def _spread(plan: EnginePlan) -> Iterator[str]:
+    spread = distribution(plan)
+    if spread is not None and spread.half:
+        zero = f"; {fmt.plural(spread.zero, 'layer')} of no time" if spread.zero else ""
+        yield f"spread       half of the time is in {fmt.plural(spread.half, 'layer')}{zero}"
+
+
+def _build(plan: EnginePlan) -> Iterator[str]:
+    options = plan.metadata.get("build_options")
+    if isinstance(options, dict) and text_of(options.get("Precision")):
+        yield f"built for    {text_of(options.get('Precision'))}"
+    if plan.profile_count > 1:
+        yield f"profile      {plan.profile_index} of {plan.profile_count}"
+    for name, value in (plan.log.facts if plan.log else {}).items():
+        yield f"{name:<12} {value}"

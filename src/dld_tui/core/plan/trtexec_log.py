@@ -1,0 +1,258 @@
+"""What a log of trtexec says: options, device, performance, warnings, layers, layer times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dld_tui.core.plan.layer_lines import LAYER_START, layer_of_line
+from dld_tui.core.types import JSON
+
+_BANNER = re.compile(
+    r"^&&&& (RUNNING|PASSED|FAILED|WAIVED) (\S+)(?: \[([^\]]*)\])?(?: \[[^\]]*\])* ?#? ?(.*)$"
+)
+_STAMP = re.compile(r"^\[[\d/]+-[\d:]+\] ((?:\[[A-Za-z]+\] )*(?:\[[A-Za-z]+\])?) ?(.*)$")
+_SECTION = re.compile(r"^=== (.*?) ===$")
+_VERSION = re.compile(r"TensorRT v(\d{4,6})")
+_PLAIN_VERSION = re.compile(r"^TensorRT version: ?(\S+)")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_PROFILE = re.compile(r"^Profile \((\d+) iterations ?\)")
+_FIGURE = re.compile(r"[\d.]+")
+_ENGINE_BYTES = re.compile(r"(?:Loaded engine size: |Created engine with size: )([\d.]+) MiB")
+_PEAK = re.compile(r"Peak memory usage of TRT CPU/GPU memory allocators: (.*)")
+_FIGURES = ("timeMs", "averageMs", "medianMs", "percentage")
+"""The columns of the profile's table; 8.0 to 8.2 have no median."""
+_TABLE_TITLES = ("Engine Layer Information:", "Layer Information:", "Layers:")
+_MOST_MESSAGES = 200
+_LONGEST_ROW = 8_000
+
+SECTIONS = {
+    "Model Options": "model_options",
+    "Build Options": "build_options",
+    "System Options": "system_options",
+    "Inference Options": "inference_options",
+    "Reporting Options": "reporting_options",
+    "Device Information": "device_information",
+    "Performance summary": "performance_summary",
+}
+"""Titles in the log, and what TREx's metadata calls them."""
+_PLAIN_NUMBERS = ("Throughput", "Total Host Walltime", "Total GPU Compute Time")
+_LISTS = (
+    "Latency", "End-to-End Host Latency", "Enqueue Time", "H2D Latency", "GPU Compute Time",
+    "D2H Latency",
+)  # fmt: skip
+_DEVICE_NUMBERS = (
+    "Compute Clock Rate", "Memory Bus Width", "Memory Clock Rate", "Compute Capability", "SMs",
+    "Application Compute Clock Rate", "Application Memory Clock Rate",
+)  # fmt: skip
+
+
+@dataclass
+class TrtexecLog:
+    """One run in a log. Texts are foreign."""
+
+    command: str = ""
+    """The command line that reproduces the run; empty when the log has none."""
+    version: str = ""
+    """Of TensorRT, e.g. ``8.4.1``."""
+    status: str = ""
+    """``PASSED`` or ``FAILED``; empty when the log ends before."""
+    sections: dict[str, dict[str, JSON]] = field(default_factory=dict)
+    """By the names of :data:`SECTIONS`; numbers are read as TREx's metadata has them."""
+    percentiles: tuple[float, ...] = ()
+    """Which percentiles follow min, max, mean and median in the performance summary."""
+    warnings: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    layers: list[JSON] = field(default_factory=list)
+    bindings: list[JSON] = field(default_factory=list)
+    profile: list[JSON] = field(default_factory=list)
+    """Rows as ``--exportProfile`` writes them, the count first."""
+    facts: dict[str, str] = field(default_factory=dict)
+    runs: int = 0
+    """How many runs the log has; this is the last."""
+    is_trtexec: bool = True
+
+    @property
+    def metadata(self) -> Mapping[str, JSON]:
+        """What TREx's metadata files would say."""
+        return {name: dict(values) for name, values in self.sections.items() if values}
+
+
+def read_log(text: str) -> TrtexecLog:
+    """Return what a log says of its last run."""
+    reader = _Reader()
+    for line in text.splitlines():
+        reader.line(line.rstrip())
+    return reader.finished()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.log = TrtexecLog(is_trtexec=False)
+        self._runs = 0
+        self._section = ""
+        self._seen: set[str] = set()
+        self._name_first = False
+        self._figures: tuple[str, ...] = _FIGURES
+
+    def line(self, line: str) -> None:
+        banner = _BANNER.match(line)
+        if banner:
+            self._banner(banner)
+            return
+        stamp = _STAMP.match(line)
+        if stamp is None:
+            self._body(line)
+            return
+        marks, text = stamp.groups()
+        if self._section == "bindings":
+            self._section = ""
+        if "[W]" in marks or "[E]" in marks or "[F]" in marks:
+            self._message(text, self.log.warnings if "[W]" in marks else self.log.errors)
+            return
+        found = _SECTION.match(text.strip())
+        if found:
+            self._open(found[1].strip())
+        elif "[TRT]" in marks:
+            self._section = "layers" if self._section == "layers" else ""
+            self._fact(text)
+            self._body(text)
+        else:
+            self._body(text)
+
+    def finished(self) -> TrtexecLog:
+        self.log.runs = self._runs
+        return self.log
+
+    def _banner(self, banner: re.Match[str]) -> None:
+        state, _, version, command = banner.groups()
+        self._section = ""
+        if state == "RUNNING":
+            self._runs += 1
+            self._seen.clear()
+            self.log = TrtexecLog(command=command.strip(), version=version_text(version or ""))
+        else:
+            self.log.status = state
+
+    def _message(self, text: str, to: list[str]) -> None:
+        text = text.strip()
+        if text.startswith(("* ", "  ")) or not text:
+            text = text[2:]
+        if text and text not in self._seen and len(to) < _MOST_MESSAGES:
+            self._seen.add(text)
+            to.append(text)
+
+    def _open(self, title: str) -> None:
+        profile = _PROFILE.match(title)
+        if profile:
+            self._section = "profile"
+            self.log.profile = [{"count": int(profile[1][:18])}]
+        else:
+            self._section = SECTIONS.get(title, "")
+
+    def _body(self, text: str) -> None:
+        if LAYER_START.match(text):
+            if self._section != "layers":
+                self.log.layers = []
+                self._section = "layers"
+            layer = layer_of_line(text)
+            if layer is not None:
+                self.log.layers.append(layer)
+        elif text.strip() in _TABLE_TITLES:
+            self._section = ""
+        elif text.strip() == "Bindings:":
+            self._section = "bindings"
+            self.log.bindings = []
+        elif self._section == "bindings":
+            if text.strip():
+                self.log.bindings.append(text.strip())
+            else:
+                self._section = ""
+        elif self._section == "profile":
+            self._profile_row(text)
+        elif self._section in SECTIONS.values():
+            self._option(text)
+        if not self._section:
+            self._fact(text)
+
+    def _option(self, text: str) -> None:
+        key, colon, value = text.partition(":")
+        if not colon or text.startswith("Note:"):
+            plain = _PLAIN_VERSION.match(text)
+            if not text.strip() or plain:
+                self._section = ""
+            return
+        if _PLAIN_VERSION.match(text):
+            self._section = ""
+            self._fact(text)
+            return
+        values = self.log.sections.setdefault(self._section, {})
+        values[key.strip()] = self._typed(key.strip(), value.strip())
+
+    def _typed(self, key: str, value: str) -> JSON:
+        if self._section == "performance_summary":
+            if key in _PLAIN_NUMBERS:
+                return _number(value)
+            if key in _LISTS:
+                pairs = [part.partition("=") for part in value.split(",")]
+                self.log.percentiles = tuple(
+                    float(found[0]) for name, _, _ in pairs[4:] if (found := _NUMBER.findall(name))
+                )
+                return [_number(number) for _, _, number in pairs]
+        if self._section == "device_information" and key in _DEVICE_NUMBERS:
+            return _number(value)
+        return value
+
+    def _profile_row(self, text: str) -> None:
+        if len(text) > _LONGEST_ROW:
+            return
+        words = text.split()
+        if not words:
+            self._section = ""
+            return
+        if len(self.log.profile) == 1 and "Layer" in words and not _FIGURE.fullmatch(words[0]):
+            self._name_first = words[0] == "Layer"
+            self._figures = _FIGURES if "Median" in text else _FIGURES[:2] + _FIGURES[3:]
+            return
+        count = len(self._figures)
+        # Names have spaces of their own, so only the figures are split off.
+        if self._name_first:
+            name, *figures = text.strip().rsplit(None, count)
+        else:
+            *figures, name = text.strip().split(None, count)
+        if len(figures) != count or name.strip() == "Total":
+            return
+        row: dict[str, JSON] = {"name": name.strip()}
+        row.update(zip(self._figures, map(_number, figures), strict=True))
+        self.log.profile.append(row)
+
+    def _fact(self, text: str) -> None:
+        plain = _PLAIN_VERSION.match(text)
+        if plain:
+            told = plain[1]
+            self.log.version = version_text(f"TensorRT v{told}") if told.isdigit() else told
+        size = _ENGINE_BYTES.search(text)
+        if size:
+            self.log.facts["engine size"] = f"{size[1]} MiB"
+        peak = _PEAK.search(text)
+        if peak:
+            self.log.facts["build peak"] = peak[1]
+        if text.startswith("Engine built in "):
+            self.log.facts["build time"] = text.removeprefix("Engine built in ").rstrip(".")
+
+
+def _number(text: str) -> float | None:
+    found = _NUMBER.search(text)
+    return float(found[0]) if found else None
+
+
+def version_text(text: str) -> str:
+    """Return the version in ``TensorRT v8401``, e.g. ``8.4.1``; empty when there is none."""
+    found = _VERSION.search(text)
+    if found is None:
+        return ""
+    number = int(found[1])
+    # Four digits until 9, then two for each part.
+    major, rest = divmod(number, 1000 if number < 10_000 else 10_000)
+    return f"{major}.{rest // 100}.{rest % 100}"

@@ -1,0 +1,127 @@
+"""What a TensorRT library has, as data: asked once where the library is, used where it is not.
+
+Versions differ in what they have, and TensorRT-RTX differs from them all, so a library is asked for
+each name instead of being judged by its version. The numbers behind the names change between
+versions: only names are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from dld_tui.core.types import JSON
+
+AUTO = "auto"
+MODULES = ("tensorrt", "tensorrt_rtx")
+"""The modules, in the order in which :data:`AUTO` tries them."""
+TITLES: Mapping[str, str] = MappingProxyType(
+    {"tensorrt": "TensorRT", "tensorrt_rtx": "TensorRT-RTX"}
+)
+WEAK, STRONG = "weak", "strong"
+"""Worlds of precision: builder flags and layer constraints; or the types of the model alone."""
+NOT_INSTALLED = ("not installed", "only type stubs are installed under its name")
+"""The reasons why a library cannot be used that ask for nothing to be mended."""
+
+
+@dataclass(frozen=True)
+class LibraryFacts:
+    """A library that was found, or the reason why it cannot be used."""
+
+    name: str
+    """What was asked for: ``tensorrt``, ``tensorrt_rtx`` or a path."""
+    module: str
+    """The module it is imported as."""
+    version: str = ""
+    path: str = ""
+    """The folder of the module. Foreign text, as all texts here."""
+    world: str = ""
+    """:data:`WEAK` or :data:`STRONG`; empty when unknown."""
+    flags: frozenset[str] = frozenset()
+    """Names of ``BuilderFlag``."""
+    pools: frozenset[str] = frozenset()
+    """Names of ``MemoryPoolType``."""
+    tactic_sources: frozenset[str] = frozenset()
+    """Names of ``TacticSource``."""
+    has: frozenset[str] = frozenset()
+    """Public members of its classes and enumerations, as ``CLASS.MEMBER``: for example
+    ``IBuilderConfig.builder_optimization_level``, ``ILayer.precision``,
+    ``HardwareCompatibilityLevel.AMPERE_PLUS``, ``OnnxParserFlag.NATIVE_INSTANCENORM``; a class
+    itself, such as ``IInt8EntropyCalibrator2``, is there under its plain name."""
+    compute_capabilities: tuple[str, ...] = ()
+    """What engines can be built for without the device, such as ``8.9``; empty: this device."""
+    why: str = ""
+    """Why it cannot be used; empty when it can."""
+    hint: str = ""
+    """What would mend that."""
+    no_driver: str = ""
+    """Why no engine can be loaded here, though one can be built; empty when one can."""
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    """More that was found, such as the version of the ONNX parser."""
+
+    @property
+    def usable(self) -> bool:
+        """True when an engine can be built with it."""
+        return not self.why
+
+    @property
+    def title(self) -> str:
+        """Its product name and version, such as ``TensorRT-RTX 1.7.1``."""
+        return f"{TITLES.get(self.module, self.module)} {self.version}".strip()
+
+    @property
+    def version_numbers(self) -> tuple[int, ...]:
+        """The version as numbers, for comparison; empty when it is not made of numbers."""
+        parts = self.version.split(".")
+        return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the facts as JSON data."""
+        return {
+            "name": self.name,
+            "module": self.module,
+            "version": self.version,
+            "path": self.path,
+            "world": self.world,
+            "flags": list[JSON](sorted(self.flags)),
+            "pools": list[JSON](sorted(self.pools)),
+            "tactic_sources": list[JSON](sorted(self.tactic_sources)),
+            "has": list[JSON](sorted(self.has)),
+            "compute_capabilities": list[JSON](self.compute_capabilities),
+            "why": self.why,
+            "hint": self.hint,
+            "no_driver": self.no_driver,
+            "extra": dict(self.extra),
+        }
+
+    @classmethod
+    def from_json(cls, data: JSON) -> LibraryFacts:
+        """Return the facts of JSON data; what is missing or of another form is left out."""
+        entries = data if isinstance(data, dict) else {}
+
+        def text(key: str) -> str:
+            value = entries.get(key)
+            return value if isinstance(value, str) else ""
+
+        def texts(key: str) -> tuple[str, ...]:
+            value = entries.get(key)
+            return tuple(i for i in value if isinstance(i, str)) if isinstance(value, list) else ()
+
+        extra = entries.get("extra")
+        return cls(
+            name=text("name"),
+            module=text("module"),
+            version=text("version"),
+            path=text("path"),
+            world=text("world"),
+            flags=frozenset(texts("flags")),
+            pools=frozenset(texts("pools")),
+            tactic_sources=frozenset(texts("tactic_sources")),
+            has=frozenset(texts("has")),
+            compute_capabilities=texts("compute_capabilities"),
+            why=text("why"),
+            hint=text("hint"),
+            no_driver=text("no_driver"),
+            extra=extra if isinstance(extra, dict) else {},
+        )

@@ -1,0 +1,205 @@
+"""The optimization profiles of a build: from the command, the model, or the inferred batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.document.profiles import (
+    KINDS,
+    Profile,
+    Range,
+    declared_inputs,
+    is_dynamic,
+    problem_of,
+    profiles_of,
+)
+from dld_tui.core.document.values import Dims
+from dld_tui.core.errors import UsageError
+from dld_tui.core.tensorrt.shape_inputs import shape_inputs
+from dld_tui.core.tensorrt.shape_texts import Shape, parse_profile_shapes
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Document
+    from dld_tui.core.tensorrt.settings import BuildSettings
+
+_FLAGS = {"min": "--min-shapes", "opt": "--opt-shapes", "max": "--max-shapes"}
+_MOST_NAMED = 8
+"""Inputs that an error lists, at most."""
+
+
+def profiles_for(document: Document, settings: BuildSettings) -> list[Profile]:
+    """Return the profiles that an engine is built with; empty when all inputs are fixed.
+
+    The shapes of the command come first, then the profiles that are kept in the model, then the
+    inferred batch. A range of an input that holds a shape has its values instead of dimensions;
+    :func:`dld_tui.core.tensorrt.shape_inputs.shape_inputs` says which these are.
+
+    Raises:
+        UsageError: An input with a free dimension has no range, or a range does not fit its input.
+        InputError: The profiles of the model are damaged.
+    """
+    needed = _Needed(document)
+    given = _given(needed.names, settings)
+    if given:
+        profiles = [needed.completed(profile) for profile in given]
+    elif stored := profiles_of(document):
+        profiles = [dict(profile) for profile in stored]
+    else:
+        profiles = [needed.batched(settings.batch)] if needed.ranged else []
+    for number, profile in enumerate(profiles):
+        needed.check(profile, number, several=len(profiles) > 1)
+    return [needed.without_fixed(profile) for profile in profiles] if needed.ranged else []
+
+
+class _Needed:
+    """What a model's inputs need of a profile."""
+
+    def __init__(self, document: Document) -> None:
+        main = document.main
+        self.dims: dict[str, Dims] = declared_inputs(document)
+        self.values = shape_inputs(document)
+        self.names = [n for n in main.inputs if n not in main.named("initializer")]
+        unknown = [name for name in self.names if name not in self.dims]
+        dynamic = [name for name, dims in self.dims.items() if is_dynamic(dims)]
+        ranged = {*unknown, *dynamic, *self.values}
+        self.ranged = [name for name in self.names if name in ranged]
+        """The inputs that need a range."""
+
+    def completed(self, profile: Mapping[str, Range]) -> dict[str, Range]:
+        """Return a profile with the inputs whose free dimensions those of others tell."""
+        sizes: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
+        for name, found in profile.items():
+            dims = self.dims.get(name, ())
+            for kind in KINDS:
+                shape = found.shape(kind)
+                if name not in self.values and len(shape) == len(dims):
+                    pairs = zip(dims, shape, strict=True)
+                    sizes[kind] |= {dim: size for dim, size in pairs if isinstance(dim, str)}
+        full = dict(profile)
+        for name in self.ranged:
+            declared = self.dims.get(name)
+            if name not in full and declared is not None and name not in self.values:
+                told = [_told(declared, sizes[kind]) for kind in KINDS]
+                if all(shape is not None for shape in told):
+                    full[name] = Range(*(shape for shape in told if shape is not None))
+        return full
+
+    def batched(self, batch: int | None) -> dict[str, Range]:
+        """Return the profile of the inputs that leave only their first dimension open."""
+        found = {}
+        for name in self.ranged if batch is not None else ():
+            dims = self.dims.get(name)
+            if dims and name not in self.values and not is_dynamic(dims[1:]):
+                shape = tuple(dim if isinstance(dim, int) else batch or 1 for dim in dims)
+                found[name] = Range(shape, shape, shape)
+        return found
+
+    def check(self, profile: Mapping[str, Range], number: int, *, several: bool) -> None:
+        """Refuse a profile that lacks an input or does not fit one."""
+        where = f"profile {number}" if several else None
+        for name, found in profile.items():
+            problem = self._problem(name, found)
+            if problem:
+                raise UsageError(f"input {_shown(name)}: {problem}", where=where)
+        missing = [name for name in self.ranged if name not in profile]
+        if missing:
+            raise _missing(missing, self.dims, self.values, where)
+
+    def _problem(self, name: str, found: Range) -> str | None:
+        if name not in self.names:
+            return "the model has no such input"
+        count = self.values.get(name)
+        shapes = [found.shape(kind) for kind in KINDS]
+        if count is not None and all(len(shape) == max(count, 1) for shape in shapes):
+            return _values_problem(shapes)
+        if any(size < 0 for shape in shapes for size in shape):
+            return "a dimension is negative"
+        if count is not None:
+            return f"it holds {fmt.plural(count, 'value')}, which a profile must give"
+        return problem_of(self.dims.get(name), found)
+
+    def without_fixed(self, profile: Mapping[str, Range]) -> Profile:
+        """Return a profile without inputs that need no range."""
+        return {name: profile[name] for name in self.ranged if name in profile}
+
+
+def _told(dims: Dims, sizes: Mapping[str, int]) -> Shape | None:
+    shape: list[int] = []
+    for dim in dims:
+        size = dim if isinstance(dim, int) else sizes.get(str(dim))
+        if size is None:
+            return None
+        shape.append(size)
+    return tuple(shape)
+
+
+def _values_problem(shapes: list[Shape]) -> str | None:
+    for at, (low, middle, high) in enumerate(zip(*shapes, strict=True)):
+        if not low <= middle <= high:
+            return f"value {at}: {low} ≤ {middle} ≤ {high} does not hold"
+    return None
+
+
+def _given(names: list[str], settings: BuildSettings) -> list[dict[str, Range]]:
+    """Return the ranges of the command.
+
+    Smallest and largest shapes that are missing are the usual one; a missing usual one is the
+    largest. Shapes to measure with stand for all three where there is nothing else.
+    """
+    texts = {kind: getattr(settings, f"{kind}_shapes") for kind in KINDS}
+    flags = _FLAGS
+    if not any(texts.values()):
+        texts = {"min": (), "opt": getattr(settings, "shape", ()), "max": ()}
+        flags = {**_FLAGS, "opt": "--shape"}
+    kinds = {kind: parse_profile_shapes(texts[kind], names, flags[kind]) for kind in KINDS}
+    count = max(map(len, kinds.values()))
+    return [_ranges({kind: _at(kinds[kind], number) for kind in KINDS}) for number in range(count)]
+
+
+def _at(profiles: list[dict[str, Shape]], number: int) -> dict[str, Shape]:
+    return profiles[number] if number < len(profiles) else {}
+
+
+def _ranges(shapes: Mapping[str, Mapping[str, Shape]]) -> dict[str, Range]:
+    low, usual, high = (shapes[kind] for kind in KINDS)
+    found = {}
+    for name in dict.fromkeys((*low, *usual, *high)):
+        opt = usual.get(name, high.get(name, low.get(name, ())))
+        found[name] = Range(low.get(name, opt), opt, high.get(name, opt))
+    return found
+
+
+def _missing(
+    names: Iterable[str],
+    dims: Mapping[str, Dims],
+    values: Mapping[str, int],
+    where: str | None,
+) -> UsageError:
+    texts, options = [], []
+    for name in names:
+        shape = dims.get(name)
+        if name in values:
+            texts.append(f"{_shown(name)} ({fmt.plural(values[name], 'value')} of a shape)")
+            options.append(f"{_shown(name)}:{'x'.join('?' * max(values[name], 1))}")
+        else:
+            texts.append(f"{_shown(name)} {visible(fmt.shape(shape))}")
+            sizes = (str(d) if isinstance(d, int) else f"<{d or '?'}>" for d in shape or ("?",))
+            options.append(visible(f"{_shown(name)}:{'x'.join(sizes)}"))
+    more = len(texts) - _MOST_NAMED
+    if more > 0:
+        texts = [*texts[:_MOST_NAMED], f"{more} more"]
+        options = [*options[:_MOST_NAMED], "…"]
+    plural = "an input has" if len(texts) == 1 else "inputs have"
+    return UsageError(
+        f"{plural} no range of shapes: {', '.join(texts)}",
+        where=where,
+        hint=f"Give --min-shapes, --opt-shapes and --max-shapes {','.join(options)}, or set"
+        " profiles in the model",
+    )
+
+
+def _shown(name: str) -> str:
+    return clip(visible(name), 60, keep="middle")

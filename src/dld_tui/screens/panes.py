@@ -1,0 +1,118 @@
+"""Panes that a screen has on the number keys: which are seen, and going from one to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+
+from dld_tui.widgets.blocks import Line
+from dld_tui.widgets.styled import Rows
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    class _Base(Screen[None]):
+        pane: str
+        maximised: bool
+
+        def check_facts(self) -> None: ...
+else:
+    _Base = object
+
+_LARGE = (150, 40)
+"""Columns and rows from which a screen is large."""
+_MEDIUM = (100, 32)
+
+
+class PaneStrip(Rows):
+    """The row that names the panes and shows which one is chosen."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.names = names
+        self.current = names[0]
+
+    def content(self, width: int) -> list[Line]:
+        """Return the row."""
+        line: Line = [(" ", "bar-row")]
+        for number, name in enumerate(self.names, 1):
+            chosen = name == self.current
+            line.append((f" {number} ", "current key" if chosen else "bar-row key"))
+            line.append((f"{name} ", "current" if chosen else "bar-row"))
+        return [[*line, (" " * width, "bar-row")]]
+
+
+class Panes(_Base):
+    """A mixin: shows the panes that fit; a subclass says which, and where the focus goes."""
+
+    PANES: ClassVar[tuple[str, ...]] = ()
+    """Ids of the panes, in the order of the keys."""
+    FOCUS: ClassVar[dict[str, str]] = {}
+    """The widget in a pane that takes the focus, where it is not the pane itself."""
+    _arranged: tuple[set[str], str] | None = None
+
+    @property
+    def size_class(self) -> str:
+        """``large``, ``medium`` or ``small``."""
+        width, height = self.app.size
+        for name, (columns, rows) in (("large", _LARGE), ("medium", _MEDIUM)):
+            if width >= columns and height >= rows:
+                return name
+        return "small"
+
+    def visible_panes(self) -> set[str]:
+        """Return the panes that are seen at this size."""
+        raise NotImplementedError
+
+    def place_panes(self, shown: set[str]) -> None:
+        """Arrange what holds the panes, after other panes are seen."""
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show what fits."""
+        self.arrange_panes()
+
+    def arrange_panes(self) -> None:
+        """Show the panes that fit."""
+        shown, size = self.visible_panes(), self.size_class
+        if (shown, size) != self._arranged:
+            self._arranged = (shown, size)
+            for name in self.PANES:
+                self.query_one(f"#{name}").display = name in shown
+            self.set_class(len(shown) == 1, "-single")
+            self.set_class(size == "large", "-large")
+            self.place_panes(shown)
+        self._name_pane()
+
+    def _name_pane(self) -> None:
+        strip = self.query_one(PaneStrip)
+        if strip.current != self.pane:
+            strip.current = self.pane
+            strip.refresh()
+
+    def action_pane(self, number: str) -> None:
+        """Go to a pane by its number."""
+        self.show_pane(self.PANES[int(number) - 1])
+
+    def show_pane(self, name: str) -> None:
+        """Show a pane and put the focus into it."""
+        self.pane = name
+        self.arrange_panes()
+        self.focus_pane()
+        self.check_facts()
+
+    def focus_pane(self) -> None:
+        """Put the focus into the chosen pane."""
+        self.query_one(self.FOCUS.get(self.pane, f"#{self.pane}")).focus()
+
+    def action_maximise_pane(self) -> None:
+        """Give the focused pane all the room, or take it back."""
+        self.maximised = not self.maximised
+        self.arrange_panes()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Name the pane that has the focus."""
+        for node in event.widget.ancestors_with_self:
+            if node.id in self.PANES and node.id != self.pane:
+                self.pane = str(node.id)
+                self._name_pane()

@@ -1,0 +1,1 @@
+"""Jobs on a machine that is reached over SSH."""

@@ -1,0 +1,254 @@
+"""Talking to the agent on a target: one command is one channel of the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncssh
+
+from dld_tui.core.errors import ActivityError, DldError, UnavailableError
+from dld_tui.core.text import clip, visible
+from dld_tui.targets.ssh import bootstrap
+from dld_tui.targets.ssh.bootstrap import Machine
+from dld_tui.targets.ssh.errors import ConnectionLostError
+from dld_tui.targets.ssh.link import Finished, Link
+from dld_tui.targets.ssh.quoting import command_line
+
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_LONGEST_ANSWER = 16 << 20
+_MOST_NOISE = 1 << 20
+"""Bytes that a login shell may print before our program does."""
+
+# As in the worker of this machine: a stray numpy.py in some folder must not be run.
+_START = (
+    "import sys; sys.path.insert(0, sys.argv[1] + '/package/' + sys.argv[2]);"
+    " from dld_tui.targets.ssh.remote.agent import main;"
+    " main(sys.argv[1], sys.argv[3], sys.argv[4])"
+)
+
+
+class AgentError(ActivityError):
+    """The agent refuses, and says why.
+
+    Args:
+        message: Why.
+        kind: As :class:`dld_tui.targets.ssh.remote.replies.RefusedError` has it.
+    """
+
+    def __init__(self, message: str, *, kind: str, where: str, hint: str | None) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.kind = kind
+
+
+class Stream:
+    """A command of the agent that goes on: its answer has come, data may follow."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes], where: str) -> None:
+        self.process = process
+        self.where = where
+        self._rest = bytearray()
+
+    async def next_answer(self) -> dict[str, Any]:
+        """Wait for the next answer and return it; what is no answer is skipped.
+
+        Raises:
+            AgentError: It is a refusal.
+            ConnectionLostError: The connection ended before one came.
+        """
+        skipped = 0
+        while True:
+            end = self._rest.find(b"\n")
+            if end >= 0:
+                line = bytes(self._rest[: end + 1])
+                del self._rest[: end + 1]
+                found = bootstrap.answer_in(line)
+                if found is not None:
+                    return _checked(found, self.where)
+                skipped += len(line)
+            else:
+                data = await self._read()
+                if not data:
+                    raise ConnectionLostError(self.where)
+                self._rest += data
+            if skipped > _MOST_NOISE or len(self._rest) > _LONGEST_ANSWER:
+                raise UnavailableError("its login shell prints without end", where=self.where)
+
+    async def read(self) -> bytes:
+        """Return the next data; nothing at the end.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        if self._rest:
+            data = bytes(self._rest)
+            self._rest.clear()
+            return data
+        return await self._read()
+
+    async def write(self, data: bytes | memoryview) -> None:
+        """Send data, and wait until there is room for more.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        try:
+            self.process.stdin.write(data)  # type: ignore[arg-type]
+            await self.process.stdin.drain()
+        except (asyncssh.Error, OSError) as error:
+            raise ConnectionLostError(self.where) from error
+
+    async def _read(self) -> bytes:
+        try:
+            return await self.process.stdout.read(1 << 18)
+        except (asyncssh.Error, OSError) as error:
+            raise ConnectionLostError(self.where) from error
+
+    def close(self) -> None:
+        """End the command."""
+        self.process.close()
+
+
+class Agent:
+    """The agent on one target.
+
+    Args:
+        link: The line to it.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.python = link.connection.python
+        self.machine: Machine | None = None
+
+    @property
+    def where(self) -> str:
+        """How the target is called in messages."""
+        return self.link.where
+
+    @property
+    def root(self) -> str:
+        """The deployment folder there."""
+        assert self.machine is not None
+        return self.machine.root
+
+    @property
+    def package(self) -> str:
+        """The folder of our package there."""
+        return f"{self.root}/package/{bootstrap.package_digest()}"
+
+    async def probe(self, ready: str = "") -> Machine:
+        """Look what the target is.
+
+        Args:
+            ready: The name of an environment that may be known to be complete.
+
+        Raises:
+            UnavailableError: It has no Python, or too old a one; or it cannot be reached.
+        """
+        directory = self.link.connection.directory
+        arguments = bootstrap.probe_arguments(self.python, directory, ready)
+        done = await self.link.run(arguments, environment=self._cache_variable())
+        data = bootstrap.answer_in(done.stdout)
+        if data is None:
+            raise self._no_python(done)
+        self.machine = bootstrap.machine_from(data, self.where)
+        return self.machine
+
+    async def send_package(self) -> int:
+        """Send our package; return how many bytes that were.
+
+        Raises:
+            AgentError: It cannot be written there.
+        """
+        archive = await asyncio.to_thread(bootstrap.package_archive)
+        arguments = [self.python, "-c", bootstrap.UNPACK, self.root, bootstrap.package_digest()]
+        done = await self.link.run(arguments, input=archive)
+        data = bootstrap.answer_in(done.stdout)
+        if data is None or "unpacked" not in data:
+            text = str((data or {}).get("error", "")) or done.error_text[-300:] or "no answer"
+            raise AgentError(
+                f"our package cannot be put there: {clip(visible(text), 300)}",
+                kind="system",
+                where=self.where,
+                hint="Free some space there, or choose another folder with --directory",
+            )
+        return len(archive)
+
+    async def call(
+        self, name: str, /, *, input: bytes | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        """Run a command of the agent to its end and return its answer.
+
+        Raises:
+            AgentError: It refuses.
+            UnavailableError: It does not answer.
+        """
+        done = await self.link.run(self._command(name, arguments), input=input)
+        data = bootstrap.answer_in(done.stdout)
+        if data is None:
+            raise self._no_answer(done)
+        return _checked(data, self.where)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, name: str, /, **arguments: Any) -> AsyncIterator[Stream]:
+        """Start a command of the agent that goes on, and end it with the block.
+
+        Raises:
+            ConnectionLostError: The connection is lost.
+        """
+        line = await self.link.open()
+        command = command_line(self._command(name, arguments))
+        try:
+            process = await line.create_process(command, encoding=None)
+        except (asyncssh.Error, OSError) as error:
+            raise ConnectionLostError(self.where) from error
+        stream = Stream(process, self.where)
+        try:
+            yield stream
+        finally:
+            stream.close()
+
+    def _command(self, name: str, arguments: dict[str, Any]) -> list[str]:
+        words = [self.root, bootstrap.package_digest(), name, json.dumps(arguments)]
+        return [self.python, "-I", "-S", "-c", _START, *words]
+
+    def _cache_variable(self) -> dict[str, str]:
+        value = self.link.connection.environment.get("NV_DLD_CACHE_DIR")
+        return {} if value is None else {"NV_DLD_CACHE_DIR": value}
+
+    def _no_python(self, done: Finished) -> DldError:
+        if done.code in (_NOT_FOUND, _NOT_EXECUTABLE):
+            return UnavailableError(
+                f"it has no {visible(self.python)}",
+                where=self.where,
+                hint=f"Install one there ({bootstrap.INSTALL_PYTHON}), or name another:"
+                " dld target add … --python PATH",
+            )
+        return self._no_answer(done)
+
+    def _no_answer(self, done: Finished) -> DldError:
+        lines = done.error_text.strip().splitlines() or done.text.strip().splitlines()
+        said = clip(visible(lines[-1]), 300) if lines else "nothing"
+        return UnavailableError(
+            f"its Python ended with status {done.code} and said: {said}", where=self.where
+        )
+
+
+def _checked(data: dict[str, Any], where: str) -> dict[str, Any]:
+    if "error" in data:
+        raise AgentError(
+            clip(visible(str(data["error"])), 500),
+            kind=str(data.get("kind", "")),
+            where=where,
+            hint=clip(visible(str(data.get("hint", ""))), 300) or None,
+        )
+    return data
+
+
+def strings(value: Any) -> list[str]:
+    """Return the texts of a list that a target sent; what is none is left out."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,0 +1,121 @@
+"""What goes wrong between here and a target, as errors that a user can act on."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Sequence
+
+import asyncssh
+
+from dld_tui.core.errors import DldError, UnavailableError
+
+RESOLVE = "resolve"
+CONNECT = "connect"
+HOST_KEY = "host key"
+AUTHENTICATION = "authentication"
+STAGES = (RESOLVE, CONNECT, HOST_KEY, AUTHENTICATION)
+"""The steps of a connection, in their order."""
+
+
+class LinkError(UnavailableError):
+    """A target cannot be reached.
+
+    Args:
+        stage: One of :data:`STAGES`.
+        message: As for every error of ours, and so the rest.
+        where: The machine.
+        hint: What to do next.
+    """
+
+    def __init__(
+        self, stage: str, message: str, *, where: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.stage = stage
+
+
+class ConnectionLostError(LinkError):
+    """The connection is gone; what ran on the target may go on."""
+
+    def __init__(self, where: str, message: str = "the connection is lost") -> None:
+        super().__init__(CONNECT, message, where=where)
+
+
+def from_network(
+    error: BaseException, where: str, host: str, stage: str, words: str = ""
+) -> LinkError:
+    """Return our error for what a connection attempt raised; foreign text stays foreign text.
+
+    Args:
+        error: What was raised.
+        where: How messages call the machine.
+        host: Its name.
+        stage: The step that was under way.
+        words: The last words of the proxy command, if there is one.
+    """
+    if words:
+        return LinkError(CONNECT, f"the proxy command says: {words}", where=where)
+    if isinstance(error, socket.gaierror):
+        hint = "Check its spelling, the name server, or give its address"
+        return LinkError(RESOLVE, f"the host {host!r} is not known", where=where, hint=hint)
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        hint = "It may be off, or a firewall may drop the packets"
+        return LinkError(stage, "the machine does not answer in time", where=where, hint=hint)
+    if isinstance(error, ConnectionRefusedError):
+        hint = "Check the port, and that the SSH server runs there"
+        return LinkError(CONNECT, "the connection is refused", where=where, hint=hint)
+    if isinstance(error, asyncssh.ChannelOpenError):
+        message = f"the machine before it cannot reach it: {error.reason}"
+        hint = "Check host and port, and that the server before it allows forwarding"
+        return LinkError(CONNECT, message, where=where, hint=hint)
+    if isinstance(error, asyncssh.KeyExchangeFailed):
+        hint = "One of both sides is old; see KexAlgorithms and Ciphers in man ssh_config"
+        message = f"no common way of encryption: {error.reason}"
+        return LinkError(HOST_KEY, message, where=where, hint=hint)
+    if isinstance(error, asyncssh.DisconnectError) and "many authentication" in error.reason:
+        hint = "An agent may hold many keys: choose one with --auth key --key FILE"
+        message = f"the server ended the authentication: {error.reason}"
+        return LinkError(AUTHENTICATION, message, where=where, hint=hint)
+    if isinstance(error, asyncssh.DisconnectError):
+        return LinkError(stage, f"the connection is lost: {error.reason}", where=where)
+    if isinstance(error, OSError):
+        return _from_os(error, where, stage)
+    hint = "If that is from ~/.ssh/config, correct it, or connect without it: --no-config"
+    return LinkError(stage, f"the connection fails: {error}", where=where, hint=hint)
+
+
+def _from_os(error: OSError, where: str, stage: str) -> LinkError:
+    if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        hint = "Check the network, or give a jump host"
+        return LinkError(CONNECT, "there is no way to the machine", where=where, hint=hint)
+    text = error.strerror or str(error) or type(error).__name__
+    return LinkError(stage, f"the connection fails: {text}", where=where)
+
+
+def not_permitted(
+    where: str, methods: Sequence[str], tried: Sequence[str], notes: Sequence[str]
+) -> LinkError:
+    """Return the error of a refused authentication.
+
+    Args:
+        where: The machine.
+        methods: What the server still offered.
+        tried: What was tried, for people, e.g. ``key ~/.ssh/id_ed25519``.
+        notes: What kept something from being tried.
+    """
+    message = "authentication failed"
+    if tried:
+        message += f"; refused: {', '.join(dict.fromkeys(tried))}"
+    if notes:
+        message += f"; {'; '.join(dict.fromkeys(notes))}"
+    if methods:
+        message += f"; the server takes {', '.join(methods)}"
+    hint = "Check the user, the key and that the target has it in authorized_keys"
+    return LinkError(AUTHENTICATION, message, where=where, hint=hint)
+
+
+def stage_of(error: DldError) -> str:
+    """Return the step that an error belongs to."""
+    return error.stage if isinstance(error, LinkError) else RESOLVE

@@ -1,0 +1,399 @@
+"""A job on an SSH target: prepared, sent, started, followed, fetched; a lost line does not end it.
+
+All of it is one coroutine on the loop of :mod:`.loop`; whoever reads the events takes them from a
+queue that it fills.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
+from dld_tui.core.report.relocation import relocate
+from dld_tui.core.types import JSON
+from dld_tui.targets.base import Job
+from dld_tui.targets.ssh import inputs, loop
+from dld_tui.targets.ssh.channel import Agent, AgentError
+from dld_tui.targets.ssh.deploy import Deployment, Prepared
+from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
+from dld_tui.targets.ssh.following import End, Listener, Records
+from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob, StoredOutput, new_id
+from dld_tui.targets.ssh.patience import Patience, persist
+from dld_tui.targets.ssh.requirements import Needs, needs_of
+from dld_tui.targets.ssh.transfer import Amount, Upload, download, lost_note
+
+_TICK_S = 0.2
+_MOST_UNREAD = 2000
+_STOP_S = 30.0
+"""From the request to stop until the target is no longer waited for."""
+_CLOSE_S = 5.0
+_REMOVE_TRIES = 15
+
+# Not `-m`, and nothing of the current folder: see dld_tui.targets.local.
+_BOOTSTRAP = (
+    "import sys; sys.path[0:1] = sys.argv.pop().split('\\n'); from {module} import main; main()"
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How jobs of a target are run."""
+
+    patience: Patience = field(default_factory=Patience)
+    worker: str = "dld_tui.activities.worker"
+    """The module on the target that serves a request."""
+    paths: tuple[str, ...] = ()
+    """More folders of modules there."""
+    route: str = "auto"
+    """One of :data:`.deploy.ROUTES`."""
+    pip_options: tuple[str, ...] = ()
+
+
+class SshJob(Job):
+    """One activity on a target.
+
+    Args:
+        agent: On the target; its line is closed at the end.
+        setup: How it is run.
+        store: Where it is remembered.
+        activity: What to start, with its request; None when a job is taken up again.
+        stored: The job that is taken up again.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        setup: Setup,
+        store: JobsStore,
+        activity: tuple[str, dict[str, JSON]] | None = None,
+        stored: StoredJob | None = None,
+    ) -> None:
+        assert (activity is None) != (stored is None)
+        self.id = stored.id if stored is not None else new_id()
+        self._agent = agent
+        self._setup = setup
+        self._store = store
+        self._target = agent.link.connection.name
+        self._activity = activity
+        self._stored = stored
+        self._amount = Amount(stage=f"Connecting to {self._target}")
+        self._ready: collections.deque[Event] = collections.deque()
+        self._news = threading.Condition()
+        self._over = False
+        self._cancelled = False
+        self._is_there = stored is not None
+        """Whether the job may be on the target, so that a cancel has to go there."""
+        self._upload: Upload | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._future = loop.submit(self._run())
+
+    @property
+    def bytes_sent(self) -> int:
+        """How much was sent to the target for this job: our package, packages and files."""
+        return self._amount.sent
+
+    def events(self) -> Iterator[Event]:
+        """Yield events until the terminal one, which is always the last."""
+        while True:
+            with self._news:
+                while not self._ready and not self._over:
+                    self._news.wait()
+                if not self._ready:
+                    return
+                event = self._ready.popleft()
+            yield event
+
+    def cancel(self) -> None:
+        """Ask the job to stop, on the target when it is there."""
+        if not self._over and not self._cancelled:
+            self._cancelled = True
+            loop.running().call_soon_threadsafe(self._begin_to_stop, "cancel")
+
+    def close(self) -> None:
+        """End the job now."""
+        if self._over:
+            return
+        self._cancelled = True
+        loop.running().call_soon_threadsafe(self._begin_to_stop, "kill")
+        with self._news:
+            self._news.wait_for(lambda: self._over, _CLOSE_S)
+        self._future.cancel()
+        with self._news:
+            self._news.wait_for(lambda: self._over, _CLOSE_S)
+
+    # -- on the loop ------------------------------------------------------------------------------
+
+    def _say(self, event: Event) -> None:
+        with self._news:
+            self._ready.append(event)
+            self._news.notify_all()
+
+    async def _run(self) -> None:
+        terminal: Event
+        self._task = asyncio.current_task()
+        try:
+            if self._cancelled and not self._is_there:
+                raise asyncio.CancelledError
+            async with self._ticking():
+                terminal = await self._work()
+        except asyncio.CancelledError:
+            terminal = Cancelled()
+            with contextlib.suppress(asyncio.CancelledError, DldError):
+                await asyncio.wait_for(self._leave_nothing(), _CLOSE_S)
+        except DldError as error:
+            terminal = Failed.from_error(error)
+        except OSError as error:
+            terminal = Failed(error.strerror or str(error), error.filename)
+        # The seam: whatever a library raises must reach the user as one event.
+        except Exception as error:  # noqa: BLE001
+            terminal = Failed(f"unexpected {type(error).__name__}: {error}"[:500], self._target)
+        if self._stopping is not None:
+            self._stopping.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await asyncio.wait_for(self._agent.link.close(), _CLOSE_S)
+        with self._news:
+            self._ready.append(Cancelled() if self._is_cancel(terminal) else terminal)
+            self._over = True
+            self._news.notify_all()
+
+    def _is_cancel(self, terminal: Event) -> bool:
+        return self._cancelled and not isinstance(terminal, Finished)
+
+    async def _work(self) -> Finished | Failed | Cancelled:
+        if self._activity is not None:
+            stored = await self._start(*self._activity)
+        else:
+            assert self._stored is not None
+            stored = self._stored
+            await persist(self._agent.probe, self._setup.patience, lost_note(self._amount))
+        folder = f"{self._agent.root}/jobs/{self.id}"
+        listener = Listener(self._target, folder, stored.renames)
+        self._amount.step("")
+        end = await self._follow(listener)
+        terminal = listener.end(end)
+        if isinstance(terminal, Finished):
+            await self._fetch(stored)
+        elif isinstance(terminal, Failed) and self._activity is not None:
+            await self._look_again(terminal, needs_of(*self._activity))
+        await self._forget()
+        return terminal
+
+    async def _start(self, activity: str, request: dict[str, JSON]) -> StoredJob:
+        token = f"@{self.id}@"
+        plan = await asyncio.to_thread(inputs.plan, activity, request, token)
+        needs = needs_of(activity, request)
+        prepared = await self._prepare(needs)
+        folder = f"{self._agent.root}/jobs/{self.id}"
+        self._upload = Upload(self._agent, self._setup.patience, amount=self._amount)
+        names = await self._upload.send([file for _, file in plan.files])
+        self._amount.step("Starting")
+        order = {
+            "id": self.id,
+            "request": {
+                "activity": activity,
+                "request": _moved(plan.request, token, folder),
+            },
+            "files": [[place, names[file], file.mtime_ns] for place, file in plan.files],
+            "folders": plan.folders,
+            "worker": self._worker(prepared),
+            "launcher": list(self._agent.link.connection.launcher),
+            "environment": dict(self._agent.link.connection.environment),
+        }
+        stored = StoredJob(
+            self.id, self._target, activity, time.time(),
+            tuple(StoredOutput(o.place, str(o.path), o.needed) for o in plan.outputs),
+            {there.replace(token, folder, 1): here for there, here in plan.renames.items()},
+        )  # fmt: skip
+        self._store.put(stored)
+        self._is_there = True
+        try:
+            await self._send_order(order)
+        except AgentError:
+            self._is_there = False
+            self._store.forget(self.id)
+            raise
+        return stored
+
+    async def _prepare(self, needs: Needs) -> Prepared:
+        deployment = Deployment(
+            self._agent, self._amount, self._setup.patience, self._setup.route,
+            self._setup.pip_options,
+        )  # fmt: skip
+        return await persist(
+            lambda: deployment.prepare(needs), self._setup.patience, lost_note(self._amount)
+        )
+
+    def _worker(self, prepared: Prepared) -> list[str]:
+        paths = [*self._setup.paths, self._agent.package]
+        code = _BOOTSTRAP.format(module=self._setup.worker)
+        return [prepared.python, "-c", code, "\n".join(paths)]
+
+    async def _send_order(self, order: dict[str, Any]) -> None:
+        line = json.dumps(order).encode() + b"\n"
+        answer = await persist(
+            lambda: self._agent.call("start", input=line),
+            self._setup.patience,
+            lost_note(self._amount),
+        )
+        self._amount.sent += len(line)
+        if answer.get("id") != self.id:
+            raise AgentError(
+                "what was sent is no longer there", kind="missing",
+                where=self._agent.where, hint="Start it again",
+            )  # fmt: skip
+
+    async def _follow(self, listener: Listener) -> End:
+        records = Records(self._agent.where)
+
+        async def attempt() -> End:
+            records.restart()
+            async with self._agent.stream("follow", job=self.id, offset=records.offset) as stream:
+                await self._in_time(stream.next_answer())
+                while data := await self._in_time(stream.read()):
+                    for tag, text in records.feed(data):
+                        if tag == "x":
+                            return End.parse(text)
+                        event = listener.event(tag, text)
+                        if event is not None:
+                            self._say(event)
+                    while len(self._ready) > _MOST_UNREAD:
+                        await asyncio.sleep(_TICK_S)
+            raise ConnectionLostError(self._agent.where)
+
+        try:
+            return await persist(attempt, self._setup.patience, self._tell_lost)
+        except LinkError as error:
+            hint = f"The job goes on there; fetch its result with: dld target attach {self.id}"
+            raise UnavailableError(error.message, where=error.where, hint=hint) from None
+
+    async def _in_time(self, work: Any) -> Any:
+        """Wait for a sign of life; without one the line counts as lost."""
+        try:
+            return await asyncio.wait_for(work, self._setup.patience.silence)
+        except asyncio.TimeoutError:
+            await self._agent.link.close()
+            raise ConnectionLostError(self._agent.where) from None
+
+    def _tell_lost(self, error: LinkError, wait: float) -> None:
+        text = f"{error.message}: the job goes on there; the next attempt is in {wait:g} s"
+        self._say(Log(text, "warning"))
+
+    async def _fetch(self, stored: StoredJob) -> None:
+        absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
+        for output in stored.outputs:
+            path = Path(output.path)
+            came = await download(
+                self._agent, self.id, output.place, path, self._setup.patience, self._amount
+            )
+            if came:
+                try:
+                    await asyncio.to_thread(relocate, path, absolute)
+                except InputError as error:
+                    self._say(Log(str(error), "warning"))
+            elif output.needed and len(stored.outputs) == 1:
+                raise ActivityError(
+                    "the job has ended without writing it", where=str(path),
+                    hint=f"It ran on {self._target}",
+                )  # fmt: skip
+
+    async def _look_again(self, failed: Failed, needs: Needs) -> None:
+        if failed.status == int(UnavailableError.status) and needs.modules:
+            with contextlib.suppress(DldError):
+                name = needs.key(self._agent.python)
+                await self._agent.call("ready", name=name, value=None)
+
+    async def _forget(self) -> None:
+        # Its supervisor may take a moment to end; later the target's own clean-up takes it.
+        for _ in range(_REMOVE_TRIES):
+            try:
+                await self._agent.call("remove", job=self.id)
+            except AgentError as error:
+                if error.kind == "running":
+                    await asyncio.sleep(_TICK_S)
+                    continue
+            except DldError:
+                pass
+            break
+        self._is_there = False
+        self._store.forget(self.id)
+
+    # -- stopping ---------------------------------------------------------------------------------
+
+    def _begin_to_stop(self, word: str) -> None:
+        if not self._is_there:
+            if self._task is not None:
+                self._task.cancel()
+        else:
+            self._stopping = asyncio.ensure_future(self._stop(word))
+
+    async def _stop(self, word: str) -> None:
+        """Tell the job on the target to stop; its last record then ends the following."""
+        with contextlib.suppress(DldError, asyncio.TimeoutError):
+            work = persist(lambda: self._tell(word), self._setup.patience, self._tell_lost)
+            await asyncio.wait_for(work, _STOP_S)
+        await asyncio.sleep(_STOP_S)
+        self._say(Log(f"{self._target} does not answer: the job may go on there", "warning"))
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _tell(self, word: str) -> None:
+        if self._agent.machine is None:
+            await self._agent.probe()
+        await self._agent.call("stop", job=self.id, word=word)
+
+    async def _leave_nothing(self) -> None:
+        if self._is_there:
+            await self._tell("kill")
+            await self._forget()
+        elif self._upload is not None:
+            await self._upload.drop()
+
+    # -- progress ---------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def _ticking(self) -> AsyncIterator[None]:
+        """Say how far transfers are, while the block runs."""
+        ticker = asyncio.ensure_future(self._tick())
+        try:
+            yield
+        finally:
+            ticker.cancel()
+            self._say_notes()
+
+    async def _tick(self) -> None:
+        last: Progress | None = None
+        while True:
+            self._say_notes()
+            amount = self._amount
+            unit = "bytes" if amount.total else ""
+            now = Progress(amount.done, amount.total or None, unit, amount.stage)
+            if amount.stage and now != last:
+                self._say(now)
+                last = now
+            await asyncio.sleep(_TICK_S)
+
+    def _say_notes(self) -> None:
+        notes, self._amount.notes[:] = list(self._amount.notes), []
+        for note in notes:
+            self._say(Log(note, "warning"))
+
+
+def _moved(value: JSON, token: str, folder: str) -> JSON:
+    if isinstance(value, str):
+        return value.replace(token, folder, 1) if value.startswith(token) else value
+    if isinstance(value, list):
+        return [_moved(item, token, folder) for item in value]
+    if isinstance(value, dict):
+        return {key: _moved(item, token, folder) for key, item in value.items()}
+    return value

@@ -1,0 +1,152 @@
+"""Files of known hosts: which keys a host may show, and on which line that is said.
+
+asyncssh can read such files too, but does not say where an entry is, and refuses a whole file for
+one bad line; OpenSSH skips the line, and so does this.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from pathlib import Path
+
+import asyncssh
+
+from dld_tui.core.connections.model import DEFAULT_PORT
+from dld_tui.core.errors import SaveError
+from dld_tui.core.paths import ensure
+
+_MARKERS = ("", "@cert-authority", "@revoked")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line that is about a host."""
+
+    path: Path
+    line: int
+    marker: str
+    """Empty, ``@cert-authority`` or ``@revoked``."""
+    key: asyncssh.SSHKey
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the files say of one host and port."""
+
+    entries: tuple[Entry, ...]
+    """Lines about this host at this port."""
+    fallback: tuple[Entry, ...] = ()
+    """Lines about the host without a port, when there are none with it."""
+
+    def keys(self, marker: str = "") -> list[asyncssh.SSHKey]:
+        """Return the keys of a kind of line."""
+        return [entry.key for entry in (*self.entries, *self.fallback) if entry.marker == marker]
+
+    def contradicting(self, key: asyncssh.SSHKey) -> Entry | None:
+        """Return the line that says another key than this one, or None when none does."""
+        others = [entry for entry in self.entries if not entry.marker]
+        same_kind = [entry for entry in others if entry.key.algorithm == key.algorithm]
+        return next(iter(same_kind or others), None)
+
+    def revoking(self, key: asyncssh.SSHKey) -> Entry | None:
+        """Return the line that revokes a key, or None."""
+        revoked = (entry for entry in self.entries if entry.marker == "@revoked")
+        return next((entry for entry in revoked if entry.key == key), None)
+
+
+def known(paths: Iterable[Path], host: str, port: int) -> Known:
+    """Look a host up. A file that is not there or cannot be read says nothing."""
+    exact: list[Entry] = []
+    plain: list[Entry] = []
+    name = host_name(host, port)
+    for path in paths:
+        try:
+            text = path.read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            parsed = _parse(line)
+            if parsed is None:
+                continue
+            marker, patterns, data = parsed
+            is_exact = _matches(patterns, name)
+            if not is_exact and not (name != host and _matches(patterns, host)):
+                continue
+            try:
+                key = asyncssh.import_public_key(data)
+            except (asyncssh.KeyImportError, ValueError):
+                continue
+            (exact if is_exact else plain).append(Entry(path, number, marker, key))
+    revoked = [entry for entry in plain if entry.marker == "@revoked"]
+    if any(entry.marker != "@revoked" for entry in exact):
+        return Known((*exact, *revoked))
+    return Known((*exact, *revoked), tuple(e for e in plain if e.marker != "@revoked"))
+
+
+def host_name(host: str, port: int) -> str:
+    """Return how such a file writes a host: ``host`` or ``[host]:port``."""
+    return host.lower() if port == DEFAULT_PORT else f"[{host.lower()}]:{port}"
+
+
+def remember(path: Path, host: str, port: int, key: asyncssh.SSHKey) -> None:
+    """Append a line to a file; the file and its folder are made when they are not there.
+
+    Raises:
+        SaveError: The file cannot be written.
+    """
+    data = key.export_public_key("openssh").decode().split()[:2]
+    line = f"{host_name(host, port)} {' '.join(data)}\n".encode()
+    try:
+        ensure(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                line = b"\n" + line
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        message = f"the host key is not saved: {error.strerror}"
+        raise SaveError(message, where=str(path)) from None
+
+
+def _parse(line: str) -> tuple[str, Sequence[str], str] | None:
+    """Return marker, host patterns and key of a line; None when it is none."""
+    words = line.split()
+    marker = words.pop(0) if words and words[0].startswith("@") else ""
+    if len(words) < 3 or words[0].startswith("#") or marker not in _MARKERS:
+        return None
+    return marker, words[0].split(","), " ".join(words[1:3])
+
+
+def _matches(patterns: Sequence[str], name: str) -> bool:
+    found = False
+    for pattern in patterns:
+        is_negated = pattern.startswith("!")
+        if _matches_one(pattern.removeprefix("!"), name):
+            if is_negated:
+                return False
+            found = True
+    return found
+
+
+def _matches_one(pattern: str, name: str) -> bool:
+    if pattern.startswith("|"):
+        try:
+            _, magic, salt, digest = pattern.split("|")
+            wanted = base64.b64decode(digest)
+            made = hmac.new(base64.b64decode(salt), name.encode(), hashlib.sha1).digest()
+        except ValueError:
+            return False
+        return magic == "1" and hmac.compare_digest(wanted, made)
+    # Brackets are part of [host]:port here, and no set of characters.
+    escaped = pattern.lower().replace("[", "[[]")
+    return re.fullmatch(translate(escaped), name) is not None

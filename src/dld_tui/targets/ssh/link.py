@@ -1,0 +1,326 @@
+"""The connection to one target: opened when needed, through its jump hosts, and run commands on.
+
+All of it runs on the loop of :mod:`.loop`; blocking code says ``loop.call(link.run([...]))``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import asyncssh
+from asyncssh.public_key import get_default_public_key_algs
+
+from dld_tui.core.connections.asking import Asker, Nobody
+from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.secrets import SECRETS, Secrets
+from dld_tui.core.errors import CancelledError, DldError, UnavailableError
+from dld_tui.targets.ssh import known_hosts
+from dld_tui.targets.ssh.client import Client
+from dld_tui.targets.ssh.errors import (
+    AUTHENTICATION,
+    CONNECT,
+    RESOLVE,
+    ConnectionLostError,
+    LinkError,
+    from_network,
+    not_permitted,
+)
+from dld_tui.targets.ssh.host_keys import new_key, trust
+from dld_tui.targets.ssh.loop import in_thread
+from dld_tui.targets.ssh.proxy import Proxy
+from dld_tui.targets.ssh.quoting import command_line, proxy_arguments
+from dld_tui.targets.ssh.route import Hop, route
+
+KEEPALIVE_S = 2.0
+KEEPALIVES = 3
+"""A line that says nothing is lost after ``KEEPALIVE_S * (KEEPALIVES + 1)`` seconds."""
+_LEAVE_S = 2.0
+"""For the good manners of a close; a machine that is gone has none."""
+_CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
+"""Before those of the library: with the processor's own AES it sends nearly twice as fast."""
+_LOGIN_S = 300.0
+"""A person may have to look up a password."""
+
+# Without a handler Python would write the warnings of a library to the terminal.
+logging.getLogger("asyncssh").addHandler(logging.NullHandler())
+logging.getLogger("asyncssh").propagate = False
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command on the target ended."""
+
+    stdout: bytes
+    stderr: bytes
+    code: int | None
+    """The exit status, or the negative number of a signal; None when the server does not say."""
+
+    @property
+    def text(self) -> str:
+        """What it printed, as text; it is foreign."""
+        return self.stdout.decode("utf-8", "surrogateescape")
+
+    @property
+    def error_text(self) -> str:
+        """What it printed to standard error, as text; it is foreign."""
+        return self.stderr.decode("utf-8", "surrogateescape")
+
+
+class Link:
+    """The line to one target.
+
+    Args:
+        connection: Where it goes.
+        asker: Who is asked for what is not known.
+        secrets: Where passwords and passphrases are known; by default those of this process.
+        on_step: Told ``(address, stage)`` when a machine on the way begins a step.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        asker: Asker,
+        secrets: Secrets | None = None,
+        on_step: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self.connection = connection
+        self._asker = asker
+        self._secrets = SECRETS if secrets is None else secrets
+        self._on_step = on_step
+        self._lock: asyncio.Lock | None = None
+        self._lines: list[asyncssh.SSHClientConnection] = []
+        """One a machine on the way; the last is the target."""
+        self._proxy: Proxy | None = None
+
+    def __repr__(self) -> str:
+        """Return the target's name."""
+        return f"<Link {self.connection.name}>"
+
+    @property
+    def where(self) -> str:
+        """How the target is called in messages."""
+        return f"target {self.connection.name} ({self.connection.address})"
+
+    @property
+    def is_open(self) -> bool:
+        """True while the connection stands, as far as is known."""
+        return bool(self._lines) and not any(line.is_closed() for line in self._lines)
+
+    async def open(self) -> asyncssh.SSHClientConnection:
+        """Return the connection, opened when it is not, or no longer, open.
+
+        Raises:
+            LinkError: The target cannot be reached, is not the known one, or refuses us.
+            CancelledError: The person gave up.
+            InputError: The configuration of OpenSSH cannot be read.
+        """
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        async with self._lock:
+            if not self.is_open:
+                await self._close_lines()
+                try:
+                    for hop in route(self.connection):
+                        self._lines.append(await self._open_hop(hop))
+                except BaseException:
+                    await self._close_lines()
+                    raise
+            return self._lines[-1]
+
+    async def run(
+        self,
+        arguments: Sequence[str],
+        input: bytes | None = None,
+        *,
+        launched: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> Finished:
+        """Run a command on the target to its end; every argument arrives as it is.
+
+        Args:
+            arguments: The program and its arguments.
+            input: For its standard input, which is empty otherwise.
+            launched: Put the launcher of the connection before it, and set its environment.
+            environment: More variables for it.
+
+        Raises:
+            LinkError: The target cannot be reached; :class:`ConnectionLostError` when it was.
+        """
+        line = await self.open()
+        command = self.command(arguments, launched=launched, environment=environment)
+        try:
+            done = await line.run(command, input=input or b"", encoding=None, check=False)
+        except (asyncssh.Error, OSError, asyncio.IncompleteReadError) as error:
+            raise self._lost(error) from None
+        if done.exit_status is None and line.is_closed():
+            raise ConnectionLostError(self.where)
+        code = done.exit_status if done.exit_signal is None else done.returncode
+        return Finished(_bytes(done.stdout), _bytes(done.stderr), code)
+
+    def command(
+        self,
+        arguments: Sequence[str],
+        *,
+        launched: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """Return the quoted command line for the target's shell; arguments as for :meth:`run`."""
+        own = dict(self.connection.environment) if launched else {}
+        return command_line(
+            arguments,
+            environment={**own, **(environment or {})},
+            launcher=self.connection.launcher if launched else (),
+        )
+
+    async def close(self) -> None:
+        """Close the connection; it may be opened again."""
+        await self._close_lines()
+
+    # -- one machine ----------------------------------------------------------------------------
+
+    async def _open_hop(self, hop: Hop) -> asyncssh.SSHClientConnection:
+        """Connect; a host that a person comes to trust is connected to a second time."""
+        for attempt in range(2):
+            known = known_hosts.known(hop.known_hosts, *hop.known_name)
+            keyring = self.connection.remember == "keyring"
+            client = Client(hop, self._asker, self._secrets, keyring, self._on_step)
+            try:
+                line = await self._connect(hop, client, known)
+            except asyncssh.HostKeyNotVerifiable as error:
+                where, reason = self._at(hop), str(error.reason)
+                key = new_key(hop, where, known, client.shown_key, reason, is_last=attempt > 0)
+                await in_thread(trust, hop, where, key, self._asker)
+                await self._close_proxy()
+            except asyncssh.PermissionDenied:
+                raise self._not_permitted(hop, client) from None
+            except (asyncssh.Error, OSError, ValueError, asyncio.TimeoutError) as error:
+                words = self._proxy.last_words() if self._proxy else ""
+                raise from_network(error, self._at(hop), hop.host, client.stage, words) from None
+            else:
+                await self._keep(client)
+                return line
+            finally:
+                client.close()
+        raise AssertionError("the second attempt returns or raises")
+
+    async def _connect(
+        self, hop: Hop, client: Client, known: known_hosts.Known
+    ) -> asyncssh.SSHClientConnection:
+        client.begin(RESOLVE)
+        tunnel = self._lines[-1] if self._lines else None
+        proxy = None
+        if hop.proxy_command:
+            words = proxy_arguments(hop.proxy_command, hop.host, hop.port, hop.user)
+            proxy = self._proxy = await in_thread(Proxy, words)
+        elif tunnel is None:
+            loop = asyncio.get_running_loop()
+            await asyncio.wait_for(loop.getaddrinfo(hop.host, hop.port), hop.timeout_s)
+        client.begin(CONNECT)
+        trusted = (known.keys(), known.keys("@cert-authority"), known.keys("@revoked"))
+        attempt = asyncio.ensure_future(
+            asyncssh.connect(
+                hop.alias,
+                hop.port,
+                username=hop.user,
+                config=[str(path) for path in hop.config],
+                client_factory=lambda: client,
+                client_keys=None,
+                known_hosts=lambda host, address, port: trusted,
+                server_host_key_algs=_host_key_algorithms(trusted[0], trusted[1]),
+                tunnel=tunnel,
+                proxy_command=None,
+                sock=proxy.socket if proxy else None,
+                login_timeout=_LOGIN_S,
+                connect_timeout=None,
+                encryption_algs=_CIPHERS,
+                keepalive_interval=KEEPALIVE_S,
+                keepalive_count_max=KEEPALIVES,
+                command=None,
+                request_pty=False,
+                agent_forwarding=False,
+                x11_forwarding=False,
+            )
+        )
+        try:
+            return await _while_it_moves(attempt, client, hop.timeout_s)
+        finally:
+            if not attempt.done():
+                attempt.cancel()
+
+    async def _keep(self, client: Client) -> None:
+        """Keep the secrets that have opened a connection."""
+        wants_keyring = self.connection.remember == "keyring"
+        for name, secret in client.given.items():
+            keep = functools.partial(self._secrets.keep, in_keyring=wants_keyring)
+            # Without a keyring it is kept in memory; `dld target test` says why.
+            with contextlib.suppress(UnavailableError):
+                await in_thread(keep, name, secret)
+
+    def _not_permitted(self, hop: Hop, client: Client) -> DldError:
+        if client.gave_up and not isinstance(self._asker, Nobody):
+            return CancelledError("no answer was given", where=self._at(hop))
+        return not_permitted(self._at(hop), client.methods, client.tried, client.notes)
+
+    def _lost(self, error: BaseException) -> LinkError:
+        if isinstance(error, asyncssh.ChannelOpenError) and self.is_open:
+            message = f"the target starts no command: {error.reason}"
+            return LinkError(AUTHENTICATION, message, where=self.where)
+        return ConnectionLostError(self.where)
+
+    def _at(self, hop: Hop) -> str:
+        return f"target {self.connection.name} ({hop.address})"
+
+    async def _close_lines(self) -> None:
+        lines, self._lines = self._lines, []
+        for line in reversed(lines):
+            line.close()
+            try:
+                await asyncio.wait_for(line.wait_closed(), _LEAVE_S)
+            except (asyncio.TimeoutError, asyncssh.Error, OSError):
+                line.abort()
+        await self._close_proxy()
+
+    async def _close_proxy(self) -> None:
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            await in_thread(proxy.close)
+
+
+async def _while_it_moves(
+    attempt: asyncio.Future[asyncssh.SSHClientConnection], client: Client, timeout_s: float
+) -> asyncssh.SSHClientConnection:
+    """Wait for a connection as long as the server or a person does something.
+
+    Raises:
+        TimeoutError: Nothing happened for `timeout_s`.
+    """
+    while not attempt.done():
+        moves = client.moves
+        await asyncio.wait({attempt}, timeout=timeout_s)
+        if not attempt.done() and moves == client.moves and not client.is_asking:
+            raise TimeoutError
+    return attempt.result()
+
+
+def _host_key_algorithms(
+    keys: Sequence[asyncssh.SSHKey], authorities: Sequence[asyncssh.SSHKey]
+) -> tuple[str, ...] | str:
+    """Return the kinds of host keys to accept, those that are known first.
+
+    asyncssh would accept the known kinds only, and a server whose key changed its kind would look
+    like one that is too old.
+    """
+    if not keys or authorities:
+        return ()
+    first = [name.decode() for key in keys for name in key.sig_algorithms]
+    rest = [name.decode() for name in get_default_public_key_algs()]
+    return tuple(dict.fromkeys([*first, *rest]))
+
+
+def _bytes(value: bytes | str | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""

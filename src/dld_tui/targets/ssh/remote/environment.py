@@ -1,0 +1,154 @@
+"""The Python of the jobs on a target: what it has, and how the rest gets into it.
+
+Wheels are unpacked here without pip, which a bare system does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from dld_tui.targets.ssh.remote import objects
+from dld_tui.targets.ssh.remote.replies import fail
+
+_LOOK = """
+import importlib.metadata as m, importlib.util as u, json, sys
+found = {}
+for module, names in json.loads(sys.argv[1]).items():
+    try:
+        spec = u.find_spec(module)
+    except Exception:
+        spec = None
+    if spec is None or spec.origin is None:
+        continue
+    found[module] = ""
+    for name in names:
+        try:
+            found[module] = m.version(name)
+            break
+        except m.PackageNotFoundError:
+            pass
+print("\\n@dld:" + json.dumps({"found": found, "prefix": sys.prefix}))
+"""
+_SLOW_S = 60
+_LARGEST_WHEEL = 8 << 30
+
+
+def look(python: str, modules: dict[str, list[str]]) -> dict[str, Any]:
+    """Return which modules a Python has: ``{"found": {module: version}}``.
+
+    Args:
+        python: Its command.
+        modules: The names of the packages that may bring each module.
+    """
+    # Not isolated: on a Jetson much is installed for one user.
+    command = [python, "-c", _LOOK, json.dumps(modules)]
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, errors="replace",
+            timeout=_SLOW_S, cwd="/",
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"found": {}, "problem": str(error)}
+    for line in done.stdout.splitlines():
+        if line.startswith("@dld:"):
+            found: dict[str, Any] = json.loads(line[5:])
+            return found
+    return {"found": {}, "problem": (done.stderr.strip().splitlines() or ["no answer"])[-1]}
+
+
+def create(root: Path, name: str) -> dict[str, Any]:
+    """Make a virtual environment that sees the system's packages; return its Python."""
+    folder = root / "venv" / PurePosixPath(name).name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Without pip: where it would come from is missing on a bare Debian.
+        command = [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages"]
+        done = subprocess.run(
+            [*command, str(folder)], check=False, capture_output=True, text=True, errors="replace"
+        )
+        if done.returncode or not python.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            why = (done.stderr + done.stdout).strip().splitlines() or ["it does not say why"]
+            fail(f"no virtual environment can be made: {why[-1]}", "sudo apt install python3-venv")
+    return {"python": str(python)}
+
+
+def pip_install(python: str, requirements: list[str], options: list[str]) -> dict[str, Any]:
+    """Install packages from the target's own network; say whether that went well.
+
+    Returns:
+        ``{"ok": bool, "why": str}``; the last line of what pip says.
+    """
+    have = subprocess.run([python, "-m", "pip", "--version"], check=False, capture_output=True)
+    if have.returncode:
+        return {"ok": False, "why": "there is no pip"}
+    command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    command += ["--retries", "1", "--timeout", "15", "--only-binary", ":all:", *options]
+    done = subprocess.run(
+        [*command, *requirements], check=False, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode == 0:
+        return {"ok": True, "why": ""}
+    lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")]
+    return {"ok": False, "why": (lines or done.stderr.splitlines() or ["pip failed"])[-1][:500]}
+
+
+def install_wheels(root: Path, python: str, wheels: list[list[str]]) -> dict[str, Any]:
+    """Unpack wheels that were sent into a virtual environment.
+
+    Args:
+        root: The deployment folder.
+        python: The environment's, below the deployment folder.
+        wheels: Names and hashes.
+    """
+    folder = Path(python).parent.parent
+    if folder.parent != root / "venv":
+        fail("packages are only installed into an environment of our own")
+    site = _site_of(python)
+    for name, sha256 in wheels:
+        try:
+            with zipfile.ZipFile(objects.path_of(root, sha256)) as wheel:
+                _unpack(wheel, site)
+        except (zipfile.BadZipFile, FileNotFoundError) as error:
+            fail(f"{name} is not a wheel: {error}")
+    return {"installed": len(wheels)}
+
+
+def _site_of(python: str) -> Path:
+    code = "import sysconfig; print(sysconfig.get_path('platlib'))"
+    done = subprocess.run(
+        [python, "-I", "-c", code], check=True, capture_output=True, text=True, timeout=_SLOW_S
+    )
+    return Path(done.stdout.strip())
+
+
+def _unpack(wheel: zipfile.ZipFile, site: Path) -> None:
+    if sum(entry.file_size for entry in wheel.infolist()) > _LARGEST_WHEEL:
+        fail("a wheel is too large")
+    for entry in wheel.infolist():
+        target = site / _place(entry.filename)
+        if entry.is_dir():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with wheel.open(entry) as source, target.open("wb") as file:
+            shutil.copyfileobj(source, file, 1 << 20)
+        if (entry.external_attr >> 16) & 0o111:
+            target.chmod(0o755)
+
+
+def _place(name: str) -> str:
+    parts = PurePosixPath(name).parts
+    if name.startswith("/") or ".." in parts or "\\" in name:
+        fail("a wheel with a path that leads out of it")
+    # NAME.data/purelib and platlib hold what belongs into the root; scripts and headers may stay.
+    if len(parts) > 2 and parts[0].endswith(".data") and parts[1] in ("purelib", "platlib"):
+        return os.path.join(*parts[2:])
+    return os.path.join(*parts)

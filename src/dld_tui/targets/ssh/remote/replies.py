@@ -1,0 +1,63 @@
+"""How the agent answers: lines with a mark, since a login shell may print what it likes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from typing import Any, NoReturn
+
+MARK = "@dld:"
+"""What an answer begins with; other lines are noise of the login shell."""
+
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "Free some space there, or set another --directory"),
+    errno.EDQUOT: (
+        "the disk quota is used up",
+        "Free some space there, or set another --directory",
+    ),
+    errno.EFBIG: ("files may not be so large there", "Look at `ulimit -f` of that user"),
+    errno.EACCES: ("no permission to write there", "Set another --directory"),
+    errno.EPERM: ("no permission to write there", "Set another --directory"),
+    errno.EROFS: ("the disk is read-only", "Set another --directory"),
+    errno.ENOTDIR: ("a file is where a folder should be", "Set another --directory"),
+}
+
+
+class RefusedError(Exception):
+    """What the agent was asked for cannot be.
+
+    Args:
+        message: What and why.
+        hint: What to do next.
+        kind: For programs: ``gone``, ``missing``, ``changed``, …
+    """
+
+    def __init__(self, message: str, hint: str = "", kind: str = "") -> None:
+        super().__init__(message)
+        self.message, self.hint, self.kind = message, hint, kind
+
+
+def answer(value: dict[str, Any]) -> None:
+    """Print an answer.
+
+    Raises:
+        OSError: Nobody reads.
+    """
+    sys.stdout.write(f"{MARK}{json.dumps(value)}\n")
+    sys.stdout.flush()
+
+
+def refuse(error: RefusedError | OSError) -> None:
+    """Print an answer that says why not."""
+    if isinstance(error, RefusedError):
+        answer({"error": error.message, "hint": error.hint, "kind": error.kind})
+        return
+    message, hint = _REASONS.get(error.errno or 0, (error.strerror or str(error), ""))
+    where = f"{error.filename}: " if error.filename else ""
+    answer({"error": f"{where}{message}", "hint": hint, "kind": "system"})
+
+
+def fail(message: str, hint: str = "", kind: str = "") -> NoReturn:
+    """Raise a :class:`RefusedError`."""
+    raise RefusedError(message, hint, kind)

@@ -1,0 +1,58 @@
+"""Refitting with the fakes of TensorRT and CUDA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities.refit_engine import Request, run
+from dld_tui.backends import tensorrt_cuda, tensorrt_library
+from dld_tui.backends.tensorrt_library import use
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.events import Finished
+from tests.support.engines import FIXED, built, write_model
+from tests.support.fake_tensorrt import fake_tensorrt
+
+OTHER = FIXED.replace("0.6", "0.7")
+
+
+@pytest.fixture
+def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
+    fake = fake_tensorrt()
+    monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: use(fake))
+    monkeypatch.setattr(tensorrt_cuda, "Cuda", lambda device: fake.fake.cuda)
+    return fake
+
+
+@pytest.fixture
+def engine(trt: Any, tmp_path: Path) -> Path:
+    path = tmp_path / "small.engine"
+    path.write_bytes(built(trt, flags=("REFIT",)))
+    return path
+
+
+def test_a_new_engine_has_the_weights_of_the_model(trt: Any, engine: Path, tmp_path: Path) -> None:
+    before = engine.read_bytes()
+    model = write_model(tmp_path / "other.onnx", OTHER)
+    last = list(run(Request(engine, model, trust=True)))[-1]
+
+    assert isinstance(last, Finished)
+    assert last.result["engine"] == str(tmp_path / "small-refit.engine")
+    assert last.result["weights"] == 1
+    assert (tmp_path / "small-refit.engine").read_bytes() == built(trt, OTHER, flags=("REFIT",))
+    assert engine.read_bytes() == before
+
+
+def test_what_does_not_fit_leaves_no_file(engine: Path, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "other.onnx", FIXED.replace("kernel", "weights"))
+    target = tmp_path / "out.engine"
+
+    with pytest.raises(InputError, match="its weights do not fit the engine"):
+        list(run(Request(engine, model, output=target, trust=True)))
+    with pytest.raises(InputError, match="there is no such file"):
+        list(run(Request(engine, tmp_path / "no.onnx", output=target, trust=True)))
+    with pytest.raises(UsageError, match="trust who made it"):
+        list(run(Request(engine, model, output=target)))
+    assert not target.exists()

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends.tensorrt_errors import ParserProblem, build_error, parser_error, short
+from dld_tui.core.document import Document
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from tests.support import models
+
+LIBRARY = "TensorRT 10.3"
+# Texts of TensorRT 8.6, 10 and TensorRT-RTX 1.7.
+CASES = [
+    ("10: Could not find any implementation for node {ForeignNode[/a/MatMul.../b/Add]}.",
+     "no implementation for a layer", "/a/MatMul.../b/Add"),
+    ("IBuilder::buildSerializedNetwork: Error Code 10: Internal Error (Could not find any"
+     " implementation for node conv1 + relu1. In computeCosts at /_src/optimizer.cpp:4)",
+     "no implementation for a layer", "conv1"),
+    ("2: [virtualMemoryBuffer.cpp::resizePhysical::145] Error Code 2: OutOfMemory (no further"
+     " information)", "out of memory", None),
+    ("Cuda Runtime (out of memory)", "out of memory", None),
+    ("Error Code 9: Internal Error (node1: no implementation obeys reduced-precision constraints)",
+     "no implementation has the precision", None),
+    ("Calibration failure occurred with no scaling factors detected.",
+     "INT8 without calibration", None),
+    ("Error Code 4: API Usage Error (Network has dynamic or shape inputs, but no optimization"
+     " profile has been defined. In validate at /_src/network.cpp:1)",
+     "the optimization profiles do not fit", None),
+    ("Myelin ([tactic.cpp:1676: enumerate_tactics] Tactic Selection: no tactics to implement the"
+     " operation within workspace limit.", "no implementation for a layer", None),
+    ("Unable to load library: libnvinfer_lean.so.1: cannot open shared object file",
+     "lean runtime is missing", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message", "layer"), CASES)
+def test_kinds_of_failures(text: str, message: str, layer: str | None) -> None:
+    error = build_error(["earlier", text], "m.onnx", LIBRARY)
+    assert isinstance(error, ActivityError)
+    assert message in error.message
+    assert error.message.startswith(LIBRARY)
+    assert error.hint
+    assert "earlier" in (error.details or "")
+    if layer:
+        assert error.where is not None
+        assert error.where.startswith("m.onnx: layer '")
+        assert layer in error.where
+    else:
+        assert error.where == "m.onnx"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error Code 1: Internal Error (Unsupported SM: 0x900)",
+        "Target GPU SM 70 is not supported by this TensorRT release.",
+        "IRuntime::deserializeCudaEngine: Supported compute capabilities: 8.0 8.6 8.9 12.0 12.1",
+    ],
+)
+def test_devices_that_are_not_supported(text: str) -> None:
+    error = build_error([text], "m.onnx", LIBRARY)
+    assert isinstance(error, UnavailableError)
+    assert "does not support the compute capability" in error.message
+
+
+def test_what_is_not_known_is_told_as_it_is() -> None:
+    error = build_error(
+        ["IBuilder::build: Error Code 4: API Usage Error (Bad\x1b[2J things. In f at /s/n.cpp:1)"],
+        "m.onnx", LIBRARY,
+    )  # fmt: skip
+    assert error.message == "TensorRT 10.3 cannot build it: Bad\\x1b[2J things"
+    assert build_error([], "m", LIBRARY).message.endswith("it gave no reason")
+
+
+def test_long_texts_are_cut() -> None:
+    error = build_error(["x" * 100_000], "m.onnx", LIBRARY)
+    assert len(error.message) < 400
+    assert len(error.details or "") < 10_000
+
+
+def test_assertions_of_the_parser_are_left_out() -> None:
+    text = "Assertion failed: (ctx->tensors().count(name)): Node input was not registered"
+    assert short(text) == "Node input was not registered"
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    return Document.open(models.write(tmp_path, models.BRANCHES))
+
+
+def problem(
+    text: str = "bad", node: int = -1, name: str = "", op: str = "", functions: tuple[str, ...] = ()
+) -> ParserProblem:
+    return ParserProblem(text, node, name, op, functions, "INVALID_NODE")
+
+
+def test_a_node_of_the_main_graph_is_found_by_its_position(document: Document) -> None:
+    error = parser_error([problem(node=0, op="Relu", name="pre")], ["log"], document, LIBRARY)
+    assert error.where == f"{document.path}: node 'pre' (Relu, number 0)"
+    assert error.message == "TensorRT 10.3: cannot be parsed: bad"
+    assert error.details == "log"
+    assert error.finding == {
+        "model": str(document.path), "scope": [], "node": "pre", "name": "pre", "op_type": "Relu",
+    }  # fmt: skip
+
+
+def test_a_node_of_a_subgraph_is_found_by_its_name(document: Document) -> None:
+    error = parser_error([problem(node=0, op="Neg", name="inner")], [], document, LIBRARY)
+    assert error.finding is not None
+    assert error.finding["node"] == "inner"
+    assert error.finding["scope"] == ["choose:then_branch"]
+
+
+def test_a_node_that_is_not_there_has_no_place(document: Document) -> None:
+    error = parser_error([problem(node=44, op="Fake", name="gone")], [], document, LIBRARY)
+    assert error.finding is None
+    assert "node 'gone' (Fake, number 44)" in (error.where or "")
+
+
+def test_calls_of_functions_are_told_from_the_inside(document: Document) -> None:
+    found = problem("Plugin not found", 0, "f", "Fake", ("a (Outer)", "b (Inner)"))
+    error = parser_error([found, problem()], [], document, LIBRARY)
+    assert (error.where or "").endswith("node 'f' (Fake, number 0) in b (Inner) in a (Outer)")
+    assert error.message == "TensorRT 10.3: there is no operator and no plugin Fake; and 1 more"
+
+
+def test_an_initializer_without_data(document: Document) -> None:
+    text = (
+        "Failed to import initializer: In node -1 with name:  and operator:  (importInitializers):"
+        " UNSUPPORTED_NODE: Assertion failed: convert(x): Failed to import initializer: w.0"
+    )
+    error = parser_error([problem(text)], [], document, LIBRARY)
+    assert "the values of the initializer 'w.0' cannot be read" in error.message
+
+
+def test_a_file_that_the_parser_cannot_read(document: Document) -> None:
+    error = parser_error([], ["Failed to parse ONNX model"], document, LIBRARY)
+    assert isinstance(error, InputError)
+    assert error.message == "TensorRT 10.3 cannot read it: Failed to parse ONNX model"

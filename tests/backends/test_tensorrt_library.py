@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dld_tui.backends import tensorrt_library
+from dld_tui.backends.tensorrt_library import facts_of, find_library, look, trt, use, using
+from dld_tui.backends.tensorrt_probe import ask, library_check
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.health import BROKEN, GOOD, MISSING
+from dld_tui.core.tensorrt.facts import LibraryFacts
+from tests.support.fake_tensorrt import fake_tensorrt, install
+from tests.support.rtx import needs_rtx, own_library
+
+SOURCE = "__version__ = '10.3.0'\nclass Builder: pass\nclass BuilderFlag:\n    FP16 = 1\n"
+
+
+@pytest.fixture(autouse=True)
+def _own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trt, "module", None)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(tensorrt_library, "_driver_problem", lambda: "")
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
+    for name in modules:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def package(folder: Path, source: str, name: str = "tensorrt") -> Path:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(source, encoding="utf-8")
+    return folder
+
+
+def test_a_weakly_typed_library_is_asked_for_its_names() -> None:
+    facts = facts_of(fake_tensorrt())
+    assert (facts.module, facts.version, facts.world) == ("tensorrt", "10.13.0.35", "weak")
+    assert {"FP16", "TF32", "REFIT"} <= facts.flags
+    assert "WORKSPACE" in facts.pools
+    assert "CUBLAS" in facts.tactic_sources
+    assert {
+        "ILayer.precision",
+        "IBuilderConfig.builder_optimization_level",
+        "IInt8EntropyCalibrator2",
+        "OnnxParserFlag.NATIVE_INSTANCENORM",
+    } <= facts.has
+    assert facts.compute_capabilities == ()
+
+
+def test_a_strongly_typed_library_lacks_what_was_removed() -> None:
+    facts = facts_of(fake_tensorrt("11.1.0.0", "strong"))
+    assert facts.world == "strong"
+    assert "ILayer.precision" not in facts.has
+    assert "INT8" not in facts.flags
+
+
+def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = fake_tensorrt()
+    install(monkeypatch, fake)
+    library = find_library("auto")
+    assert library.module is fake
+    assert trt.Builder is fake.Builder  # the chosen one of the process
+
+
+def test_none_that_works_is_one_line_with_all_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "tensorrt", "tensorrt_rtx")
+    with pytest.raises(UnavailableError, match="TensorRT: not installed; TensorRT-RTX: not inst"):
+        find_library("auto")
+    with pytest.raises(UnavailableError, match=r"TensorRT-RTX cannot be used: not .*\[rtx\]"):
+        find_library("tensorrt_rtx")
+
+
+def test_stubs_alone_are_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "tensorrt").mkdir()
+    (tmp_path / "tensorrt" / "__init__.pyi").touch()
+    empty = ModuleType("tensorrt")
+    empty.__path__ = [str(tmp_path / "tensorrt")]
+    install(monkeypatch, empty)
+    assert look("tensorrt").why == "only type stubs are installed under its name"
+
+
+def test_another_module_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, ModuleType("tensorrt"))
+    assert "is not TensorRT: it has no Builder" in look("tensorrt").why
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("raise ImportError('libnvinfer.so.10: cannot open shared object file: No such file')",
+         "a shared library is missing: libnvinfer.so.10"),
+        ("import tensorrt_libs_of_nowhere", "it needs the Python module tensorrt_libs_of_nowhere"),
+        ("raise RuntimeError('bad\\n  luck\\x1b[1m')", "loading it failed: bad luck\\x1b[1m"),
+    ],
+)  # fmt: skip
+def test_why_a_library_cannot_be_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str, why: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    facts = look(str(package(tmp_path, source)))
+    assert facts.why == why
+    assert not facts.usable
+
+
+@pytest.mark.parametrize("inside", [".", "python", "lib/python3.11/site-packages"])
+def test_a_folder_with_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
+    package(tmp_path / inside, SOURCE)
+    facts = look(str(tmp_path))
+    assert (facts.name, facts.version, facts.why) == (str(tmp_path), "10.3.0", "")
+    assert Path(facts.path) == (tmp_path / inside / "tensorrt").resolve()
+    monkeypatch.delitem(sys.modules, "tensorrt")
+
+
+def test_folders_without_a_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert look(str(tmp_path / "gone")).why == "there is no such folder"
+    assert look(str(tmp_path)).why == "the folder has no TensorRT"
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libnvinfer.so.10").write_bytes(b"not a library")
+    assert "invalid ELF header" in look(str(tmp_path)).why or "too short" in look(str(tmp_path)).why
+
+
+def test_shared_libraries_without_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    without(monkeypatch, "tensorrt")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libnvinfer.so.10").touch()
+    (tmp_path / "python").mkdir()
+    wheel = f"tensorrt-10.3.0-cp{sys.version_info[0]}{sys.version_info[1]}-none-linux_x86_64.whl"
+    (tmp_path / "python" / wheel).touch()
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: None)
+    facts = look(str(tmp_path))
+    assert facts.why.startswith("the folder has the shared libraries but no Python package")
+    assert facts.hint == f"pip install {tmp_path / 'python' / wheel}"
+
+
+def test_tensorrt_needs_a_driver_to_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorrt_library, "_driver_problem", lambda: "there is none")
+    fake = fake_tensorrt()
+    install(monkeypatch, fake)
+    facts = look("tensorrt")
+    assert facts.why == "it needs an NVIDIA driver to build: there is none"
+    assert facts.version == "10.13.0.35"
+    fake.__name__ = "tensorrt_rtx"
+    install(monkeypatch, fake, "tensorrt_rtx")
+    assert look("tensorrt_rtx").usable
+    assert look("tensorrt_rtx").no_driver == "there is none"
+
+
+def test_a_module_is_used_for_a_while() -> None:
+    first, second = fake_tensorrt(), fake_tensorrt("11.1.0.0", "strong")
+    use(first)
+    with using(second) as library:
+        assert trt.Builder is second.Builder
+        assert library.facts.world == "strong"
+    assert trt.Builder is first.Builder
+
+
+def test_no_library_was_chosen() -> None:
+    with pytest.raises(RuntimeError, match="no TensorRT library was chosen"):
+        _ = trt.Builder
+
+
+def asked(choice: str, limit_s: float = 60.0) -> LibraryFacts:
+    steps = ask(choice, limit_s)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found = stop.value
+            assert isinstance(found, LibraryFacts)
+            return found
+
+
+def test_a_library_that_crashes_is_only_its_own_fault(tmp_path: Path) -> None:
+    package(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    facts = asked(str(tmp_path))
+    assert facts.why == "loading it ended with SIGSEGV"
+    assert library_check(facts).state == BROKEN
+
+
+def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
+    package(tmp_path, "import threading\nthreading.Event().wait()\n")
+    assert asked(str(tmp_path), 1.0).why == "loading it took over 1 s"
+
+
+def test_a_library_that_leaves_is_told(tmp_path: Path) -> None:
+    package(tmp_path, "import sys\nsys.exit('no licence')\n")
+    assert asked(str(tmp_path)).why == "loading it failed: no licence"
+
+
+def test_the_lines_of_doctor() -> None:
+    missing = library_check(LibraryFacts("tensorrt", "tensorrt", why="not installed", hint="pip"))
+    assert (missing.state, missing.found, missing.fix) == (MISSING, "not installed", "pip")
+    facts = LibraryFacts("tensorrt_rtx", "tensorrt_rtx", "1.7", world="strong", no_driver="none")
+    check = library_check(facts)
+    assert check.state == GOOD
+    assert check.found == ("1.7, strongly typed only, builds engines but cannot load them: none")
+
+
+class TestRtx:
+    pytestmark = needs_rtx
+
+    def test_the_real_library(self) -> None:
+        with own_library():
+            facts = look("tensorrt_rtx")
+        assert facts.usable, facts.why
+        assert facts.world == "strong"
+        assert "8.9" in facts.compute_capabilities
+        assert "IBuilderConfig.progress_monitor" in facts.has
+        assert "FP16" not in facts.flags

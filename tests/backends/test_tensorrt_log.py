@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends import tensorrt_log
+from dld_tui.backends.tensorrt_library import using
+from dld_tui.backends.tensorrt_log import BuildLog, logger_of
+from dld_tui.core.errors import SaveError
+from dld_tui.core.events import Log
+from tests.support.fake_tensorrt import fake_tensorrt
+
+
+def said_by(take: list[tuple[str, str]], *, verbose: bool = False) -> list[Log]:
+    said: list[Log] = []
+    log = BuildLog(None, said.append, verbose)
+    for severity, text in take:
+        log.take(severity, text)
+    log.close()
+    return said
+
+
+def test_levels_and_foreign_text() -> None:
+    said = said_by([("INFO", "begin\x1b[1m\n  and go"), ("WARNING", "slow"), ("ERROR", "bad")])
+    assert said == [Log("begin\\x1b[1m and go"), Log("slow", "warning"), Log("bad", "error")]
+
+
+def test_verbose_lines_are_said_when_asked() -> None:
+    lines = [("VERBOSE", "tactic 1"), ("INFO", "done")]
+    assert said_by(lines) == [Log("done")]
+    assert said_by(lines, verbose=True) == [Log("tactic 1", "debug"), Log("done")]
+
+
+def test_repeated_lines_are_counted() -> None:
+    said = said_by([("WARNING", "again"), ("INFO", "other"), *[("WARNING", "again")] * 3])
+    assert said == [
+        Log("again", "warning"),
+        Log("other"),
+        Log("said 4 times: again", "warning"),
+    ]
+
+
+def test_the_banner_of_the_parser_is_left_out() -> None:
+    dump = "ModelImporter.cpp:142: --- Begin node ---\nname: x"
+    banner = [
+        dump,
+        "-" * 64,
+        "Input filename:   m.onnx",
+        "Opset version:    15",
+        "Doc string:  ",
+        "",
+    ]
+    assert said_by([("INFO", text) for text in [*banner, "Detected 1 inputs"]]) == [
+        Log("Detected 1 inputs")
+    ]
+
+
+def test_the_file_has_every_line(tmp_path: Path) -> None:
+    path = tmp_path / "b.log"
+    said: list[Log] = []
+    log = BuildLog(path, said.append)
+    for severity in ("VERBOSE", "INFO", "INFO", "ERROR"):
+        log.take(severity, "text")
+    log.note("cast 3 layers")
+    log.close()
+    log.take("INFO", "after the end")  # a thread of the library that is late
+    assert path.read_text().splitlines() == [
+        "[V] text", "[I] text", "[I] text", "[E] text", "[dld] cast 3 layers",
+    ]  # fmt: skip
+    assert list(log.errors) == ["text"]
+    assert list(log.tail)[:3] == ["[I] text", "[I] text", "[E] text"]
+
+
+def test_the_file_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorrt_log, "_MOST_BYTES", 30)
+    path = tmp_path / "b.log"
+    log = BuildLog(path, lambda _: None)
+    for number in range(9):
+        log.take("VERBOSE", f"line {number}")
+    log.close()
+    assert path.read_text().splitlines()[-1] == "[dld] The log is cut here: it is too long"
+    assert len(path.read_text()) < 100
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(SaveError, match="the log cannot be written: Is a directory"):
+        BuildLog(tmp_path, lambda _: None)
+
+
+def test_the_logger_of_the_library() -> None:
+    said: list[Log] = []
+    trt = fake_tensorrt()
+    with using(trt):
+        logger = logger_of(BuildLog(None, said.append))
+        logger.log(trt.ILogger.Severity.INTERNAL_ERROR, "bad")
+        logger.log(trt.ILogger.Severity.VERBOSE, "detail")
+    assert said == [Log("bad", "error")]

@@ -1,0 +1,202 @@
+"""Loading engines: against a fake whose names and arguments are those of TensorRT's stubs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.backends.tensorrt_refit import refit, refitted_bytes
+from dld_tui.backends.tensorrt_runtime import trusted_bytes
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
+from tests.support.engines import FREE, built, loaded, write_model
+from tests.support.fake_tensorrt import fake_tensorrt
+
+# What TensorRT-RTX 1.7.1 said on an H200.
+RTX_REFUSES = (
+    "IRuntime::deserializeCudaEngine: Error Code 6: API Usage Error (The engine cannot run on this"
+    " GPU, which has compute capability 9.0. Supported compute capabilities: {}. {}In"
+    " throwUnlessComputeCapSupported at /_src/runtime/dispatch/runtime.cpp:84)"
+)
+RTX_NEVER = (
+    "TensorRT-RTX does not support this compute capability, so the engine cannot be rebuilt for"
+    " it. "
+)
+
+
+@pytest.fixture
+def trt() -> Any:
+    return fake_tensorrt()
+
+
+def test_an_engine_tells_what_goes_in_and_out(trt: Any) -> None:
+    engine = loaded(trt, built(trt, FREE, ranges=((1, 2, 8), (8, 16, 32))))
+
+    image, scores = engine.bindings
+    assert (image.name, image.is_input, image.dtype, image.dims) == (
+        "image",
+        True,
+        "float32",
+        (-1, 3, 4, 4),
+    )
+    assert image.ranges[1] == ((8, 3, 4, 4), (16, 3, 4, 4), (32, 3, 4, 4))
+    assert image.shape(0) == (2, 3, 4, 4)
+    assert [one.name for one in engine.outputs] == ["scores"]
+    assert scores.linear
+    assert not scores.on_host
+
+
+def test_an_engine_tells_its_layers_and_memory(trt: Any) -> None:
+    engine = loaded(trt, built(trt))
+
+    layers = json.loads(engine.layer_information())["Layers"]
+    assert [layer["Name"] for layer in layers] == ["kernel", "first", "last"]
+    assert engine.memory_bytes() == 1 << 20
+    assert engine.facts()["profiling_verbosity"] == "DETAILED"
+
+
+def test_an_old_library_tells_its_memory_by_the_old_name() -> None:
+    trt = fake_tensorrt("11.1.0.0", "strong")
+    assert not hasattr(trt.ICudaEngine, "device_memory_size")
+
+    assert loaded(trt, built(trt)).memory_bytes() == 1 << 20
+
+
+def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) -> None:
+    path = tmp_path / "small.engine"
+    path.write_bytes(built(trt))
+
+    with pytest.raises(UsageError, match="trust who made it") as raised:
+        trusted_bytes(path, trust=False)
+    assert raised.value.hint == "Say so with --trust"
+    data, header = trusted_bytes(path, trust=True)
+    assert (data, header.version) == (path.read_bytes(), "10.13.0.35")
+
+
+def test_other_files_are_no_engines(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "net.onnx")
+
+    with pytest.raises(InputError, match="is no TensorRT engine"):
+        trusted_bytes(path, trust=True)
+    with pytest.raises(InputError, match="No such file"):
+        trusted_bytes(tmp_path / "missing.engine", trust=True)
+
+
+def test_an_engine_of_another_version_says_which(trt: Any) -> None:
+    data = built(trt)
+    other = fake_tensorrt("10.16.1.11")
+
+    with pytest.raises(InputError) as raised:
+        loaded(other, data)
+    assert raised.value.message == (
+        "the engine was built by TensorRT 10.13.0.35, but this is TensorRT 10.16.1.11"
+    )
+
+
+def test_an_engine_of_another_device_says_so(trt: Any) -> None:
+    data = built(trt)
+    trt.fake.compute_capability = "8.6"
+
+    with pytest.raises(InputError, match=r"built for another GPU, not for this one \(Fake GPU\)"):
+        loaded(trt, data)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "message"),
+    [
+        (
+            RTX_REFUSES.format("8.0 8.6 8.9 12.0 12.1 >12.0", RTX_NEVER),
+            UnavailableError,
+            "TensorRT 10.13.0.35 does not run on this GPU (Fake GPU); supported compute"
+            " capabilities of the engine: 8.0, 8.6, 8.9, 12.0, 12.1, >12.0",
+        ),
+        (
+            RTX_REFUSES.format("8.9", ""),
+            InputError,
+            "the engine does not run on this GPU (Fake GPU); its supported compute capabilities:"
+            " 8.9",
+        ),
+        (
+            RTX_REFUSES.format("None", RTX_NEVER),
+            UnavailableError,
+            "supported compute capabilities of the engine: none",
+        ),
+        (
+            "CUDA initialization failure with error: 35",
+            ActivityError,
+            "TensorRT 10.13.0.35 does not load the engine: CUDA initialization failure",
+        ),
+        (
+            "IPluginRegistry::getCreator: could not find plugin: ROIAlign_TRT version: 1",
+            UnavailableError,
+            "a plugin is missing ROIAlign_TRT",
+        ),
+        (
+            "Error Code 2: OutOfMemory (Requested size was 8589934592 bytes.)",
+            ActivityError,
+            "the GPU has not enough memory for the engine",
+        ),
+    ],
+)
+def test_a_library_that_does_not_start_says_why(
+    trt: Any, said: str, kind: type[Exception], message: str
+) -> None:
+    data = built(trt)
+    trt.fake.runtime_fails = said
+
+    with pytest.raises(kind) as raised:
+        loaded(trt, data)
+    assert message in str(raised.value)
+
+
+def test_a_damaged_engine_is_one_line(trt: Any) -> None:
+    with pytest.raises(InputError, match="is damaged or of another library"):
+        loaded(trt, built(trt)[:200])
+
+
+def test_memory_that_runs_out_while_loading_is_one_line(trt: Any) -> None:
+    data = built(trt)
+    trt.fake.out_of_memory = True
+
+    with pytest.raises(ActivityError, match="not enough memory for the engine"):
+        loaded(trt, data)
+
+
+def test_a_dla_core_must_be_there(trt: Any) -> None:
+    data = built(trt)
+
+    with pytest.raises(UnavailableError, match="no DLA core 1: the device has none"):
+        loaded(trt, data, dla_core=1)
+    trt.fake.dla_cores = 2
+    assert loaded(trt, data, dla_core=1)._runtime.DLA_core == 1
+
+
+def test_weights_of_a_model_are_put_into_an_engine(trt: Any, tmp_path: Path) -> None:
+    engine = loaded(trt, built(trt, flags=("REFIT",)))
+    other = FREE.replace("0.6", "7.5").replace("N,", "1,")
+    model = write_model(tmp_path / "other.onnx", other)
+
+    assert refit(engine, model) == 1
+    new = refitted_bytes(engine)
+    assert new == built(trt, other, flags=("REFIT",))
+
+
+def test_a_stripped_engine_gets_its_weights(trt: Any, tmp_path: Path) -> None:
+    stripped = built(trt, flags=("STRIP_PLAN",))
+    engine = loaded(trt, stripped)
+    assert refit(engine, write_model(tmp_path / "net.onnx")) == 1
+
+    assert json.loads(refitted_bytes(engine)[32:])["weights"]["kernel"] != ""
+
+
+def test_what_cannot_be_refitted_says_why(trt: Any, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "net.onnx")
+    other = write_model(tmp_path / "o.onnx", FREE.replace("kernel", "weights"))
+
+    with pytest.raises(InputError, match="cannot be refitted") as raised:
+        refit(loaded(trt, built(trt)), model)
+    assert "--refit" in str(raised.value.hint)
+    with pytest.raises(InputError, match="do not fit the engine: the model has no weights kernel"):
+        refit(loaded(trt, built(trt, flags=("REFIT",))), other)

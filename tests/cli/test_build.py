@@ -1,0 +1,173 @@
+"""``dld build``: trtexec's options, printed, explained and read; what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities.build_tensorrt_request import Request
+from dld_tui.cli import build
+from tests.support import models
+from tests.support.cli import Dld
+
+
+class Runs:
+    """Stands in for the job: keeps the request, gives a result."""
+
+    def __init__(self) -> None:
+        self.request: Request | None = None
+        self.target: str | None = None
+        self.result: dict[str, Any] = {
+            "engine": "m.engine",
+            "bytes": 2_000_000,
+            "seconds": 1.5,
+            "library": "TensorRT 10.13.0",
+            "layer_info": "m.trt.json",
+            "layer_info_problem": "",
+            "record": "m.build.json",
+            "log": "m.build.log",
+            "warnings": 0,
+            "remarks": ["\x1b[31mred"],
+        }
+
+    def __call__(self, activity: str, request: Request, target: str | None) -> dict[str, Any]:
+        assert activity == "build_tensorrt"
+        self.request, self.target = request, target
+        return self.result
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
+    found = Runs()
+    monkeypatch.setattr(build, "run_activity", found)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def request_of(dld: Dld, runs: Runs, *arguments: str) -> Request:
+    outcome = dld("build", *arguments)
+    assert outcome.status == 0, outcome.err
+    assert runs.request is not None
+    return runs.request
+
+
+def test_the_result_is_shown(dld: Dld, runs: Runs) -> None:
+    outcome = dld("build", "m.onnx")
+    assert outcome.out == (
+        "m.engine: 2 MB, in 1.5 s, with TensorRT 10.13.0\n"
+        "Layers: m.trt.json\nRecord: m.build.json\nLog: m.build.log\n"
+    )
+    assert "\x1b" not in outcome.err
+    assert dld("build", "m.onnx", "--json").json["engine"] == "m.engine"
+
+
+def test_options_of_trtexec(dld: Dld, runs: Runs) -> None:
+    request = request_of(
+        dld, runs, "--onnx=m.onnx", "--saveEngine=e.engine", "--best", "--noTF32", "--stripWeights",
+        "--refit", "--memPoolSize=workspace:1G,dlaSRAM:1M", "--tacticSources=-CUDNN,+CUBLAS",
+        "--precisionConstraints=obey", "--layerPrecisions=a:fp16,b:fp32", "--useDLACore=1",
+        "--hardwareCompatibilityLevel=ampere+", "--builderOptimizationLevel=5", "--pi",
+        "--profilingVerbosity=layer_names_only", "--profile=0", "--optShapes=x:1x3",
+        "--profile=1", "--optShapes=x:2x3", "--int8", "--no-int8",
+    )  # fmt: skip
+    assert request == Request(
+        Path("m.onnx"),
+        Path("e.engine"),
+        fp16=True,
+        bf16=True,
+        int8=False,
+        tf32=False,
+        refit="strip",
+        workspace=1024.0,
+        memory_pools=("dlaSRAM:1M",),
+        tactic_sources=("-CUDNN", "+CUBLAS"),
+        typing="obey",
+        layer_precision=("a:fp16", "b:fp32"),
+        dla_core=1,
+        hardware_compatible="ampere_plus",
+        optimization_level=5,
+        native_instance_norm=False,
+        verbosity="layer_names",
+        opt_shapes=("profile=0;x:1x3", "profile=1;x:2x3"),
+    )
+
+
+def test_options_of_polygraphy(dld: Dld, runs: Runs) -> None:
+    request = request_of(
+        dld, runs, "m.onnx", "--trt-opt-shapes", "x:[1,3]", "y:[2]", "--pool-limit",
+        "workspace:1048576", "--tactic-sources", "cublas", "--strongly-typed", "--use-dla",
+        "--tiling-optimization-level", "full", "--no-timing-cache",
+    )  # fmt: skip
+    assert request == Request(
+        Path("m.onnx"),
+        opt_shapes=("x:1x3", "y:2"),
+        workspace=1.0,
+        tactic_sources=("CUBLAS",),
+        typing="strong",
+        dla_core=0,
+        tiling_level=3,
+        no_timing_cache=True,
+    )
+
+
+def test_a_pasted_command_and_what_comes_first(dld: Dld, runs: Runs) -> None:
+    command = "trtexec --onnx=a.onnx --fp16 --optShapes=x:1 --duration=9 --nonsense"
+    outcome = dld("build", "--from-trtexec", command, "--no-fp16", "--bf16")
+    assert outcome.status == 0
+    assert runs.request == Request(Path("a.onnx"), bf16=True, opt_shapes=("x:1",))
+    assert "--nonsense: trtexec has no such option" in outcome.err
+    assert "--duration: for dld profile tensorrt" in outcome.err
+    assert request_of(dld, runs, "b.onnx", "--from-trtexec", command).model == Path("b.onnx")
+
+
+def test_the_equal_command_is_printed(dld: Dld, runs: Runs) -> None:
+    arguments = ["build", "m.onnx", "--fp16", "--print-trtexec", "--trtexec-version"]
+    assert dld(*arguments, "10.13").out == (
+        "trtexec --onnx=m.onnx --saveEngine=m.engine --profilingVerbosity=detailed --fp16"
+        " --skipInference\n"
+    )
+    assert dld(*arguments, "11").out.endswith("# trtexec 11 has no: --fp16\n")
+    assert dld(*arguments, "11", "--json").json["settings"]["fp16"] is True
+    assert runs.request is None
+
+
+def test_a_command_is_explained(dld: Dld, runs: Runs) -> None:
+    out = dld("build", "--explain", "trtexec --onnx=m.onnx --fp16").out
+    assert "--fp16" in out
+    assert "dld convert fp16" in out
+    lines = dld("build", "--explain", "trtexec --fp16", "--json").json["options"]
+    assert (lines[0]["option"], lines[0]["status"]) == ("--fp16", "removed")
+
+
+def test_nothing_is_overwritten(dld: Dld, runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "m.engine").write_text("x")
+    assert "m.engine" in dld.fails(2, "build", "m.onnx")
+    assert request_of(dld, runs, "m.onnx", "--force").model == Path("m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "no MODEL is given"),
+        (["m.onnx", "--memory-pool", "x"], "is not a pool"),
+        (["m.onnx", "--min-shapes", "x"], "is not a shape"),
+        (["m.onnx", "--profile=x"], "is not a number"),
+        (["m.onnx", "--optimization-level", "9"], "the most is 5"),
+        (["m.onnx", "--typing", "some"], "some"),
+        (["--explain", "ls"], "not a command of trtexec"),
+        (["--from-trtexec", "trtexec --fp16"], "names no model"),
+    ],
+)
+def test_what_is_wrong_is_one_line(arguments: list[str], reason: str, dld: Dld, runs: Runs) -> None:
+    assert reason in dld.fails(2, "build", *arguments)
+
+
+def test_a_missing_range_is_said_before_the_build(dld: Dld, tmp_path: Path) -> None:
+    pytest.importorskip("tensorrt_rtx")
+    path = models.write(tmp_path, models.CHAIN)
+    outcome = dld("build", path, "-o", tmp_path / "e.engine", "--library", "tensorrt_rtx")
+    assert outcome.status == 2
+    assert "no range of shapes: x [N, 4]" in outcome.err
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,130 @@
+"""``dld compare`` with engine plans."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import SHARED_DATA
+from tests.support import models
+from tests.support.cli import Dld
+from tests.support.plans import write_layers, write_profile
+
+TREX = SHARED_DATA / "engines" / "trex" / "examples"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """Return an engine in fp32, and one in fp16 with a copy; both with times."""
+    slow = write_layers(tmp_path / "slow.graph.json", [
+        {"Name": "first + second", "TacticName": "scudnn"}, {"Name": "third", "TacticName": "s"},
+    ])  # fmt: skip
+    write_profile(tmp_path / "slow.profile.json", [("first + second", 3.0), ("third", 1.0)])
+    copy = "Reformatting CopyNode for Input Tensor 0 to third"
+    fast = write_layers(tmp_path / "fast.graph.json", [
+        {"Name": "first + second", "TacticName": "h1688", "of": "Half"},
+        {"Name": copy, "LayerType": "Reformat", "ParameterType": "Reformat", "of": "Half",
+         "to": "Float"},
+        {"Name": "third", "TacticName": "s"},
+    ])  # fmt: skip
+    write_profile(
+        tmp_path / "fast.profile.json", [("first + second", 0.75), (copy, 0.25), ("third", 1.0)]
+    )
+    return slow, fast
+
+
+def test_text(dld: Dld, pair: tuple[Path, Path]) -> None:
+    result = dld("compare", *pair)
+    assert (result.status, result.err) == (0, "")
+    assert "Speed-up: B is 2.00 times as fast as A (all layers)." in result.out
+    assert "1 row runs in fp16 in B, in fp32 in A" in result.out
+    assert re.search(r"first \+ second +fp32 +fp16 +-2.250 +scudnn +h1688", result.out)
+    assert "Inserted to change a format or type: 0 layers, 0.000 ms in A; 1 layer" in result.out
+
+
+def test_by_mismatch(dld: Dld, pair: tuple[Path, Path]) -> None:
+    result = dld("compare", *pair, "--by", "mismatch")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.count("scudnn") == 1
+    same = dld("compare", pair[0], pair[0], "--by", "mismatch")
+    assert "All layers have the same precision and tactic." in same.out
+
+
+def test_json(dld: Dld, pair: tuple[Path, Path]) -> None:
+    document: Any = json.loads(dld("compare", *pair, "--json", "--by", "precision").out)
+    assert {row["key"]: row["time_ms"] for row in document["rows"]} == {
+        "fp32": [4.0, 1.0],
+        "fp16": [None, 1.0],
+    }
+    assert document["speed_ups"] == [1.0, 2.0]
+    assert document["mismatches"][0]["tactic"] == ["scudnn", "h1688"]
+
+
+def test_nodes_in_the_model(dld: Dld, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    document: Any = json.loads(dld("compare", *pair, "--json", "--by", "op", "--model", model).out)
+    assert {row["key"] for row in document["rows"]} == {"Relu", "Add", "Mul"}
+    assert document["reports"][0]["model"] == {"path": str(model)}
+    assert dld("compare", *pair, "--model", tmp_path / "missing.onnx").status != 0
+
+
+def test_without_profiles(dld: Dld, tmp_path: Path) -> None:
+    paths = [
+        write_layers(tmp_path / f"{name}.graph.json", [{"Name": "a", "of": of, "TacticName": name}])
+        for name, of in (("x", "Float"), ("y", "Half"))
+    ]
+    result = dld("compare", *paths)
+    assert (result.status, result.err) == (0, "")
+    assert "there are no times" in result.out
+    assert re.search(r"^a +fp32 +fp16", result.out, re.MULTILINE)
+
+
+def test_csv_of_mismatches(dld: Dld, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "rows.csv"
+    assert dld("compare", *pair, "--by", "mismatch", "--csv", out).status == 0
+    (row,) = csv.DictReader(out.read_text().splitlines())
+    assert (row["node"], row["precision_A"], row["precision_B"]) == (
+        "first + second", "fp32", "fp16",
+    )  # fmt: skip
+    assert (row["tactic_B"], float(row["delta_ms_B"])) == ("h1688", -2.25)
+
+
+def test_names_only(dld: Dld, tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        (tmp_path / f"{name}.json").write_text('{"Layers": ["a + b", "c"], "Bindings": []}')
+    result = dld("compare", tmp_path / "x.json", tmp_path / "y.json")
+    assert (result.status, result.err) == (0, "")
+
+
+def test_page(dld: Dld, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert dld("compare", *pair, "--html", page).status == 0
+    assert "Other precisions and tactics" in page.read_text()
+
+
+def test_hostile_names_are_shown_as_text(dld: Dld, tmp_path: Path) -> None:
+    for name, tactic in (("x", "\x1b[31mred"), ("y", "other")):
+        write_layers(tmp_path / f"{name}.json", [{"Name": "a\x1b[2J", "TacticName": tactic}])
+    result = dld("compare", tmp_path / "x.json", tmp_path / "y.json")
+    assert (result.status, result.err) == (0, "")
+    assert "\x1b" not in result.out
+
+
+@pytest.mark.skipif(not TREX.is_dir(), reason="needs the engines of TREx")
+@pytest.mark.parametrize(
+    ("folder", "speed_ups"),
+    [("tensorflow/resnet/RTX-3090", (3.03, 5.54)), ("pytorch/resnet/A100", (2.31, 2.25))],
+)
+def test_engines_of_trex(dld: Dld, folder: str, speed_ups: tuple[float, float]) -> None:
+    names = ("fp32/resnet.onnx", "fp16/resnet.onnx", "qat/resnet-qat.onnx")
+    paths = [TREX / folder / f"{name}.engine.graph.json" for name in names]
+    document: Any = json.loads(dld("compare", *paths, "--json").out)
+    assert document["speed_ups"][1:] == pytest.approx(speed_ups, abs=0.01)
+    matched = [row for row in document["rows"] if all(row["layers"])]
+    assert len(matched) > 0.5 * len(document["rows"])
+    assert document["mismatches"]

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dld_tui.cli import asking as cli_asking
+from dld_tui.core.connections import asking, store
+from dld_tui.core.connections.model import Connection
+from dld_tui.core.errors import ExitStatus
+from tests.support.cli import Dld
+from tests.support.sshd import Sshd, free_port, make_key
+
+
+def test_a_target_is_added_shown_changed_and_removed(dld: Dld, tmp_path: Path) -> None:
+    said = dld(
+        "target", "add", "orin", "--host", "orin.lan", "--port", "2222", "--user", "me", "--key",
+        tmp_path / "id", "--known-hosts", tmp_path / "kh", "--directory", "/data/dld",
+        "--launcher", "srun --gres=gpu:1", "--env", "A=1", "--env", "B=x y", "--jump", "gate",
+        "--python", "python3.12",
+    )  # fmt: skip
+    assert (said.status, said.out) == (0, "")
+    assert store.find("orin") == Connection(
+        "orin", "orin.lan", 2222, "me", "auto", tmp_path / "id", tmp_path / "kh", "gate", "",
+        True, "/data/dld", "python3.12", {"A": "1", "B": "x y"}, ("srun", "--gres=gpu:1"),
+    )  # fmt: skip
+    shown = dld("target", "show", "orin").out
+    assert "me" in shown
+    assert "A=1 'B=x y'" in shown
+    assert "srun --gres=gpu:1" in dld("target", "list").out
+    assert dld("target", "show", "orin", "--json").json["port"] == 2222
+    assert dld("target", "list", "--json").json["targets"][0]["name"] == "orin"
+    assert dld("target", "edit", "orin", "--user", "", "--clear-env", "--rename", "new").status == 0
+    assert list(store.load()) == ["new"]
+    assert (store.find("new").user, store.find("new").environment) == ("", {})
+    assert store.find("new").port == 2222
+    assert dld("target", "remove", "new").status == 0
+    assert store.load() == {}
+    assert "no target yet" in dld("target", "list").err
+
+
+def test_mistakes_are_said_in_one_line(dld: Dld) -> None:
+    store.save(Connection("orin", "a"))
+    store.save(Connection("box", "b"))
+    assert "already" in dld.fails(2, "target", "add", "orin", "--host", "b")
+    assert dld("target", "add", "orin", "--host", "c", "--force").status == 0
+    assert store.find("orin").host == "c"
+    assert "--host" in dld.fails(2, "target", "add", "new")
+    assert "no host name" in dld.fails(2, "target", "add", "new", "--host", "-oProxyCommand=id")
+    assert "NAME=VALUE" in dld.fails(2, "target", "edit", "orin", "--env", "A")
+    assert "already" in dld.fails(2, "target", "edit", "orin", "--rename", "box")
+    assert "Known targets: orin, box" in dld.fails(2, "target", "show", "nope")
+    assert "Known targets" in dld.fails(2, "target", "remove", "orin", "nope")
+    assert "orin" in store.load(), "nothing is removed when one of the names is wrong"
+    store.store_path().write_text("[")
+    assert "targets.toml" in dld.fails(3, "target", "list")
+
+
+def test_hostile_settings_reach_no_terminal_raw(dld: Dld) -> None:
+    store.save(Connection("orin", "a", environment={"A": "\x1b[31m"}))
+    assert "\x1b" not in dld("target", "show", "orin").out
+    assert "\\x1b[31m" in dld("target", "show", "orin").out
+
+
+def saved(sshd: Sshd, folder: Path, **values: object) -> Connection:
+    """Save a connection to a server whose key is known."""
+    known = folder / "known"
+    known.write_text(sshd.known_line)
+    plain: dict[str, object] = {"auth": "key", "key": sshd.user_key, "known_hosts": known}
+    options = {**plain, "config": False, "directory": str(folder / "the re"), **values}
+    connection = Connection("box", sshd.host, sshd.port, sshd.user, **options)  # type: ignore[arg-type]
+    store.save(connection)
+    return connection
+
+
+def test_a_test_says_each_step(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
+    saved(sshd, tmp_path, launcher=("nice", "-n", "1"))
+    said = dld("target", "test", "box", "--json")
+    assert said.status == 0, said
+    steps = said.json["steps"]
+    assert [step["name"] for step in steps] == [
+        "resolve", "connect", "host key", "authentication", "launcher", "Python", "directory",
+        "disk space",
+    ]  # fmt: skip
+    assert said.json["usable"] is True
+    assert (tmp_path / "the re").is_dir()
+    assert "✓ Python" in dld("target", "test", "box").out
+
+
+@pytest.mark.parametrize(
+    ("change", "step", "words"),
+    [
+        ({"launcher": ("false",)}, "launcher", "exit status 1"),
+        ({"launcher": ("no-such-launcher",)}, "launcher", "not found"),
+        ({"python": "no-such-python"}, "Python", "edit box --python"),
+        ({"python": "echo"}, "Python", "edit box --python"),
+        ({"directory": "/proc/no/such"}, "directory", "edit box --directory"),
+        ({"key": None, "auth": "agent"}, "authentication", "agent"),
+    ],
+)
+def test_what_fails_is_said_with_its_remedy(
+    dld: Dld,
+    sshd: Sshd,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: dict[str, object],
+    step: str,
+    words: str,
+) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    saved(sshd, tmp_path, **change)
+    said = dld("target", "test", "box", "--json")
+    assert said.status == ExitStatus.UNAVAILABLE
+    last = said.json["steps"][-1]
+    assert (last["name"], last["state"]) == (step, "bad")
+    assert words in last["found"] + last["fix"]
+    assert said.err.startswith(f"dld: target box: {step}: ")
+
+
+def test_an_old_python_is_named(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
+    old = tmp_path / "old python"
+    old.write_text(
+        "#!/bin/sh\necho 'a banner of the shell'\n"
+        """echo 'DLD{"python": [3, 6, 9], "program": "/usr/bin/old\\u001b[31m"}'\n"""
+    )
+    old.chmod(0o700)
+    saved(sshd, tmp_path, python=str(old))
+    said = dld("target", "test", "box")
+    assert said.status == ExitStatus.UNAVAILABLE
+    assert "3.6.9" in said.out
+    assert "too old" in said.out
+    assert "\x1b" not in said.out + said.err
+
+
+def test_a_target_that_is_not_there_has_status_4(dld: Dld) -> None:
+    store.save(Connection("box", "127.0.0.1", free_port(), config=False))
+    said = dld("target", "test", "box")
+    assert said.status == ExitStatus.UNAVAILABLE
+    assert "the connection is refused" in said.err
+
+
+def test_the_terminal_is_asked_and_the_echo_comes_back(sshd: Sshd, tmp_path: Path) -> None:
+    key = make_key(tmp_path / "closed", "open sesame")
+    sshd.allow(key)
+    saved(sshd, tmp_path, key=key, known_hosts=tmp_path / "new")
+    terminal, inner = os.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-c", _TAKE_TERMINAL, sys.executable, "-m", "dld_tui", "target", "test",
+         "box"],
+        stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
+    )  # fmt: skip
+    os.close(inner)
+    talk = Talk(terminal)
+    talk.wait_for("[y/N]")
+    assert sshd.fingerprint in talk.said
+    talk.send("yes\n")
+    talk.wait_for("Passphrase")
+    talk.send("open sesame\n")
+    talk.wait_for("disk space")
+    assert "sesame" not in talk.said
+    assert program.wait(30) == 0
+    os.close(terminal)
+    assert (tmp_path / "new").read_text() == sshd.known_line
+
+
+def test_without_a_terminal_nobody_is_asked(sshd: Sshd, tmp_path: Path) -> None:
+    saved(sshd, tmp_path, known_hosts=tmp_path / "new")
+    done = subprocess.run(
+        [sys.executable, "-m", "dld_tui", "target", "test", "box"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        start_new_session=True,
+    )  # fmt: skip
+    assert done.returncode == ExitStatus.UNAVAILABLE
+    assert sshd.fingerprint in done.stderr
+
+
+def test_listing_is_quick() -> None:
+    store.save(Connection("box", "a"))
+    program = (
+        "import sys; from dld_tui.cli.main import run; status = run(['target', 'list']);"
+        " sys.exit(status or 'asyncssh' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_command_with_a_target_asks_on_the_terminal() -> None:
+    before = asking.current()
+    try:
+        cli_asking.ask_on_terminal()
+        assert isinstance(asking.current(), cli_asking.TerminalAsker)
+    finally:
+        asking.use(before)
+
+
+_TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Talk:
+    """The other end of a terminal."""
+
+    def __init__(self, terminal: int) -> None:
+        self.terminal = terminal
+        self.said = ""
+
+    def wait_for(self, words: str, seconds: float = 30.0) -> None:
+        end = time.monotonic() + seconds
+        while words not in self.said:
+            assert select.select([self.terminal], [], [], end - time.monotonic())[0], self.said
+            self.said += os.read(self.terminal, 4096).decode(errors="replace")
+
+    def send(self, text: str) -> None:
+        os.write(self.terminal, text.encode())

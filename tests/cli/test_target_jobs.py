@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.connections import store
+from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.errors import ExitStatus
+from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob, new_id
+from tests.support import models
+from tests.support.cli import Dld
+from tests.support.jobs import wait_until
+from tests.support.sshd import Sshd
+
+needs_onnxruntime = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here"
+)
+
+
+@pytest.fixture
+def box(sshd: Sshd, tmp_path: Path) -> Connection:
+    """Save a target whose Python has all packages."""
+    return save("box", sshd, tmp_path)
+
+
+def save(name: str, sshd: Sshd, folder: Path) -> Connection:
+    known_hosts = folder / "known_hosts"
+    known_hosts.write_text(sshd.known_line)
+    connection = Connection(
+        name, sshd.host, sshd.port, sshd.user, "key", sshd.user_key, known_hosts,
+        config=False, directory=str(folder / f"deployed {name}"), python=sys.executable,
+    )  # fmt: skip
+    store.save(connection)
+    return connection
+
+
+@needs_onnxruntime
+def test_a_job_is_found_again_after_its_program_died(
+    dld: Dld, box: Connection, tmp_path: Path
+) -> None:
+    model = models.write(tmp_path, models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
+    report = tmp_path / "out.dldprof"
+    command = [
+        sys.executable, "-m", "dld_tui", "profile", "onnxruntime", str(model), "-o", str(report),
+        "--shape", "x:3x4", "--duration", "1", "--target", "box",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": "src"})
+    running = Path(box.directory, "jobs")
+    wait_until(lambda: any(running.glob("*/events")), "the job runs", 30)
+    process.kill()
+    process.wait()
+
+    listed = dld("target", "jobs", "--json").json["jobs"]
+    assert [(job["target"], job["activity"]) for job in listed] == [("box", "profile_onnxruntime")]
+    assert listed[0]["outputs"] == [str(report)]
+    assert listed[0]["job"] in dld("target", "jobs", "box").out
+    assert not report.exists()
+    attached = dld("target", "attach", listed[0]["job"][-8:])
+    assert (attached.status, attached.out) == (0, f"{report}\n")
+    assert dld("report", report, "--json").json["passes"] > 0
+    assert dld("target", "jobs", "box", "--json").json == {"jobs": []}
+    assert "no job" in dld("target", "jobs").err
+    assert "no job that was started" in dld.fails(2, "target", "attach", listed[0]["job"])
+
+
+@needs_onnxruntime
+def test_a_job_whose_program_died_can_be_stopped(dld: Dld, box: Connection, tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
+    command = [
+        sys.executable, "-m", "dld_tui", "profile", "onnxruntime", str(model), "-o",
+        str(tmp_path / "r"), "--shape", "x:3x4", "--duration", "60", "--target", "box",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": "src"})
+    wait_until(lambda: any(Path(box.directory, "jobs").glob("*/events")), "the job runs", 30)
+    process.kill()
+    process.wait()
+    job = JobsStore().all()[0]
+    stopped = dld("target", "attach", job.id, "--cancel")
+    assert (stopped.status, stopped.err) == (0, f"job {job.id} is stopped\n")
+    assert list(Path(box.directory, "jobs").iterdir()) == []
+    assert not (tmp_path / "r").exists()
+
+
+@needs_onnxruntime
+def test_several_targets_at_once_are_compared(
+    dld: Dld, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save("one", sshd, tmp_path)
+    save("two", sshd, tmp_path)
+    model = models.write(tmp_path, models.layered())
+    arguments = ["profile", "onnxruntime", model, "--shape", "x:2x4", "--iterations", 5]
+    done = dld(*arguments, "--target", "one", "--target", "local", "--target", "two", "--json")
+    assert done.status == ExitStatus.DONE, done.err
+    assert [Path(report["path"]).name for report in done.json["reports"]] == [
+        "model-one.dldprof", "model-local.dldprof", "model-two.dldprof",
+    ]  # fmt: skip
+    assert "named twice" in dld.fails(2, *arguments, "--target", "one", "--target", "one")
+
+    # What fails on one target does not stop the others.
+    store.save(Connection("gone", "127.0.0.1", 1, config=False))
+    failed = dld(*arguments, "-o", "r.dldprof", "--target", "gone", "--target", "local")
+    assert failed.status == ExitStatus.UNAVAILABLE
+    assert (tmp_path / "r-local.dldprof").exists()
+    assert not (tmp_path / "r-gone.dldprof").exists()
+
+
+def test_doctor_says_what_a_target_has(dld: Dld, box: Connection) -> None:
+    done = dld("doctor", "--target", "box", "--json")
+    groups = {check["group"] for check in done.json["checks"]}
+    assert {"Target", "Packages", "Python", "Folders"} <= groups
+    assert "Terminal" not in groups  # that of a target is nobody's
+    names = {check["name"] for check in done.json["checks"]}
+    assert {"disk", "worker", "onnxruntime", "temporary disk"} <= names
+
+
+def test_doctor_works_on_a_bare_target(dld: Dld, box: Connection) -> None:
+    bare = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    store.save(changed(box, python=str(bare)))
+    done = dld("doctor", "--target", "box", "--json")
+    missing = {c["name"]: c for c in done.json["checks"] if c["state"] == "missing"}
+    assert missing
+    assert not (Path(box.directory) / "venv").exists()
+
+
+def test_clean_and_wipe(dld: Dld, box: Connection) -> None:
+    assert "0 jobs" in dld("target", "clean", "box").err
+    assert "nothing of ours" in dld("target", "clean", "box", "--all").err
+    assert list(Path(box.directory).iterdir()) == []
+
+
+def test_jobs_of_a_target_that_is_gone(dld: Dld) -> None:
+    JobsStore().put(StoredJob(new_id(), "away", "profile_onnxruntime", time.time()))
+    said = dld("target", "jobs")
+    assert said.status == ExitStatus.USAGE
+    assert "away" in said.err
+
+
+def test_the_store_survives_damage(tmp_path: Path) -> None:
+    jobs = JobsStore(tmp_path)
+    job = StoredJob(new_id(), "box", "fake", 1.0, (), {"/a": "b"})
+    jobs.put(job)
+    (tmp_path / "20260101-000000-00000000.json").write_text("{")
+    (tmp_path / "20260101-000000-00000001.json").write_text('{"id": "x"}')
+    assert jobs.all() == [job]
+    assert jobs.find(job.id[-4:]) == job

@@ -1,0 +1,206 @@
+"""What engines are compared by: tactics, precisions, inserted layers, speed-up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, Comparison
+from dld_tui.core.compare.export import comparison_csv, comparison_json
+from dld_tui.core.compare.html_page import comparison_page
+from dld_tui.core.compare.subject import Subject
+from dld_tui.core.plan.mapping import map_plan
+from dld_tui.core.plan.subject import plan_subject
+from tests.support.compared import subject, timed
+from tests.support.plans import layer, plan
+
+COPY = "Reformatting CopyNode for Input Tensor 0 to a"
+
+
+def engine(title: str, *layers: dict[str, Any]) -> Subject:
+    """Return an engine; a layer needs a name."""
+    made = plan([layer(index, **fields) for index, fields in enumerate(layers)], title=title)
+    return plan_subject(made, map_plan(made))
+
+
+def conv(name: str, of: str, tactic: str, time_ms: float | None = None) -> dict[str, Any]:
+    return {"name": name, "of": of, "tactic": tactic, "time_ms": time_ms}
+
+
+@pytest.fixture
+def engines() -> Comparison:
+    """Return a slow engine, one in fp16, and one in fp16 with a copy and other fusions."""
+    return Comparison([
+        engine("slow", conv("a", "fp32", "scudnn", 4.0), conv("b", "fp32", "scudnn", 2.0)),
+        engine("fast", conv("a", "fp16", "hmma_1", 1.0), conv("b", "fp32", "scudnn", 2.0)),
+        engine("fused", conv("a + b", "fp16", "hmma_2", 1.0),
+               {"name": COPY, "type": "Reformat", "of": "fp32", "to": "fp16", "time_ms": 0.5}),
+    ])  # fmt: skip
+
+
+def test_mismatches(engines: Comparison) -> None:
+    (found,) = engines.mismatches
+    assert found.node == "a + b"
+    assert found.precision == ("fp32", "fp16 + fp32", "fp16")
+    assert found.tactic == ("scudnn", "scudnn", "hmma_2")
+    assert found.what == "precision and tactic"
+    assert found.row.cells[2].delta_ms == -5.0
+
+
+def test_only_what_differs_is_a_mismatch() -> None:
+    pair = Comparison([
+        engine("x", conv("a", "fp16", "t1", 1.0), conv("b", "fp16", "t1"), conv("c", "int8", "t")),
+        engine("y", conv("a", "fp16", "t2", 2.0), conv("b", "fp16", "t1"), conv("c", "fp16", "t")),
+    ])  # fmt: skip
+    assert {found.node: found.what for found in pair.mismatches} == {
+        "a": "tactic",
+        "c": "precision",
+    }
+    assert pair.rows(MISMATCH) == [found.row for found in pair.mismatches]
+
+
+def test_an_unknown_precision_is_no_mismatch() -> None:
+    pair = Comparison([
+        engine("x", conv("a", "fp16", "t", 1.0)), engine("y", conv("a", "", "", 1.0)),
+    ])  # fmt: skip
+    assert not pair.mismatches
+
+
+def test_types_go_by_the_same_names_everywhere() -> None:
+    report = subject(timed("a", 1.0, ["a"], precision="float16"))
+    assert not Comparison([engine("x", conv("a", "fp16", "t", 1.0)), report]).mismatches
+
+
+def test_speed_up(engines: Comparison) -> None:
+    assert [engines.speed_up(index) for index in range(3)] == pytest.approx([1.0, 2.0, 4.0])
+    assert engines.speed_up_source == "all layers"
+    assert "Speed-up: C is 4.00 times as fast as A (all layers)." in engines.explanation()
+
+
+def test_inserted_layers(engines: Comparison) -> None:
+    assert [(one.layers, one.time_ms) for one in engines.inserted] == [(0, 0), (0, 0), (1, 0.5)]
+    text = "\n".join(engines.explanation())
+    assert "Inserted to change a format or type: 0 layers, 0.000 ms in A; 1 layer, 0.500 ms" in text
+
+
+def test_without_a_profile() -> None:
+    pair = Comparison([
+        engine("x", conv("a", "fp32", "t1"), conv("b", "fp32", "t1")),
+        engine("y", conv("a", "fp16", "t2"), {"name": COPY, "type": "Reformat"}),
+    ])  # fmt: skip
+    assert (pair.speed_up(1), pair.speed_up_source) == (None, "")
+    assert [row.key for row in pair.rows(MISMATCH)] == ["a"]
+    states = {row.key: row.state(1, 0) for row in pair.rows()}
+    assert states == {"a": "", "b": "removed", COPY: "added"}
+    assert all(cell.delta_ms is None for row in pair.rows() for cell in row.cells)
+    by_type = {row.key: [len(cell.layers) for cell in row.cells] for row in pair.rows("type")}
+    assert by_type == {"Convolution": [2, 1], "Reformat": [0, 1]}
+    text = "\n".join(pair.explanation())
+    assert " ms" not in text
+    assert "1 row runs in fp16 in B, in fp32 in A." in text
+    assert sum("there are no times" in line for line in pair.doubts) == 2
+
+
+def test_a_plan_without_a_profile_beside_one_with() -> None:
+    pair = Comparison([
+        engine("x", conv("a", "fp32", "t1", 2.0), conv("b", "fp32", "t1", 1.0)),
+        engine("y", conv("a", "fp16", "t2")),
+    ])  # fmt: skip
+    rows = {row.key: row for row in pair.rows()}
+    assert (rows["a"].cells[0].time_ms, rows["a"].cells[1].delta_ms) == (2.0, None)
+    assert rows["a"].state(1, 0) == ""
+    assert rows["b"].state(1, 0) == "removed"
+    assert pair.explanation()
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+def test_every_view_works_with_and_without_times(engines: Comparison, by: str) -> None:
+    bare = Comparison([engine("x", conv("a", "fp32", "t")), engine("y", conv("a", "fp16", "u"))])
+    for comparison in (engines, bare):
+        rows = comparison.rows(by)
+        assert rows
+        assert comparison_csv(comparison, rows)
+
+
+def test_three_engines_whose_names_differ_are_joined_by_shape() -> None:
+    first, second, third = (
+        engine(name, *(conv(f"{prefix}{number}", "fp16", "t", 1.0) for number in range(3)))
+        for name, prefix in (("x", "a"), ("y", "a"), ("z", "quant_a"))
+    )
+    rows = Comparison([first, second, third]).rows()
+    assert len(rows) == 3
+    assert all(cell.layers for row in rows for cell in row.cells)
+    assert {row.match for row in rows} == {"order"}
+
+
+def test_rows_of_two_pairs_are_joined_by_shape() -> None:
+    engines = [
+        engine(title, *(
+            conv(f"{name}_{number}", of, "t", 1.0)
+            | {"dims": (1, 16 * (1 + number // 2), 8, 8)} for number in range(4)
+        ))
+        for title, name, of in (
+            ("a", "Conv", "fp32"), ("b", "Conv", "fp16"), ("c", "Q", "int8"), ("d", "Q", "int8"),
+        )
+    ]  # fmt: skip
+    rows = Comparison(engines).rows()
+    assert len(rows) == 4
+    assert all(cell.layers for row in rows for cell in row.cells)
+    for row in rows:  # the order within a shape is kept
+        assert len({cell.layers for cell in row.cells}) == 1
+
+
+def test_numbered_names_of_other_models_are_no_match() -> None:
+    one = plan([layer(0, "w + Conv_3", dims=(1, 16, 8, 8)), layer(1, "Conv_4", dims=(1, 8, 4, 4))],
+               model_path="one.onnx")  # fmt: skip
+    two = plan([layer(0, "Conv_3 + Relu_4", dims=(1, 8, 4, 4))], model_path="two.onnx")
+    pair = Comparison([plan_subject(made, map_plan(made)) for made in (one, two)])
+    (found,) = [row for row in pair.rows() if all(cell.layers for cell in row.cells)]
+    assert (found.key, found.match) == ("Conv_4", "order")
+
+
+def test_an_unknown_device_is_no_other_device() -> None:
+    known = plan([layer(0, "a")], device={"Device": "A100"})
+    pair = [plan_subject(made, map_plan(made)) for made in (known, plan([layer(0, "a")]))]
+    assert not any("Different devices" in line for line in Comparison(pair).unfair)
+
+
+def test_json(engines: Comparison) -> None:
+    document: Any = comparison_json(engines)
+    assert document["speed_ups"] == pytest.approx([1.0, 2.0, 4.0])
+    assert document["speed_up_source"] == "all layers"
+    assert document["inserted"][2] == {"layers": 1, "time_ms": 0.5}
+    (found,) = document["mismatches"]
+    assert found["node"] == "a + b"
+    assert found["precision"] == ["fp32", "fp16 + fp32", "fp16"]
+    assert found["layers"] == [["a", "b"], ["a", "b"], ["a + b"]]
+    assert found["delta_ms"] == -5.0
+
+
+def test_page(engines: Comparison) -> None:
+    text = comparison_page(engines)
+    assert "Other precisions and tactics" in text
+    assert "hmma_2" in text
+    assert "4.00x" in text
+    reports = Comparison([subject(timed("a", 1.0)), subject(timed("a", 2.0))])
+    assert "Other precisions" not in comparison_page(reports)
+
+
+def test_reports_have_no_tactics() -> None:
+    reports = Comparison([subject(timed("a", 1.0)), subject(timed("a", 2.0))])
+    assert not reports.of_engines
+    assert not any("Speed-up" in line or "Inserted" in line for line in reports.explanation())
+
+
+def test_instances_of_a_function_are_rows_of_their_own() -> None:
+    def with_calls(title: str) -> Subject:
+        texts = ["[ONNX Layer: act | one (F)]", "[ONNX Layer: act | two (F)]"]
+        made = plan([
+            layer(at, f"__myl_{at}", metadata=text, time_ms=1.0) for at, text in enumerate(texts)
+        ], title=title)  # fmt: skip
+        return plan_subject(made, map_plan(made))
+
+    comparison = Comparison([with_calls("x"), with_calls("y")])
+    assert len(comparison.rows()) == 2
+    assert {row.key for row in comparison.rows("node")} == {"one › act", "two › act"}

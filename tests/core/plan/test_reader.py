@@ -1,0 +1,222 @@
+"""Opening plans: what belongs together, what is wrong, and the real file sets."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.plan.export import plan_json
+from dld_tui.core.plan.groups import GROUPINGS
+from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.plan.summary import summary_lines, summary_of
+from dld_tui.core.plan.tables import VIEWS, group_table, make_table
+from tests.support.plans import write_layers, write_profile
+
+
+def test_a_set(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}, {"Name": "b", "of": "Half"}])
+    write_profile(tmp_path / "net.profile.json", [("a", 1.0), ("b", 3.0)], count=7)
+    metadata = {"performance_summary": {"GPU Compute Time": [3, 5, 4, 4, 5]}}
+    (tmp_path / "net.profile.metadata.json").write_text(json.dumps(metadata))
+    plan = open_plan(path)
+    assert (plan.title, plan.total_ms, plan.passes) == ("net", 4.0, 7)
+    assert [layer.percent for layer in plan.layers] == [25.0, 75.0]
+    assert plan.timing is not None
+    assert plan.timing.compute is not None
+    assert (plan.timing.compute.mean, plan.timing.source) == (4, "metadata")
+    assert [(tensor.name, tensor.mode) for tensor in plan.bindings] == [
+        ("in", "input"), ("out", "output")
+    ]  # fmt: skip
+    assert set(plan.files) == {"graph", "profile", "profile.metadata"}
+    alone = open_plan(path, beside=False)
+    assert (alone.total_ms, alone.timing, set(alone.files)) == (None, None, {"graph"})
+    # Any file of the set opens it.
+    assert open_plan(tmp_path / "net.profile.json").total_ms == 4.0
+
+
+def test_files_given_by_name(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
+    write_profile(tmp_path / "net.profile.json", [("a", 1.0)])
+    other = write_profile(tmp_path / "second", [("a", 5.0)])
+    assert open_plan(path, profile=other).total_ms == 5.0
+    with pytest.raises(InputError):
+        open_plan(path, profile=tmp_path / "absent")
+    (tmp_path / "m.json").write_text("[]")
+    with pytest.raises(InputError, match="is not metadata"):
+        open_plan(path, metadata=[tmp_path / "m.json"])
+
+
+def test_damage_beside_is_a_note(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
+    (tmp_path / "net.metadata.json").write_text("[]")
+    assert any("is not metadata" in note for note in open_plan(path).notes)
+
+
+def test_of_several_profiles_the_fitting_one(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}, {"Name": "b"}])
+    write_profile(tmp_path / "net.profile.aaaaaa.json", [("a", 1.0), ("x", 1.0)])
+    write_profile(tmp_path / "net.profile.bbbbbb.json", [("a", 1.0), ("b", 2.0)])
+    plan = open_plan(path)
+    assert plan.total_ms == 3.0
+    assert plan.notes == (
+        "2 profile files lie beside it: net.profile.bbbbbb.json was taken; --profile takes another",
+    )
+
+
+def test_names_only(tmp_path: Path) -> None:
+    path = tmp_path / "net.json"
+    path.write_text('{"Layers": ["conv1","relu1"],"Bindings": ["x","y"]}')
+    profile = write_profile(tmp_path / "p.json", [("conv1", 1.0), ("relu1", 3.0)])
+    plan = open_plan(path, profile=profile)
+    assert plan.names_only
+    assert "--profilingVerbosity=detailed" in plan.notes[0]
+    assert [layer.time_ms for layer in plan.layers] == [1.0, 3.0]
+    assert plan.layers[0].footprint is None
+    assert not summary_of(plan).activations_complete
+
+
+def test_an_engine_needs_its_layers_beside_it(tmp_path: Path) -> None:
+    engine = tmp_path / "net.engine"
+    engine.write_bytes(struct.pack("<4sI16x4B8x", b"ftrt", 0, 10, 3, 0, 26) + bytes(64))
+    with pytest.raises(InputError) as caught:
+        open_plan(engine)
+    assert "engine written by TensorRT 10.3.0.26" in str(caught.value)
+    write_layers(tmp_path / "net.trt.json", [{"Name": "a"}])
+    assert "the engine was written by TensorRT 10.3.0.26" in open_plan(engine).notes
+
+
+def test_optimization_profiles(tmp_path: Path) -> None:
+    path = write_layers(
+        tmp_path / "net.json", [{"Name": "a"}, {"Name": "b"}, {"Name": "a [profile 1]"}]
+    )
+    plan = open_plan(path)
+    assert ([layer.name for layer in plan.layers], plan.profile_count) == (["a", "b"], 2)
+    assert [layer.name for layer in open_plan(path, profile_index=1).layers] == ["a [profile 1]"]
+    timed = write_profile(tmp_path / "p.json", [("a [profile 1]", 1.0)])
+    assert open_plan(path, profile=timed).profile_index == 1
+    with pytest.raises(InputError, match="no optimization profile 5: they are 0 to 1"):
+        open_plan(path, profile_index=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"hello": 1}', "No Layers list: not a TensorRT engine graph"),
+        ("[" * 99_999, "JSON is nested too deep"),
+        ("", "File is empty (0 bytes)"),
+        ("\x00\x01binary", "is neither layer information nor a log of trtexec"),
+        ('[{"cat": "Node", "ph": "X"}]', "is an ONNX Runtime profile, not layer information"),
+        ('[{"count": 3}]', "the layer profile has no layer"),
+    ],
+)
+def test_what_is_no_plan(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        open_plan(path)
+    assert caught.value.message == message
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "Name",
+                    "LayerType",
+                    "Inputs",
+                    "Outputs",
+                    "Dimensions",
+                    "Format/Datatype",
+                    "Kernel",
+                    "Weights",
+                    "Type",
+                    "Count",
+                    "ParameterType",
+                    "StreamId",
+                    "Groups",
+                ]
+            ),
+            inner,
+            max_size=6,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@given(layers=st.lists(JSON, min_size=1, max_size=4), bindings=JSON)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_hostile_json_is_a_plan_or_one_error(
+    tmp_path: Path, layers: list[object], bindings: object
+) -> None:
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps({"Layers": layers, "Bindings": bindings}))
+    try:
+        plan = open_plan(path)
+    except CorruptFileError:
+        return
+    plan_json(plan)
+    list(summary_lines(plan))
+    for view in VIEWS:
+        make_table(plan, view)
+    for by in GROUPINGS:
+        group_table(plan, by)
+
+
+def test_every_real_file_set_opens(shared_data: Path) -> None:
+    graphs = sorted((shared_data / "engines").glob("trex/**/*.graph*.json"))
+    assert len(graphs) == 12
+    for path in graphs:
+        plan = open_plan(path)
+        assert plan.layers
+        assert not plan.names_only
+        assert plan.total_ms
+        assert plan.passes
+        assert plan.timing is not None
+        assert plan.timing.source == "timing file"
+        assert summary_of(plan).activations_complete
+        assert all(layer.time_ms is not None for layer in plan.layers)
+        assert {tensor.mode for tensor in plan.bindings} == {"input", "output"}
+
+
+def test_other_real_files_open(shared_data: Path) -> None:
+    engines = shared_data / "engines"
+    concatenated = open_plan(engines / "i-vit-trt10/simple_test_layer_info.json")
+    assert [layer.type for layer in concatenated.layers].count("gemm") == 3
+    notebook = open_plan(engines / "trex/notebooks/layer_info.json")
+    assert (len(notebook.layers), notebook.names_only, notebook.passes) == (86, True, 11)
+    for path in engines.glob("cookbook/*.json"):
+        assert open_plan(path).layers
+    for path in engines.glob("hax-conn-trt7/*.json"):
+        assert open_plan(path).total_ms
+
+
+def test_the_a100_files_agree_with_their_own_metadata(shared_data: Path) -> None:
+    folder = shared_data / "engines/trex/examples/pytorch/resnet/A100"
+    graphs = sorted(folder.glob("*/*.graph.json"))
+    assert len(graphs) == 5
+    for path in graphs:
+        plan = open_plan(path)
+        summary = json.loads(next(path.parent.glob("*.profile.metadata.json")).read_text())
+        told = summary["performance_summary"]["GPU Compute Time"]
+        assert plan.timing is not None
+        assert plan.timing.compute is not None
+        found = plan.timing.compute
+        # Six significant digits are written, of more inferences than were averaged by one or two.
+        assert (found.min, found.max) == tuple(told[:2])
+        assert found.mean == pytest.approx(told[2], rel=3e-5)
+        assert found.median == pytest.approx(told[3], rel=3e-5)
+        rows = json.loads(next(path.parent.glob("*.engine.profile.json")).read_text())[1:]
+        assert plan.total_ms == pytest.approx(sum(row["averageMs"] for row in rows), rel=1e-6)
+        by_file = {row["name"]: row["percentage"] for row in rows}
+        for layer in plan.all_layers:
+            assert layer.percent == pytest.approx(by_file[layer.name], abs=1e-3)

@@ -1,0 +1,69 @@
+"""Times of whole inferences."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.plan.timing_file import timing_of_rows, timing_of_summary, warm_up_ms
+from dld_tui.core.types import JSON
+
+
+def row(start: float, took: float) -> dict[str, JSON]:
+    return {
+        "startEnqMs": start - 0.1, "endEnqMs": start, "startH2dMs": start, "endH2dMs": start + 0.1,
+        "startComputeMs": start + 0.1, "endComputeMs": start + 0.1 + took,
+        "startD2hMs": start + 0.1 + took, "endD2hMs": start + 0.2 + took, "h2dMs": 0.1,
+        "computeMs": took, "d2hMs": 0.1, "latencyMs": took + 0.2,
+    }  # fmt: skip
+
+
+def test_statistics_and_series() -> None:
+    found, notes = timing_of_rows([row(1, 1.0), row(3, 2.0), row(5, 3.0), {"computeMs": "x"}])
+    assert found is not None
+    assert found.compute is not None
+    assert found.h2d is not None
+    assert found.enqueue is not None
+    assert (found.compute.median, found.compute.count) == (2.0, 3)
+    assert found.h2d.mean == pytest.approx(0.1)
+    assert found.enqueue.mean == pytest.approx(0.1)
+    assert found.series["compute"] == (1.0, 2.0, 3.0)
+    assert found.throughput == pytest.approx(1000 * 3 / 7.3)
+    assert notes == ["1 inference without sound times left out of the timing"]
+
+
+def test_warm_up_is_left_out() -> None:
+    metadata: dict[str, JSON] = {"inference_options": {"Duration": "3s (+ 200ms warm up)"}}
+    assert warm_up_ms(metadata) == 200.0
+    assert warm_up_ms({"inference_options": {"Duration": "3s"}}) == 0.0
+    found, _ = timing_of_rows([row(100, 9.0), row(250, 1.0)], warm_up=200.0)
+    assert found is not None
+    assert found.compute is not None
+    assert (found.compute.count, found.compute.mean) == (1, 1.0)
+    alone, _ = timing_of_rows([row(100, 9.0)], warm_up=200.0)
+    assert alone is not None
+    assert alone.compute is not None
+    assert alone.compute.count == 1
+
+
+def test_nothing_in_it() -> None:
+    assert timing_of_rows([]) == (None, ["the timing file has no inference"])
+
+
+def test_summary_of_metadata() -> None:
+    found = timing_of_summary(
+        {"Throughput": 10.0, "GPU Compute Time": [1, 4, 2, 2.5, 3], "Latency": [1, 2]}
+    )
+    assert found is not None
+    assert found.compute is not None
+    assert (found.compute.min, found.compute.max, found.compute.mean) == (1, 4, 2)
+    assert (found.compute.median, found.compute.p90, found.compute.p99) == (2.5, None, 3)
+    assert (found.latency, found.throughput, found.source) == (None, 10.0, "metadata")
+    seven = timing_of_summary({"Latency": [1, 9, 2, 2, 5, 6, 7]})
+    assert seven is not None
+    assert seven.latency is not None
+    assert (seven.latency.p90, seven.latency.p95, seven.latency.p99) == (5, 6, 7)
+    other = timing_of_summary({"Latency": [1, 9, 2, 2, 5]}, (95.0,))
+    assert other is not None
+    assert other.latency is not None
+    assert other.latency.p95 == 5
+    assert timing_of_summary("x") is None

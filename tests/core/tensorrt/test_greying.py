@@ -1,0 +1,101 @@
+"""What a library does not have is greyed and refused, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.greying import reasons, refused
+from dld_tui.core.tensorrt.settings import BuildSettings
+
+WEAK = LibraryFacts(
+    "tensorrt",
+    "tensorrt",
+    "10.13.0",
+    world="weak",
+    flags=frozenset(("TF32", "FP16", "INT8", "REFIT", "GPU_FALLBACK", "WEIGHT_STREAMING")),
+    tactic_sources=frozenset(("CUBLAS", "CUDNN")),
+    has=frozenset(
+        (
+            "IBuilderConfig.builder_optimization_level",
+            "IBuilderConfig.set_tactic_sources",
+            "IBuilderConfig.hardware_compatibility_level",
+            "HardwareCompatibilityLevel.AMPERE_PLUS",
+            "IBuilderConfig.set_compute_capability",
+            "IBuilderConfig.DLA_core",
+        )
+    ),
+    compute_capabilities=("8.9",),
+)
+STRONG = LibraryFacts("x", "tensorrt_rtx", "1.7", world="strong", flags=frozenset(("TF32", "FP16")))
+
+
+def settings(**values: object) -> BuildSettings:
+    return BuildSettings(Path("m.onnx"), **values)  # type: ignore[arg-type]
+
+
+def test_what_a_library_lacks_is_greyed() -> None:
+    found = reasons(WEAK)
+    assert not {"fp16", "int8", "tf32", "optimization_level", "typing"} & set(found)
+    assert found["bf16"] == "TensorRT 10.13.0 has no such flag"
+    assert found["tiling_level"] == "TensorRT 10.13.0 cannot do this"
+
+
+def test_strong_typing_greys_types_with_another_reason() -> None:
+    found = reasons(STRONG)
+    assert found["fp16"] == found["int8"] == "types come from the model"
+    assert found["calibration_cache"] == "nothing is calibrated"
+    assert found["typing"] == "always strongly typed"
+    assert "layer_precision" not in found
+    assert "tf32" not in found
+
+
+def test_an_unusable_library_greys_nothing() -> None:
+    assert reasons(LibraryFacts("tensorrt", "tensorrt", why="not installed")) == {}
+
+
+def test_every_reason_is_of_a_setting() -> None:
+    names = {field for field in BuildSettings.__dataclass_fields__}
+    assert set(reasons(STRONG)) <= names
+    assert set(reasons(LibraryFacts("t", "tensorrt"))) <= names
+
+
+def test_defaults_are_never_refused() -> None:
+    assert refused(settings(), WEAK) == []
+    assert refused(settings(), STRONG) == []
+    assert refused(settings(), LibraryFacts("t", "tensorrt")) == []
+
+
+@pytest.mark.parametrize("typing", ["strong", "obey"])
+def test_what_is_done_anyway_is_not_refused(typing: str) -> None:
+    assert refused(settings(typing=typing), STRONG) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "facts", "reason"),
+    [
+        ({"bf16": True}, WEAK, "--bf16 cannot be used: TensorRT 10.13.0 has no such flag"),
+        ({"fp16": True}, STRONG, "--fp16 cannot be used: types come from the model: use dld"),
+        ({"int8": True}, STRONG, "quantize it beforehand"),
+        ({"typing": "prefer"}, STRONG, "--typing cannot be used"),
+        ({"hardware_compatible": "same_compute_capability"}, WEAK, "lacks it"),
+        ({"tactic_sources": ("+NONSENSE",)}, WEAK, "has CUBLAS, CUDNN"),
+        ({"refit": "strip"}, WEAK, "cannot leave weights out"),
+        ({"compute_capability": ("9.9",)}, WEAK, "builds for 8.9"),
+        ({"gpu_fallback": True}, WEAK, "is for --dla-core"),
+        ({"weight_streaming": True}, WEAK, "needs --typing strong"),
+        ({"typing": "strong", "fp16": True}, WEAK, "cannot be used with --typing strong"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    values: dict[str, object], facts: LibraryFacts, reason: str
+) -> None:
+    problems = refused(settings(**values), facts)
+    assert len(problems) == 1
+    assert reason in problems[0]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    assert len(refused(settings(bf16=True, tiling_level=3, gpu_fallback=True), WEAK)) == 3

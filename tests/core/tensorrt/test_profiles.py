@@ -1,0 +1,162 @@
+"""Profiles of a build: from the command, the model, the batch; and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.profiles import Range
+from dld_tui.core.errors import UsageError
+from dld_tui.core.tensorrt.profiles import profiles_for
+from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.shape_inputs import shape_inputs
+from tests.support import models
+
+TWO = """
+<ir_version: 8, opset_import: ["" : 17]>
+two (float[N, 3, H, H] image, float[N, 4] other, float[2] fixed) => (float[N, 3, H, H] y)
+{ y = Relu(image) }
+"""
+SHAPED = """
+<ir_version: 8, opset_import: ["" : 17]>
+shaped (float[2, 6] x, int64[2] size) => (float[A, B] y)
+<int64[2] one = {1, 1}>
+{ scaled = Mul(size, one)
+  y = Reshape(x, scaled) }
+"""
+
+
+def opened(text: str, tmp_path: Path) -> Document:
+    return Document.open(models.write(tmp_path, text))
+
+
+def settings(**values: object) -> BuildSettings:
+    return BuildSettings(model=Path("m.onnx"), **values)  # type: ignore[arg-type]
+
+
+def same(*shape: int) -> Range:
+    return Range(shape, shape, shape)
+
+
+def test_fixed_inputs_need_no_profile(tmp_path: Path) -> None:
+    text = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
+    document = opened(text, tmp_path)
+    assert profiles_for(document, settings()) == []
+    assert profiles_for(document, settings(opt_shapes=("fixed:2",))) == []
+
+
+def test_ranges_by_trtexec_and_polygraphy_spellings(tmp_path: Path) -> None:
+    found = profiles_for(
+        opened(TWO, tmp_path),
+        settings(
+            min_shapes=("image:1x3x8x8,other:1x4",),
+            opt_shapes=("image:[2,3,8,8]", "other:[2,4]"),
+            max_shapes=("image:4x3x8x8,'other':4x4",),
+        ),
+    )
+    assert found == [
+        {
+            "image": Range((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8)),
+            "other": Range((1, 4), (2, 4), (4, 4)),
+        }
+    ]
+
+
+def test_usual_shapes_alone_stand_for_all_and_names_tell_the_others(tmp_path: Path) -> None:
+    found = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("image:2x3x8x8",)))
+    assert found == [{"image": same(2, 3, 8, 8), "other": same(2, 4)}]
+
+
+def test_an_input_that_comes_again_begins_the_next_profile(tmp_path: Path) -> None:
+    texts = ("image:1x3x8x8", "image:2x3x9x9")
+    found = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
+    assert [profile["image"] for profile in found] == [same(1, 3, 8, 8), same(2, 3, 9, 9)]
+
+
+def test_profiles_by_number(tmp_path: Path) -> None:
+    found = profiles_for(
+        opened(TWO, tmp_path),
+        settings(
+            min_shapes=("profile=1;image:1x3x8x8",),
+            opt_shapes=("profile=0;image:1x3x4x4", "profile=1;image:2x3x8x8"),
+        ),
+    )
+    assert found[0]["image"] == same(1, 3, 4, 4)
+    assert found[1]["image"] == Range((1, 3, 8, 8), (2, 3, 8, 8), (2, 3, 8, 8))
+
+
+def test_wildcards(tmp_path: Path) -> None:
+    found = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("im*e:1x3x8x8",)))
+    assert found[0]["image"] == same(1, 3, 8, 8)
+
+
+def test_profiles_of_the_model(tmp_path: Path) -> None:
+    document = opened(TWO, tmp_path)
+    stored = {"image": same(5, 3, 8, 8), "other": same(5, 4)}
+    document.apply(
+        "set_profiles",
+        profiles=[
+            {n: {k: list(r.shape(k)) for k in ("min", "opt", "max")} for n, r in stored.items()}
+        ],
+    )
+    assert profiles_for(document, settings()) == [stored]
+    assert profiles_for(document, settings(opt_shapes=("image:1x3x8x8",)))[0]["image"] == same(
+        1, 3, 8, 8
+    )
+
+
+def test_inferred_batch(tmp_path: Path) -> None:
+    document = opened(TWO.replace("H, H", "8, 8"), tmp_path)
+    assert profiles_for(document, settings(batch=7)) == [
+        {"image": same(7, 3, 8, 8), "other": same(7, 4)}
+    ]
+
+
+def test_each_input_without_a_range_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        profiles_for(opened(TWO, tmp_path), settings(batch=2))
+    assert "image" in caught.value.message
+    assert "other" not in caught.value.message
+    assert "--min-shapes" in str(caught.value)
+    assert "image:<N>x3x<H>x<H>" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (("image:1x3x8",), "3 dimensions|4 dimensions"),
+        (("image:1x3x8x9",), "both 8 and 9"),
+        (("image:1x5x8x8",), "fixed to 3"),
+        (("image:1x3x8x-8",), "negative"),
+        (("nobody:1",), "not an input"),
+        (("image:axb",), "not a shape"),
+        (("image:[1,a]",), "not a number"),
+        ((f"image:{10**30}x1x1x1",), "not a number"),
+        (("profile=9999;image:1x3x8x8",), "too much"),
+        (("profile=0;image:1x3x8x8", "profile=0;image:1x3x8x8"), "twice"),
+    ],
+)
+def test_what_does_not_fit_is_refused(texts: tuple[str, ...], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=reason):
+        profiles_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
+
+
+def test_wrong_order_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="does not hold"):
+        profiles_for(
+            opened(TWO, tmp_path),
+            settings(min_shapes=("image:4x3x8x8",), opt_shapes=("image:2x3x8x8",)),
+        )
+
+
+def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
+    document = opened(SHAPED, tmp_path)
+    assert shape_inputs(document) == {"size": 2}
+    found = profiles_for(document, settings(opt_shapes=("size:3x4",)))
+    assert found == [{"size": same(3, 4)}]
+    with pytest.raises(UsageError, match=r"size \(2 values of a shape"):
+        profiles_for(document, settings())
+    with pytest.raises(UsageError, match="holds 2 values"):
+        profiles_for(document, settings(opt_shapes=("size:2",)))

@@ -1,0 +1,246 @@
+"""The form of a build: greyed settings, the equal trtexec command, presets, from the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dld_tui.app import DldApp
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import Event, Finished
+from dld_tui.core.state import State
+from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity import ActivityScreen
+from dld_tui.targets import registry as targets
+from dld_tui.targets.base import Job, Target
+from dld_tui.targets.local import LocalTarget
+from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.widgets.fields import SwitchField
+from dld_tui.widgets.param_form import ParamForm
+from tests.support import models
+from tests.support.tui import screen_text
+
+BUILD = "build_tensorrt"
+MEMBERS = frozenset(("IBuilderConfig.builder_optimization_level",))
+WEAK = LibraryFacts(
+    "tensorrt", "tensorrt", "10.13.0", world="weak", flags=frozenset(("FP16", "TF32")), has=MEMBERS
+)
+STRONG = LibraryFacts(
+    "tensorrt_rtx", "tensorrt_rtx", "1.7.1", world="strong", flags=frozenset(("TF32",)), has=MEMBERS
+)
+ABSENT = LibraryFacts("tensorrt", "tensorrt", why="not installed")
+
+
+class FakeJob(Job):
+    """Waits until it may end, then tells of the libraries."""
+
+    def __init__(self, libraries: list[LibraryFacts], may_end: Flag) -> None:
+        self.libraries = libraries
+        self.may_end = may_end
+        self.cancelled = Flag()
+
+    def events(self) -> Iterator[Event]:
+        self.may_end.wait(20)
+        found: list[JSON] = [facts.to_json() for facts in self.libraries]
+        yield Finished({"libraries": found})
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+        self.may_end.set()
+
+    def close(self) -> None:
+        pass
+
+
+class FakeTarget(Target):
+    """A machine with some libraries."""
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.libraries = [ABSENT, STRONG]
+        self.may_end = Flag()
+        self.may_end.set()
+        self.job: FakeJob | None = None
+        self.broken = False
+
+    def start(self, activity_id: str, request: Any) -> Job:
+        if activity_id != "tensorrt_libraries":
+            return LocalTarget().start(activity_id, request)
+        if self.broken:
+            raise UnavailableError("the target is gone")
+        self.job = FakeJob(self.libraries, self.may_end)
+        return self.job
+
+
+@pytest.fixture
+def target(monkeypatch: pytest.MonkeyPatch) -> FakeTarget:
+    found = FakeTarget()
+    monkeypatch.setattr(targets, "get", lambda name=None: found)
+    return found
+
+
+async def opened(app: DldApp, pilot: Pilot[int], **values: JSON) -> ParamForm:
+    app.start_activity(BUILD, {"model": "m.onnx", **values})
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+    await pilot.pause()
+    return app.screen.query_one(ParamForm)
+
+
+def reasons(form: ParamForm) -> dict[str, str]:
+    return {name: row.why_not for name, row in form.rows.items() if row.why_not}
+
+
+async def test_what_the_library_lacks_is_greyed(target: FakeTarget) -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = await opened(app, pilot, fp16=True)
+        assert reasons(form)["fp16"] == "types come from the model"
+        assert "optimization_level" not in reasons(form)
+        assert form.rows["fp16"].field.disabled
+        assert form.values()["fp16"] is False
+        assert "TensorRT-RTX 1.7.1" in screen_text(app)
+        form.show_page("Precision")
+        await pilot.pause()
+        assert "types come from the model" in screen_text(app)
+
+
+async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
+    target.libraries = [WEAK, STRONG]
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = await opened(app, pilot, fp16=True)
+        assert "fp16" not in reasons(form)
+        assert "bf16" in reasons(form)
+        form.set_values({"library": "tensorrt_rtx"})
+        await pilot.pause()
+        assert "fp16" in reasons(form)
+        form.set_values({"library": "tensorrt"})
+        await pilot.pause()
+        assert "fp16" not in reasons(form)
+        assert form.values()["fp16"] is True
+        assert isinstance(form.rows["fp16"].field, SwitchField)
+        assert not form.rows["fp16"].field.disabled
+
+
+async def test_the_form_is_there_while_libraries_are_looked_for(target: FakeTarget) -> None:
+    target.may_end.clear()
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(BUILD, {"model": "m.onnx"})
+        await pilot.pause()
+        assert "looking" in screen_text(app)
+        assert reasons(app.screen.query_one(ParamForm)) == {}
+        await pilot.press("escape")
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+    assert target.job is not None
+    assert target.job.cancelled.is_set()
+
+
+async def test_a_target_that_does_not_answer_is_said(target: FakeTarget) -> None:
+    target.broken = True
+    app = DldApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        form = await opened(app, pilot)
+        assert reasons(form) == {}
+        assert "the target is gone" in screen_text(app)
+
+
+async def test_the_equal_commands(target: FakeTarget) -> None:
+    target.libraries = [WEAK]
+    app = DldApp()
+    async with app.run_test(size=(120, 30)) as pilot:
+        form = await opened(app, pilot)
+        form.set_values({"fp16": True, "optimization_level": 5, "opt_shapes": ["x:1x3"]})
+        await pilot.pause()
+        text = screen_text(app)
+        assert "dld build m.onnx --fp16 --opt-shapes x:1x3 --optimization-level 5" in text
+        screen = app.screen
+        assert isinstance(screen, ActivityScreen)
+        expected = (
+            "trtexec --onnx=m.onnx --saveEngine=m.engine --optShapes=x:1x3"
+            " --profilingVerbosity=detailed --fp16 --builderOptimizationLevel=5 --skipInference"
+        )
+        assert screen.trtexec_command == expected
+        await pilot.press("f7")
+        assert app.clipboard == expected
+        form.set_values({"opt_shapes": ["x:one"]})
+        await pilot.pause()
+        assert screen.trtexec_command == ""
+
+
+async def test_presets(target: FakeTarget, tmp_path: Path) -> None:
+    target.libraries = [WEAK]
+    app = DldApp(state=State(tmp_path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = await opened(app, pilot, fp16=True, optimization_level=4)
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        await pilot.press(*"fast", "enter")
+        await pilot.pause()
+        form.set_values({"fp16": False, "optimization_level": None, "model": "other.onnx"})
+        await pilot.press("f4")
+        await pilot.pause()
+        assert isinstance(app.screen, ChoiceDialog)
+        assert "fast" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        values = form.values()
+        assert (values["fp16"], values["optimization_level"]) == (True, 4)
+        assert values["model"] == "other.onnx"
+
+
+async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -> None:
+    app = DldApp()
+    calls: list[Any] = []
+    shown: list[Any] = []
+    app.run_job = lambda *a, **k: calls.append(a)  # type: ignore[method-assign]
+    app.open_path = shown.append  # type: ignore[method-assign, assignment]
+    result = {"engine": "m.engine", "layer_info": "m.trt.json"}
+    async with app.run_test(size=(80, 24)) as pilot:
+        for is_open in (False, True):
+            await opened(app, pilot, open_metadata=is_open)
+            await pilot.press("f5")
+            await pilot.pause()
+            activity, _, on_result = calls[-1]
+            assert activity == BUILD
+            on_result(result)
+            await pilot.pause()
+            assert not isinstance(app.screen, ActivityScreen)
+            assert shown == (["m.trt.json"] if is_open else [])
+
+
+@pytest.mark.parametrize(("key", "title"), [("f6", "Build"), ("shift+f5", "Profile")])
+async def test_from_the_workspace(key: str, title: str, target: FakeTarget, tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    app = DldApp([str(path)])
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press(key)
+        await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, ActivityScreen)
+        assert screen.activity.info.title.startswith(title)
+        assert screen.query_one(ParamForm).values()["model"] == str(path)
+
+
+async def test_every_page_can_be_seen_and_clicked_at_80_columns(target: FakeTarget) -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = await opened(app, pilot)
+        for page in form.pages:
+            form.show_page(page)
+            await pilot.pause()
+            assert f"[{page}]" in screen_text(app).replace("[ ", "[").replace(" ]", "]")
+        await pilot.click("PageRow", offset=(2, 0))
+        assert form.page != form.pages[-1]

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.screens.plan import PlanScreen
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.graph_viewed import GraphView
+from dld_tui.widgets.pick_dialog import PickDialog
+from dld_tui.widgets.plan_details import PlanDetails
+from dld_tui.widgets.plan_findings import PlanFindings
+from dld_tui.widgets.plan_tables import SpecialPane
+from tests.support.engine_files import HOSTILE, write_engine, write_model
+from tests.support.tui import screen_text
+
+SMALL, LARGE = (80, 24), (200, 50)
+PANES = ("summary", "layers", "findings", "graph", "charts", "tables", "details")
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], object]) -> None:
+    for _ in range(500):
+        if holds():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError("did not happen in time")
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, size: tuple[int, int] = LARGE
+) -> AsyncIterator[tuple[Pilot[Any], PlanScreen]]:
+    app = DldApp([path], Config())
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, PlanScreen) and app.screen.loaded)
+        screen = app.screen
+        assert isinstance(screen, PlanScreen)
+        await pilot.pause()
+        yield pilot, screen
+
+
+def seen(screen: PlanScreen) -> set[str]:
+    return {name for name in PANES if screen.query_one(f"#{name}").region.area > 0}
+
+
+def text(pilot: Pilot[Any]) -> str:
+    return screen_text(pilot.app)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Path:
+    return write_engine(tmp_path, timing=True)
+
+
+async def test_a_large_screen_shows_layers_graph_and_details(engine: Path) -> None:
+    async with opened(engine) as (pilot, screen):
+        assert seen(screen) == {"summary", "layers", "graph", "details"}
+        shown = text(pilot)
+        assert "NVIDIA A100" in shown
+        assert "GPU compute, median" in shown
+        assert "/block/conv2/Conv + /block/add/Add" in shown
+        await pilot.press("6")
+        assert seen(screen) == {"summary", "layers", "tables", "details"}
+
+
+async def test_a_small_screen_shows_one_pane_with_the_details(engine: Path) -> None:
+    async with opened(engine, SMALL) as (pilot, screen):
+        assert seen(screen) == {"summary"}
+        for key, name in zip("234", ("layers", "findings", "graph"), strict=True):
+            await pilot.press(key)
+            assert seen(screen) == {name, "details"}
+            assert screen.focused is not None
+            assert any(node.id == name for node in screen.focused.ancestors_with_self)
+        await pilot.press("5")
+        assert seen(screen) == {"charts"}
+        await pilot.press("2", "m")
+        assert seen(screen) == {"layers"}
+
+
+async def test_table_graph_and_details_are_on_the_same_layer(engine: Path) -> None:
+    async with opened(engine) as (pilot, screen):
+        assert screen.row == 2  # the costliest one
+        await pilot.press("j")
+        assert screen.row == 1
+        assert screen.graph.row_at_cursor == 1
+        assert "sm80_xmma_fprop_int8" in text(pilot)
+        await pilot.press("4", "j")
+        assert screen.row == screen.graph.row_at_cursor == 2
+        layer = screen.layer_pane.layer_at_cursor()
+        assert layer is not None
+        assert layer.index == 2
+
+
+async def test_filter_narrow_group_and_clear(engine: Path) -> None:
+    async with opened(engine) as (pilot, screen):
+        await pilot.press("slash", *"prec:int8", "enter")
+        assert len(screen.layer_pane.shown_layers()) == 2
+        await pilot.press("escape", "f")
+        assert isinstance(pilot.app.screen, PickDialog)
+        await pilot.press(*"reformat", "enter")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert {layer.type for layer in screen.layer_pane.shown_layers()} == {"Reformat"}
+        await pilot.press("escape", "escape", "b")
+        assert screen.layer_pane.by == "type"
+        assert screen.layer_pane.shown_groups()[0].key == "Convolution"
+        await pilot.press("escape")
+        assert screen.layer_pane.by == "layer"
+
+
+async def test_limits_of_the_filter_know_bytes_and_findings(engine: Path) -> None:
+    async with opened(engine) as (_, screen):
+        pane = screen.layer_pane
+        pane.set_filter("bytes>2e6 ms>0.02")
+        assert {layer.index for layer in pane.shown_layers()} == {3}
+        pane.set_filter("tactic:half")
+        assert [layer.index for layer in pane.shown_layers()] == [2]
+        pane.set_filter("findings>0")
+        assert 2 in {layer.index for layer in pane.shown_layers()}
+
+
+async def test_enter_on_a_finding_goes_to_its_layer(engine: Path) -> None:
+    async with opened(engine, SMALL) as (pilot, screen):
+        await pilot.press("3")
+        findings = screen.query_one(PlanFindings)
+        at = next(n for n, found in enumerate(findings.findings) if found.layer is not None)
+        findings.cursor = at
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.pane == "layers")
+        layer = screen.layer_pane.layer_at_cursor()
+        assert layer is not None
+        assert screen.loaded is not None
+        wanted = findings.findings[at].layer
+        assert screen.loaded.plan.layers[layer.index].index == wanted
+
+
+async def test_the_special_tables_follow_each_other(engine: Path) -> None:
+    async with opened(engine, SMALL) as (pilot, screen):
+        await pilot.press("6")
+        pane = screen.query_one(SpecialPane)
+        assert pane.tables[pane.at].name == "convolutions"
+        assert screen.row == 2
+        await pilot.press("j")
+        assert screen.row == 1
+        names = set()
+        for _ in pane.tables:
+            names.add(pane.tables[pane.at].name)
+            await pilot.press("c")
+        assert {"convolutions", "reformats", "memory", "bindings"} <= names
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.pane == "layers")
+
+
+async def test_every_chart_draws(engine: Path) -> None:
+    async with opened(engine, SMALL) as (pilot, _):
+        await pilot.press("5")
+        shown = []
+        for _ in range(6):
+            shown.append(text(pilot))
+            await pilot.press("c")
+        assert "Latency per type" in shown[0]
+        assert "memory bound" in shown[5]
+        assert "Roofline" in shown[5]
+
+
+async def test_enter_goes_to_the_onnx_node_of_the_model_beside(tmp_path: Path) -> None:
+    engine = write_engine(tmp_path)
+    write_model(tmp_path)
+    async with opened(engine, SMALL) as (pilot, screen):
+        assert screen.loaded is not None
+        assert screen.loaded.model is not None
+        await pilot.press("2", "j", "enter")  # /block/conv1/Conv
+        await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
+        page = pilot.app.screen
+        assert isinstance(page, WorkspaceScreen)
+        await until(
+            pilot,
+            lambda: page.explorer.node is not None and page.explorer.node.name.endswith("v1/Conv"),
+        )
+
+
+async def test_a_layer_of_several_nodes_asks_which(tmp_path: Path) -> None:
+    engine = write_engine(tmp_path)
+    write_model(tmp_path)
+    async with opened(engine, SMALL) as (pilot, _):
+        await pilot.press("2", "s")
+        assert isinstance(pilot.app.screen, ChoiceDialog)
+
+
+async def test_without_a_model_it_is_asked_for_and_joined(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    model = write_model(folder)
+    async with opened(write_engine(tmp_path), SMALL) as (pilot, screen):
+        assert screen.loaded is not None
+        assert screen.loaded.model is None
+        screen.read(model)
+        await until(pilot, lambda: screen.loaded is not None and screen.loaded.model == model)
+        assert screen.loaded.layers[1].nodes[0].op_type == "Conv"
+
+
+async def test_names_alone_and_no_times(tmp_path: Path) -> None:
+    engine = write_engine(tmp_path, names_only=True, profile=False)
+    async with opened(engine, SMALL) as (pilot, screen):
+        assert "--profilingVerbosity=detailed" in text(pilot)
+        for key in "23456":
+            await pilot.press(key, "j")
+        await pilot.press("4", "v", "v", "v", "t")
+        assert screen.graph.model is not None
+        assert screen.graph.model.view is not GraphView.FOLDED
+
+
+async def test_hostile_names_are_text(tmp_path: Path) -> None:
+    async with opened(write_engine(tmp_path, hostile=True), SMALL) as (pilot, screen):
+        for key in "123456":
+            await pilot.press(key)
+            assert "\x1b" not in text(pilot)
+            assert "\u202e" not in text(pilot)
+        await pilot.press("2")
+        assert "\\x1b[31m" in text(pilot)
+        details = screen.query_one(PlanDetails)
+        assert "\\u202e" in details.lines.text(0)
+        assert HOSTILE.startswith("/blk/Conv")
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [("w", "out.csv"), ("W", "out.html"), ("p", "out.svg"), ("p", "out.txt")]
+)
+async def test_what_is_shown_is_written(engine: Path, tmp_path: Path, key: str, name: str) -> None:
+    out = tmp_path / name
+    async with opened(engine, SMALL) as (pilot, _):
+        await pilot.press("2", key)
+        dialog = pilot.app.screen
+        assert isinstance(dialog, PromptDialog)
+        dialog.dismiss(str(out))
+        await until(pilot, out.exists)
+        await until(pilot, lambda: out.stat().st_size > 0)
+    written = out.read_text(encoding="utf-8")
+    assert "Convolution" in written
+    assert "conv1" in written or name == "out.txt"
+
+
+async def test_the_table_as_csv_has_what_only_engines_have(engine: Path, tmp_path: Path) -> None:
+    async with opened(engine, SMALL) as (pilot, screen):
+        for keys, name in ((("2",), "layers.csv"), (("6", "c"), "second.csv")):
+            await pilot.press(*keys, "w")
+            dialog = pilot.app.screen
+            assert isinstance(dialog, PromptDialog)
+            out = tmp_path / name
+            dialog.dismiss(str(out))
+            await until(pilot, out.exists)
+            await until(pilot, lambda: pilot.app.screen is screen)
+    rows = (tmp_path / "layers.csv").read_text().splitlines()
+    assert "tactic" in rows[0]
+    assert rows[1].startswith("2,")  # sorted by time, as it is shown
+    assert "macs" in (tmp_path / "second.csv").read_text()
+
+
+async def test_a_damaged_file_closes_the_tab_and_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "bad.graph.json"
+    path.write_text('{"Layers": 5}')
+    app = DldApp([path], Config())
+    async with app.run_test(size=SMALL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        assert "bad.graph.json" in text(pilot)
+        assert not app.pages
+
+
+async def test_the_report_card_is_ready_at_any_width(engine: Path) -> None:
+    async with opened(engine, LARGE) as (pilot, screen):
+        for width in (40, 60, 100, 149, 151, 220):
+            await pilot.resize_terminal(width, 45)
+            await pilot.press("1")
+            await pilot.pause()
+            assert "tiny" in text(pilot)
+        assert screen.is_mounted

@@ -1,0 +1,384 @@
+"""The running half of the fake of TensorRT: runtime, engine, context, inspector, refitter.
+
+See :mod:`tests.support.fake_tensorrt`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import onnx
+
+from tests.support.fake_tensorrt_builder import HEADER_BYTES, plan_bytes
+from tests.support.fake_tensorrt_network import log, volume
+
+
+class Runtime:
+    """Reads the engines that the fake built."""
+
+    max_threads = 1
+    DLA_core = -1
+    engine_host_code_allowed = False
+    num_DLA_cores = property(lambda self: self._maker.state.dla_cores)
+    logger = property(lambda self: self._logger)
+
+    def __init__(self: Any, logger: Any) -> None:
+        self._logger = logger
+        state = self._maker.state
+        if state.runtime_fails:
+            log(self, "ERROR", state.runtime_fails)
+            raise TypeError("pybind11::init(): factory function returned nullptr")
+
+    def get_plugin_registry(self: Any) -> Any:
+        """Return the registry."""
+        return self._maker.state.registry
+
+    def deserialize_cuda_engine(self: Any, serialized_engine: Any) -> Any:
+        """Return the engine, or None after an error in the log."""
+        state, data = self._maker.state, bytes(serialized_engine)
+        if data[:4] != b"ftrt":
+            text = "Magic tag does not match. Note: this plan is corrupt or of another library."
+            return log(self, "ERROR", text)
+        version = ".".join(map(str, data[24:28]))
+        try:
+            found = json.loads(data[HEADER_BYTES:])
+        except ValueError:
+            return log(self, "ERROR", "Deserialization failed: the plan is truncated.")
+        if found["version"] != state.version:
+            text = (
+                "The engine plan file is not compatible with this version of TensorRT, expecting"
+                f" library version {state.version} got {version}, please rebuild."
+            )
+            return log(self, "ERROR", text)
+        if found["compute_capability"] != state.compute_capability:
+            text = "The engine plan file is generated on an incompatible device"
+            return log(self, "ERROR", text)
+        if state.out_of_memory:
+            return log(self, "ERROR", "Out of memory: requested 8589934592 bytes of the device.")
+        return self._maker.new("ICudaEngine", plan=found, logger=self._logger)
+
+
+class ICudaEngine:
+    """An engine: what :func:`fake_tensorrt_builder.plan_bytes` wrote."""
+
+    name = property(lambda self: self._plan["name"])
+    num_io_tensors = property(lambda self: len(self._plan["io"]))
+    num_layers = property(lambda self: len(self._plan["layers"]))
+    num_optimization_profiles = property(lambda self: len(self._plan["profiles"]))
+    num_aux_streams = property(lambda self: 0)
+    refittable = property(lambda self: self._plan["refittable"])
+    device_memory_size = property(lambda self: self._plan["activation_bytes"])
+    device_memory_size_v2 = property(lambda self: self._plan["activation_bytes"])
+    profiling_verbosity = property(
+        lambda self: self._maker.made["ProfilingVerbosity"][self._plan["verbosity"]]
+    )
+    streamable_weights_size = property(lambda self: 0)
+    weight_streaming_budget_v2 = 0
+
+    def _io(self: Any, name: str) -> dict[str, Any]:
+        for one in self._plan["io"]:
+            if one["name"] == name:
+                return dict(one)
+        return {"mode": "NONE", "dtype": "FLOAT", "shape": []}
+
+    def get_tensor_name(self: Any, index: int) -> str:
+        """Return the name of an input or output."""
+        return str(self._plan["io"][index]["name"])
+
+    def get_tensor_mode(self: Any, name: str) -> Any:
+        """Say whether it is an input or an output."""
+        return self._maker.made["TensorIOMode"][self._io(name)["mode"]]
+
+    def get_tensor_dtype(self: Any, name: str) -> Any:
+        """Return its type."""
+        return self._maker.made["DataType"][self._io(name)["dtype"]]
+
+    def get_tensor_shape(self: Any, name: str) -> Any:
+        """Return its shape, -1 where it is free."""
+        return tuple(self._io(name)["shape"])
+
+    def get_tensor_location(self: Any, name: str) -> Any:
+        """Return where it has to be."""
+        place = "HOST" if name in self._maker.state.host_tensors else "DEVICE"
+        return self._maker.made["TensorLocation"][place]
+
+    def get_tensor_format(self: Any, name: str, profile_index: int = 0) -> Any:
+        """Return that it is linear."""
+        return self._maker.made["TensorFormat"].LINEAR
+
+    def get_tensor_format_desc(self: Any, name: str, profile_index: int = 0) -> str:
+        """Return its format in words."""
+        return "Row major linear FP32 format (kLINEAR)"
+
+    def get_tensor_components_per_element(self: Any, name: str, profile_index: int = 0) -> int:
+        """Return -1: it is not vectorised."""
+        return -1
+
+    def get_tensor_vectorized_dim(self: Any, name: str, profile_index: int = 0) -> int:
+        """Return -1: it is not vectorised."""
+        return -1
+
+    def is_shape_inference_io(self: Any, name: str) -> bool:
+        """Say whether its values decide shapes."""
+        return name in self._maker.state.host_tensors
+
+    def get_tensor_profile_shape(self: Any, name: str, profile_index: int) -> list[Any]:
+        """Return its (min, opt, max) of a profile."""
+        found = self._plan["profiles"][profile_index].get(name)
+        return [tuple(shape) for shape in found or [self._io(name)["shape"]] * 3]
+
+    def get_device_memory_size_for_profile_v2(self: Any, profile_index: int) -> int:
+        """Return the bytes of its activations."""
+        return int(self._plan["activation_bytes"])
+
+    def create_execution_context(self: Any, strategy: Any = None) -> Any:
+        """Return a context, or None when there is no memory for one."""
+        if self._maker.state.no_context_memory:
+            return log(self, "ERROR", "Out of memory while creating an execution context.")
+        return self._maker.new(
+            "IExecutionContext", engine=self, shapes={}, addresses={}, profile=0, due=[]
+        )
+
+    def create_engine_inspector(self: Any) -> Any:
+        """Return an inspector."""
+        return self._maker.new("EngineInspector", engine=self)
+
+    def serialize(self: Any) -> Any:
+        """Return the engine's bytes, refitted weights included."""
+        state = self._maker.state
+        return state.host_memory(plan_bytes(state.version, self._plan))
+
+    def create_serialization_config(self: Any) -> Any:
+        """Return what is left out: nothing, unless the engine came without weights."""
+        return self._maker.new("ISerializationConfig", kept={"EXCLUDE_WEIGHTS"})
+
+    def serialize_with_config(self: Any, arg0: Any) -> Any:
+        """Return the engine's bytes, without the weights unless these are asked for."""
+        state, plan = self._maker.state, dict(self._plan)
+        if "EXCLUDE_WEIGHTS" in arg0._kept:
+            plan["weights"] = dict.fromkeys(plan["weights"], "")
+        return state.host_memory(plan_bytes(state.version, plan))
+
+
+class ISerializationConfig:
+    """What an engine is written without."""
+
+    def clear_flag(self: Any, flag: Any) -> bool:
+        """Write it."""
+        self._kept.discard(flag.name)
+        return True
+
+    def set_flag(self: Any, flag: Any) -> bool:
+        """Leave it out."""
+        self._kept.add(flag.name)
+        return True
+
+
+class EngineInspector:
+    """Describes layers, as much as the engine was built to tell."""
+
+    execution_context = None
+
+    def get_engine_information(self: Any, format: Any) -> str:
+        """Return JSON."""
+        plan = self._engine._plan
+        layers: list[Any] = plan["layers"]
+        if plan["verbosity"] != "DETAILED":
+            layers = [layer["Name"] for layer in layers]
+        names = [one["name"] for one in plan["io"]]
+        return json.dumps({"Layers": layers, "Bindings": names})
+
+    def get_layer_information(self: Any, layer_index: int, format: Any) -> str:
+        """Return JSON of one layer."""
+        return json.dumps(self._engine._plan["layers"][layer_index])
+
+
+class IExecutionContext:
+    """Runs an engine on the fake of CUDA: outputs become the sum of the inputs' bytes."""
+
+    profiler = None
+    enqueue_emits_profile = True
+    debug_sync = False
+    engine = property(lambda self: self._engine)
+    active_optimization_profile = property(lambda self: self._profile)
+    all_binding_shapes_specified = property(lambda self: not self.infer_shapes())
+
+    def set_optimization_profile_async(self: Any, profile_index: int, stream_handle: int) -> bool:
+        """Choose a profile."""
+        if not 0 <= profile_index < self._engine.num_optimization_profiles:
+            return False
+        self._profile = profile_index
+        self._shapes.clear()
+        return True
+
+    def set_input_shape(self: Any, name: str, shape: Any) -> bool:
+        """Keep a shape that the profile allows."""
+        low, _, high = self._engine.get_tensor_profile_shape(name, self._profile)
+        fits = len(shape) == len(low) and all(
+            a <= int(size) <= b for a, size, b in zip(low, shape, high, strict=True)
+        )
+        if not fits:
+            text = (
+                f"Set dimension {tuple(shape)} for tensor {name} does not satisfy any"
+                " optimization profiles."
+            )
+            log(self._engine, "ERROR", text)
+            return False
+        self._shapes[name] = tuple(int(size) for size in shape)
+        return True
+
+    def get_tensor_shape(self: Any, name: str) -> Any:
+        """Return a shape as far as it is known; free dimensions follow the first input's."""
+        shape = self._shapes.get(name, self._engine.get_tensor_shape(name))
+        known = next(iter(self._shapes.values()), ())
+        return tuple(
+            (known[i] if i < len(known) else 1) if size < 0 and self._shapes else size
+            for i, size in enumerate(shape)
+        )
+
+    def infer_shapes(self: Any) -> list[str]:
+        """Return the inputs that still need a shape."""
+        names = [one["name"] for one in self._engine._plan["io"] if one["mode"] == "INPUT"]
+        return [
+            name
+            for name in names
+            if name not in self._shapes
+            and any(size < 0 for size in self._engine.get_tensor_shape(name))
+        ]
+
+    def set_tensor_address(self: Any, name: str, memory: int) -> bool:
+        """Keep an address."""
+        self._addresses[name] = memory
+        return True
+
+    def get_tensor_address(self: Any, name: str) -> int:
+        """Return an address, or 0."""
+        return int(self._addresses.get(name, 0))
+
+    def get_max_output_size(self: Any, name: str) -> int:
+        """Return the bytes of an output."""
+        kind = self._engine.get_tensor_dtype(name)
+        return volume(self.get_tensor_shape(name)) * int(kind.itemsize)
+
+    def execute_async_v3(self: Any, stream_handle: int) -> bool:
+        """Run: every layer takes its time on the stream; the profiler hears of each."""
+        names = [one["name"] for one in self._engine._plan["io"]]
+        missing = [name for name in names if not self._addresses.get(name)]
+        if missing or self.infer_shapes():
+            text = f"Neither address or allocator is set for tensor {(missing or names)[0]}."
+            return bool(log(self._engine, "ERROR", text))
+        state = self._maker.state
+        if state.execute_fails:
+            return bool(log(self._engine, "ERROR", state.execute_fails))
+        times = [state.layer_ms.get(one["Name"], 0.1) for one in self._engine._plan["layers"]]
+        state.cuda.work(stream_handle, sum(times), self.profiler is not None)
+        self._write_outputs(state.cuda)
+        self._due = [
+            (layer["Name"], ms)
+            for layer, ms in zip(self._engine._plan["layers"], times, strict=True)
+        ]
+        if self.profiler is not None and self.enqueue_emits_profile:
+            self.report_to_profiler()
+        return True
+
+    def report_to_profiler(self: Any) -> bool:
+        """Tell the profiler of the last run."""
+        due, self._due = self._due, []
+        for name, ms in due:
+            self.profiler.report_layer_time(name, ms)
+        return bool(due)
+
+    def _write_outputs(self: Any, cuda: Any) -> None:
+        total = 0
+        for one in self._engine._plan["io"]:
+            size = self.get_max_output_size(one["name"])
+            address = self._addresses[one["name"]]
+            if one["mode"] == "INPUT":
+                total += sum(cuda.read(address, size))
+            else:
+                cuda.write(address, bytes([total % 251]) * size)
+
+
+class Refitter:
+    """Puts other weights in an engine."""
+
+    weights_validation = True
+    max_threads = 1
+
+    def __init__(self: Any, engine: Any, logger: Any) -> None:
+        if not engine.refittable:
+            log(engine, "ERROR", "Cannot refit a non-refittable engine.")
+            raise TypeError("pybind11::init(): factory function returned nullptr")
+        self._engine, self._logger = engine, logger
+        self._new: dict[str, str] = {}
+
+    def get_all_weights(self: Any) -> list[str]:
+        """Return the names of all weights."""
+        return list(self._engine._plan["weights"])
+
+    def get_missing_weights(self: Any) -> list[str]:
+        """Return what must be given, too: all or none."""
+        return [
+            name for name in self._engine._plan["weights"] if self._new and name not in self._new
+        ]
+
+    def refit_cuda_engine(self: Any) -> bool:
+        """Take the new weights, unless some are missing."""
+        if self.get_missing_weights():
+            return bool(log(self, "ERROR", "Missing weights in the refit."))
+        self._engine._plan["weights"].update(self._new)
+        return True
+
+
+class OnnxParserRefitter:
+    """Reads the weights of an ONNX model."""
+
+    num_errors = property(lambda self: len(self._errors))
+
+    def __init__(self: Any, refitter: Any, logger: Any) -> None:
+        self._refitter, self._logger = refitter, logger
+        self._errors: list[Any] = []
+
+    def get_error(self: Any, index: int) -> Any:
+        """Return an error."""
+        return self._errors[index]
+
+    def refit_from_file(self: Any, model: str) -> bool:
+        """Take the weights of a model, which must be those that the engine knows."""
+        return bool(self._take(onnx.load(model)))
+
+    def refit_from_bytes(self: Any, model: bytes, path: str | None = None) -> bool:
+        """Take the weights of a model, which must be those that the engine knows."""
+        return bool(self._take(onnx.load_model_from_string(bytes(model))))
+
+    def _take(self: Any, model: onnx.ModelProto) -> bool:
+        known = self._refitter._engine._plan["weights"]
+        found = {
+            one.name: hashlib.sha256(one.SerializeToString()).hexdigest()
+            for one in model.graph.initializer
+        }
+        for name in known:
+            if name not in found:
+                error = self._maker.new(
+                    "ParserError",
+                    code=self._maker.made["ErrorCode"].REFIT_FAILED,
+                    desc=f"the model has no weights {name}",
+                    node=-1,
+                    name="",
+                    operator="",
+                )
+                self._errors.append(error)
+                return False
+        self._refitter._new = {name: found[name] for name in known}
+        return True
+
+
+BEHAVIOURS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *(Runtime, ICudaEngine, EngineInspector, IExecutionContext),
+        *(Refitter, OnnxParserRefitter, ISerializationConfig),
+    )
+}

@@ -1,0 +1,89 @@
+"""The whole way: a bare target behind a jump host, profiled twice, with the cable pulled once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.events import Finished, Log, Metric
+from dld_tui.core.params import to_json
+from dld_tui.core.report.model import open_report
+from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.ssh.target import SshTarget
+from tests.support import models
+from tests.support.asker import Answers
+from tests.support.slow_line import SlowLine
+from tests.support.ssh_jobs import REAL, until
+from tests.support.sshd import Sshd
+
+BARE = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
+
+
+def test_a_bare_target_behind_a_jump_host(
+    connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    model = models.write(tmp_path, models.layered())
+    jump.allow(sshd.user_key)
+    config = Path("~/.ssh/config").expanduser()
+    config.parent.mkdir(mode=0o700)
+    config.write_text(f"IdentityFile {sshd.user_key}\n")
+    with SlowLine(jump.port) as line:
+        known_hosts = tmp_path / "known_hosts_both"
+        known_hosts.write_text(
+            sshd.known_line + jump.known_line.replace(f":{jump.port} ", f":{line.port} ")
+        )
+        target = SshTarget(
+            changed(
+                connection, python=BARE, known_hosts=known_hosts,
+                jump=f"{line.host}:{line.port}", config=True,
+            ),
+            Answers(),
+            REAL,
+        )  # fmt: skip
+
+        def request(name: str, seconds: float) -> Request:
+            return Request(model, tmp_path / name, shape=("x:2x4",), duration=seconds)
+
+        # The first time everything is missing there; the cable is pulled while it measures.
+        job = target.start("profile_onnxruntime", to_json(request("first.dldprof", 5)))
+        until(job, Metric)
+        line.cut()
+        until(job, Log)
+        line.mend()
+        first = list(job.events())
+        carried = line.carried
+        again = target.start("profile_onnxruntime", to_json(request("second.dldprof", 0.2)))
+        second = list(again.events())
+        carried = line.carried - carried
+
+    assert isinstance(first[-1], Finished), first[-1]
+    assert isinstance(second[-1], Finished), second[-1]
+    assert job.bytes_sent > 100_000
+    assert carried < 1_000_000
+    with LocalTarget().start("profile_onnxruntime", to_json(request("local.dldprof", 0.2))) as here:
+        here.result()
+    shapes = [form(tmp_path / f"{name}.dldprof") for name in ("local", "first", "second")]
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def form(path: Path) -> str:
+    """Return what is the same in every report of this model: fields, layers, and the model."""
+    report = open_report(path)
+    document = report.to_json("layer")
+    document["passes"] = "…"
+    kept = {
+        "fields": sorted(document),
+        "settings": sorted(report.settings),
+        "environment": sorted(report.environment),
+        "facts": sorted(report.facts),
+        "model": report.model,
+        "problem": report.model_problem(),
+        "layers": [[layer.name, layer.type, layer.provider] for layer in report.layers],
+    }
+    return json.dumps(kept, sort_keys=True, default=str)

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.activities import convert_opset, profile_onnxruntime_request
+from dld_tui.core.connections.model import Connection
+from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.events import Failed, Finished, Log
+from dld_tui.core.params import to_json
+from dld_tui.core.report.model import open_report
+from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.ssh import inputs
+from dld_tui.targets.ssh.following import End, Listener, Records
+from tests.support import models
+from tests.support.ssh_jobs import REAL, files_in, script, target_of
+
+HOSTILE = "a b'$(touch owned)`x`;\n-\x1b[31m.onnx"
+needs_onnxruntime = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here"
+)
+
+
+def external_model(folder: Path, name: str = "model.onnx") -> Path:
+    """Write a model with weights in a file in a folder beside it."""
+    model = models.parse(models.CHAIN)
+    (folder / "weights").mkdir()
+    weight = np.arange(2000, dtype=np.float32)
+    tensor = onnx.numpy_helper.from_array(weight, "big")
+    (folder / "weights" / "w.bin").write_bytes(weight.tobytes())
+    onnx.external_data_helper.set_external_data(tensor, "weights/w.bin", 0, weight.nbytes)
+    tensor.ClearField("raw_data")
+    model.graph.initializer.append(tensor)
+    path = folder / name
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def convert(model: Path, output: Path) -> object:
+    return to_json(convert_opset.Request(model, output, 20))
+
+
+def test_a_model_goes_with_its_data_and_the_result_comes_back(
+    connection: Connection, tmp_path: Path
+) -> None:
+    model = external_model(tmp_path)
+    target = target_of(connection, REAL)
+    before = files_in(tmp_path)
+    with target.start(
+        "convert_opset", to_json(convert_opset.Request(model, tmp_path / "out.onnx", 20))
+    ) as job:
+        result = job.result()
+    assert result["path"] == str(tmp_path / "out.onnx")
+    there = target_output = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    assert there.opset_import[0].version == 20
+    assert target_output.graph.initializer
+    new = set(files_in(tmp_path)) - set(before)
+    assert {name for name in new if not name.startswith("deployed/")} == {
+        "out.onnx", "out.onnx.data",
+    }  # fmt: skip
+    assert onnx.load(tmp_path / "out.onnx")  # its data are beside it
+
+
+def test_hostile_names_are_only_names(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "x"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    model = models.write(folder, models.CHAIN, HOSTILE)
+    output = folder / f"-o {HOSTILE}"
+    request = to_json(convert_opset.Request(model, output, 20))
+    with target_of(connection, REAL).start("convert_opset", request) as job:
+        assert job.result()["path"] == str(output)
+    assert sorted(os.listdir(folder)) == sorted([model.name, output.name])
+    assert "owned" not in files_in(Path(connection.directory))
+
+
+@needs_onnxruntime
+def test_a_report_is_of_the_form_of_a_local_one(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    models.write(tmp_path, models.layered())
+    request = profile_onnxruntime_request.Request(
+        Path("model.onnx"), iterations=5, warm_up=1, shape=("x:2x4",),
+        optimized_model=tmp_path / "optimised.onnx",
+    )  # fmt: skip
+    with LocalTarget().start("profile_onnxruntime", to_json(request)) as job:
+        here = job.result()
+    (tmp_path / "optimised.onnx").unlink()
+    with target_of(connection, REAL).start("profile_onnxruntime", to_json(request)) as job:
+        there = job.result()
+    assert there["report"] == str(tmp_path / "model-2.dldprof")
+    assert there["optimized_model"] == str(tmp_path / "optimised.onnx")
+    assert (tmp_path / "optimised.onnx").exists()
+    local, remote = (open_report(str(found["report"])) for found in (here, there))
+    assert remote.model == local.model  # the path here, too
+    assert remote.model_problem() is None
+    assert list(remote.environment) == list(local.environment)
+    assert set(remote.settings) == set(local.settings)
+    assert [layer.name for layer in remote.layers] == [layer.name for layer in local.layers]
+    assert str(connection.directory) not in json.dumps([remote.facts, remote.settings])
+
+
+def test_inputs_that_are_not_there_never_reach_the_target(tmp_path: Path) -> None:
+    request = to_json(profile_onnxruntime_request.Request(tmp_path / "none.onnx"))
+    with pytest.raises(InputError, match="No such file"):
+        inputs.plan("profile_onnxruntime", request, "/job")
+    model = models.write(tmp_path, models.CHAIN)
+    request = to_json(profile_onnxruntime_request.Request(model, tmp_path / "no folder" / "r"))
+    with pytest.raises(SaveError, match="does not exist"):
+        inputs.plan("profile_onnxruntime", request, "/job")
+
+
+def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = external_model(tmp_path)
+    data = tmp_path / "data" / "test_data_set_0"
+    data.mkdir(parents=True)
+    (data / "input_0.pb").write_bytes(b"x")
+    plan = inputs.plan(
+        "profile_onnxruntime",
+        to_json(profile_onnxruntime_request.Request(Path("model.onnx"), inputs=Path("data"))),
+        "/job",
+    )
+    assert [place for place, _ in plan.files] == [
+        "in/model/model.onnx", "in/model/weights/w.bin",
+        "in/inputs/data/test_data_set_0/input_0.pb",
+    ]  # fmt: skip
+    assert plan.request["model"] == "/job/in/model/model.onnx"
+    assert plan.request["inputs"] == "/job/in/inputs/data"
+    assert plan.request["output"] == "/job/out/output/model.dldprof"
+    assert [output.path for output in plan.outputs] == [tmp_path / "model.dldprof"]
+    text = "cannot read /job/in/model/model.onnx"
+    assert plan.here(text) == "cannot read model.onnx"
+    assert model.exists()
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ({"report": "/etc/passwd"}, {"report": "box:/etc/passwd"}),
+        ({"report": "secret"}, {"report": "box:secret"}),
+        ({"report": "/job/out/r"}, {"report": "here"}),
+        ({"note": "free text"}, {"note": "free text"}),
+        ({"n": 3}, {"n": 3}),
+    ],
+)
+def test_a_target_cannot_name_a_file_of_this_machine(
+    result: dict[str, str], shown: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret").touch()
+    listener = Listener("box", "/job", {"/job/out/r": "here"})
+    listener.event("o", json.dumps({"event": "finished", "result": result}).encode())
+    assert listener.end(End(0, False, "")) == Finished({**shown})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"\xff\xfe", b"{" * 9999, b'{"event": "finished", "result": 5}', b'{"event": []}', b"null"],
+)
+def test_hostile_records_are_only_lines_of_the_log(text: bytes) -> None:
+    listener = Listener("box", "/job", {})
+    assert isinstance(listener.event("o", text), Log)
+    assert isinstance(listener.end(End.parse(text)), Failed)
+
+
+def test_records_are_counted_by_what_is_whole() -> None:
+    records = Records("box")
+    assert list(records.feed(b"h\noone\nh\neta")) == [("o", b"one")]
+    assert records.offset == 5
+    records.restart()  # the connection was lost: it comes again from there
+    assert list(records.feed(b"etail\nx{}\n")) == [("e", b"tail"), ("x", b"{}")]
+
+
+def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path: Path) -> None:
+    request = script(["finish", {"a": 1}])
+    settings = to_json(
+        convert_opset.Request(models.write(tmp_path, models.CHAIN), tmp_path / "o", 20)
+    ).settings
+    request.settings = (*request.settings, *(s for s in settings if s.name == "output"))
+    request["output"] = str(tmp_path / "o")
+    target = target_of(connection)
+    with target.start("fake", request) as job:
+        end = job.wait()
+    assert isinstance(end, Failed)  # the worker knows no such setting
+    assert not (tmp_path / "o").exists()

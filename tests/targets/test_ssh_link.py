@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.connections.secrets import Secrets
+from dld_tui.core.errors import CancelledError
+from dld_tui.targets.ssh import loop
+from dld_tui.targets.ssh.errors import AUTHENTICATION
+from dld_tui.targets.ssh.link import Link
+from tests.support.asker import Answers
+from tests.support.jobs import wait_until
+from tests.support.links import refused, says
+from tests.support.sshd import Sshd, make_key
+
+
+def test_a_key_opens_it_and_a_command_runs(
+    link: Callable[..., Link], connection: Connection
+) -> None:
+    steps: list[tuple[str, str]] = []
+    made = link(connection, on_step=lambda *step: steps.append(step))
+    done = loop.call(made.run(["sh", "-c", "cat; echo no >&2; exit 3"], b"in"), 30)
+    assert (done.stdout, done.stderr, done.code) == (b"in", b"no\n", 3)
+    assert [stage for _, stage in steps] == ["resolve", "connect", "host key", "authentication"]
+    assert says(made) == "here"
+    assert len(steps) == 4, "the second command used the same connection"
+
+
+def test_every_argument_arrives_as_it_is(link: Callable[..., Link], connection: Connection) -> None:
+    hostile = [
+        "a b", "$(touch /tmp/no)", "`id`", "'", '"', "new\nline", "-rf", "\x1b[31m", "*", "~", "",
+        "a;b|c&d>e", "\\", "!!", "ünï", "{a,b}", "#no", "$HOME", "%s",
+    ]  # fmt: skip
+    script = "import os,sys; os.write(1, os.fsencode(chr(0).join(sys.argv[1:])))"
+    made = link(connection)
+    done = loop.call(made.run(["/usr/bin/env", "python3", "-c", script, *hostile]), 30)
+    assert done.text.split("\0") == hostile
+
+
+def test_launcher_and_environment_are_put_before_it(
+    link: Callable[..., Link], connection: Connection
+) -> None:
+    wrapper = "nice -n 3"
+    made = link(
+        changed(connection, launcher=tuple(wrapper.split()), environment={"A": "x $(id) 'y'"})
+    )
+    done = loop.call(made.run(["sh", "-c", 'nice; echo "$A"'], launched=True), 30)
+    assert done.text.splitlines() == ["3", "x $(id) 'y'"]
+    assert says(made, "sh", "-c", 'echo "<$A>"') == "<>"
+
+
+def test_a_passphrase_is_asked_for_once(
+    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd]
+) -> None:
+    server = own_sshd()
+    key = make_key(server.folder / "closed", "open sesame")
+    server.allow(key)
+    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
+    secrets = Secrets()
+    person = Answers(["wrong", "open sesame"])
+    first = link(there, person, secrets=secrets)
+    assert says(first) == "here"
+    assert [question.startswith("Wrong") for question in person.questions] == [False, True]
+    again = Answers()
+    assert says(link(there, again, secrets=secrets)) == "here"
+    assert again.questions == []
+    assert "sesame" not in repr(secrets) + repr(first) + repr(first.__dict__)
+
+
+def test_without_the_passphrase_the_person_gave_up(
+    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd]
+) -> None:
+    server = own_sshd()
+    key = make_key(server.folder / "closed", "open sesame")
+    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
+    person = Answers(["open sesame"])
+    assert "closed" in str(refused(link(there, person)))
+    assert person.questions == [], "the server does not take the key: nobody is asked in vain"
+    server.allow(key)
+    with pytest.raises(CancelledError):
+        loop.call(link(there).open(), 30)
+    wrong = refused(link(there, Answers(["a", "b", "c", "d"])))
+    assert wrong.stage == AUTHENTICATION
+    assert "stays closed" in str(wrong)
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_a_closed_key_in_the_old_format_has_its_public_half_beside(
+    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd], kind: str
+) -> None:
+    server = own_sshd()
+    key = make_key(server.folder / "closed", "open sesame", kind)
+    server.allow(key)
+    if kind != "ed25519":
+        command = ["ssh-keygen", "-q", "-p", "-m", "PEM", "-P", "open sesame", "-N", "sesame"]
+        subprocess.run([*command, "-f", str(key)], check=True)
+    passphrase = "open sesame" if kind == "ed25519" else "sesame"
+    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
+    assert says(link(there, Answers([passphrase]))) == "here"
+    key.with_name("closed.pub").unlink()
+    assert says(link(there, Answers([passphrase]))) == "here"
+
+
+def test_a_certificate_of_the_configuration_opens_it(
+    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    authority = make_key(tmp_path / "authority")
+    server = own_sshd(TrustedUserCAKeys=f"{authority}.pub")
+    for name, passphrase in (("plain", ""), ("closed", "open sesame")):
+        key = make_key(tmp_path / name, passphrase)
+        command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", server.user]
+        subprocess.run([*command, f"{key}.pub"], check=True)
+        certificate = key.with_name(f"{name}-cert.pub").rename(tmp_path / f"{name}.elsewhere")
+        _write_config(f"Host *\n  CertificateFile {certificate}\n")
+        there = changed(
+            connection, port=server.port, key=key, known_hosts=server.known_hosts(), config=True
+        )
+        assert says(link(there, Answers([passphrase]))) == "here"
+        assert "authorized" in str(refused(link(changed(there, config=False))))
+
+
+def test_a_foreign_key_is_refused_with_what_was_tried(
+    link: Callable[..., Link], connection: Connection, tmp_path: Path
+) -> None:
+    error = refused(link(changed(connection, key=make_key(tmp_path / "foreign"))))
+    assert error.stage == AUTHENTICATION
+    assert "foreign" in str(error)
+    assert "publickey" in str(error)
+    missing = refused(link(changed(connection, key=tmp_path / "missing")))
+    assert "missing is not there" in str(missing)
+
+
+def test_an_agent_holds_the_key(
+    link: Callable[..., Link],
+    connection: Connection,
+    sshd: Sshd,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = changed(connection, auth="agent", key=None)
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "none"))
+    assert "no SSH agent answers" in str(refused(link(agent)))
+    socket = tmp_path / "agent"
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        wait_until(socket.exists, "the agent listens")
+        assert "the agent holds no key" in str(refused(link(agent)))
+        subprocess.run(["ssh-add", "-q", str(sshd.user_key)], check=True)
+        assert says(link(agent)) == "here"
+        # A key that the agent holds needs no passphrase, even when its file wants one.
+        closed = make_key(tmp_path / "closed", "secret")
+        sshd.allow(closed)
+        subprocess.run(
+            ["ssh-add", "-q", str(closed)],
+            check=True,
+            env={"SSH_AUTH_SOCK": str(socket), "SSH_ASKPASS": _says(tmp_path, "secret"),
+                 "SSH_ASKPASS_REQUIRE": "force", "PATH": "/usr/bin:/bin"},
+        )  # fmt: skip
+        assert says(link(changed(connection, key=closed))) == "here"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_through_a_jump_host(
+    link: Callable[..., Link], connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
+) -> None:
+    jump.allow(sshd.user_key)
+    known = tmp_path / "both"
+    known.write_text(sshd.known_line + jump.known_line)
+    steps: list[tuple[str, str]] = []
+    over = changed(
+        connection, jump=f"{jump.user}@{jump.host}:{jump.port}", known_hosts=known, config=True
+    )
+    _write_config(f"Host *\n  IdentityFile {sshd.user_key}\n")
+    made = link(over, on_step=lambda *step: steps.append(step))
+    assert says(made, "sh", "-c", "echo $SSH_CONNECTION").endswith(f" {sshd.port}")
+    assert len({address for address, _ in steps}) == 2
+    nowhere = changed(over, port=1)
+    assert "cannot reach it" in str(refused(link(nowhere)))
+
+
+def test_the_configuration_of_openssh_says_everything(
+    link: Callable[..., Link], sshd: Sshd, jump: Sshd, tmp_path: Path
+) -> None:
+    jump.allow(sshd.user_key)
+    known = tmp_path / "known both"
+    known.write_text(sshd.known_line + jump.known_line)
+    folder = _write_config(
+        "Include conf.d/*.conf\n"
+        f"Host box\n  HostName {sshd.host}\n  Port {sshd.port}\n  User {sshd.user}\n"
+        "  ProxyJump gate\n"
+    )
+    (folder / "conf.d").mkdir()
+    (folder / "conf.d" / "a.conf").write_text(
+        f"Host gate\n  HostName {jump.host}\n  Port {jump.port}\n  User {jump.user}\n"
+        f'Host *\n  IdentityFile "{sshd.user_key}"\n  UserKnownHostsFile "{known}"\n'
+    )
+    steps: list[str] = []
+    made = link(Connection("t", "box"), on_step=lambda address, stage: steps.append(address))
+    assert says(made) == "here"
+    assert dict.fromkeys(steps) == dict.fromkeys(
+        [f"{jump.user}@{jump.host}:{jump.port}", f"{sshd.user}@{sshd.host}:{sshd.port}"]
+    )
+
+
+@pytest.mark.parametrize("where", ["connection", "configuration"])
+def test_through_a_proxy_command(
+    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path, where: str
+) -> None:
+    relay = tmp_path / "re lay.py"
+    relay.write_text(_RELAY)
+    log = tmp_path / "log"
+    command = f"{sys.executable} '{relay}' %h %p 2>>{log}"
+    if where == "connection":
+        there = changed(connection, proxy_command=command)
+    else:
+        _write_config(f"Host {sshd.host}\n  ProxyCommand {command}\n")
+        there = changed(connection, config=True)
+    assert says(link(there)) == "here"
+    assert log.read_text().strip() == f"{sshd.host} {sshd.port}", "it went another way"
+
+
+def _write_config(text: str) -> Path:
+    folder = Path.home() / ".ssh"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / "config").write_text(text)
+    return folder
+
+
+def _says(folder: Path, text: str) -> str:
+    program = folder / "askpass"
+    program.write_text(f"#!/bin/sh\necho {text}\n")
+    program.chmod(0o700)
+    return str(program)
+
+
+_RELAY = """
+import os, socket, sys, threading
+print(*sys.argv[1:], file=sys.stderr, flush=True)
+line = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def up():
+    while data := os.read(0, 65536):
+        line.sendall(data)
+    line.shutdown(socket.SHUT_WR)
+threading.Thread(target=up, daemon=True).start()
+while data := line.recv(65536):
+    os.write(1, data)
+"""

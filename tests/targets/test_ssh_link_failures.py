@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.targets.ssh import link as link_module
+from dld_tui.targets.ssh import loop
+from dld_tui.targets.ssh.errors import ConnectionLostError
+from dld_tui.targets.ssh.link import Link
+from tests.support.jobs import wait_until
+from tests.support.links import refused, says
+from tests.support.slow_line import SlowLine
+from tests.support.sshd import Sshd, free_port
+
+
+def test_nobody_listens(link: Callable[..., Link], connection: Connection) -> None:
+    error = refused(link(changed(connection, port=free_port())))
+    assert error.stage == "connect"
+    assert "refused" in str(error)
+
+
+def test_the_name_is_not_known(link: Callable[..., Link], connection: Connection) -> None:
+    error = refused(link(changed(connection, host="no-such-host.invalid")))
+    assert error.stage == "resolve"
+    assert "no-such-host.invalid" in str(error)
+
+
+def test_a_server_that_says_nothing_is_given_up(
+    link: Callable[..., Link], connection: Connection
+) -> None:
+    folder = Path.home() / ".ssh"
+    folder.mkdir()
+    (folder / "config").write_text("Host *\n  ConnectTimeout 1\n")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        error = refused(link(changed(connection, port=port, config=True)))
+    assert "does not answer" in str(error)
+
+
+def test_what_listens_is_no_ssh_server(
+    link: Callable[..., Link], connection: Connection, sshd: Sshd
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+
+        def answer() -> None:
+            line, _ = other.accept()
+            with line:
+                line.sendall(b"\x1b[31mHTTP/1.1 400 Bad Request\r\n" * 100)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        error = refused(link(changed(connection, port=other.getsockname()[1])))
+        thread.join()
+    assert error.stage in ("connect", "host key")
+
+
+def test_a_proxy_command_that_fails_says_why(
+    link: Callable[..., Link], connection: Connection
+) -> None:
+    error = refused(link(changed(connection, proxy_command="echo no route >&2; exit 1")))
+    assert "the proxy command says: no route" in str(error)
+
+
+def test_a_proxy_command_runs_for_no_hostile_name(
+    link: Callable[..., Link], connection: Connection, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    hostile = changed(connection, user=f"$(touch${{IFS}}{mark})", proxy_command="echo %r")
+    with pytest.raises(UsageError, match="user"):
+        loop.call(link(hostile).open(), 30)
+    assert not mark.exists()
+
+
+def test_a_broken_configuration_is_named(link: Callable[..., Link], connection: Connection) -> None:
+    folder = Path.home() / ".ssh"
+    folder.mkdir()
+    (folder / "config").write_text("Host *\n  Port many\n")
+    with pytest.raises(InputError, match="config line 2"):
+        loop.call(link(changed(connection, config=True)).open(), 30)
+
+
+def test_jump_hosts_in_a_circle_are_an_error(link: Callable[..., Link]) -> None:
+    folder = Path.home() / ".ssh"
+    folder.mkdir()
+    (folder / "config").write_text("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
+    with pytest.raises(UsageError, match="circle"):
+        loop.call(link(Connection("t", "a")).open(), 30)
+
+
+def test_a_server_that_dies_is_noticed_and_its_return_too(
+    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd]
+) -> None:
+    server = own_sshd()
+    known = server.known_hosts()
+    there = changed(connection, port=server.port, key=server.user_key, known_hosts=known)
+    made = link(there)
+    running = loop.submit(made.run(["sh", "-c", "echo begun; sleep 60"]))
+    wait_until(lambda: made.is_open, "it is open")
+    server.kill()
+    with pytest.raises(ConnectionLostError):
+        running.result(10)
+    assert not made.is_open
+    server.start()
+    assert says(made) == "here"
+
+
+def test_a_pulled_cable_is_noticed_within_seconds(
+    link: Callable[..., Link],
+    connection: Connection,
+    sshd: Sshd,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert link_module.KEEPALIVE_S * (link_module.KEEPALIVES + 1) <= 10
+    monkeypatch.setattr(link_module, "KEEPALIVE_S", 0.1)
+    with SlowLine(sshd.port) as line:
+        known = tmp_path / "known"
+        known.write_text(sshd.known_line.replace(str(sshd.port), str(line.port)))
+        made = link(changed(connection, port=line.port, known_hosts=known))
+        assert says(made) == "here"
+        running = loop.submit(made.run(["sleep", "60"]))
+        line.cut()
+        began = time.monotonic()
+        with pytest.raises(ConnectionLostError):
+            running.result(10)
+        assert time.monotonic() - began < 5
+        line.mend()
+        assert says(made) == "here"
+
+
+def test_a_slow_line_carries_everything(
+    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path
+) -> None:
+    data = bytes(range(256)) * 800
+    with SlowLine(sshd.port, rate=2e6) as line:
+        known = tmp_path / "known"
+        known.write_text(sshd.known_line.replace(str(sshd.port), str(line.port)))
+        made = link(changed(connection, port=line.port, known_hosts=known))
+        assert loop.call(made.run(["cat"], data), 30).stdout == data
+        assert line.carried > len(data)
