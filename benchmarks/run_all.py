@@ -21,6 +21,7 @@ SCRIPTS = (
     "report",
     "plan",
     "build",
+    "accuracy",
     "import",
     "ssh",
 )
@@ -38,6 +39,7 @@ _SMALL = {
     "report": ["--layers", "500", "--passes", "40", "--samples", "100000", "--rounds", "1"],
     "plan": ["--layers", "500", "--rounds", "2"],
     "build": ["--layers", "6", "--rounds", "2"],
+    "accuracy": ["--blocks", "10", "--rounds", "2"],
     "import": ["--megabytes", "30", "--copy", "10", "--rounds", "1"],
     "ssh": ["--megabytes", "50", "--rounds", "1"],
 }

@@ -27,7 +27,7 @@ from dld_tui.targets.ssh.transfer import Upload
 def send_over_ssh(config: str, file: str, directory: str) -> dict[str, float]:
     """Send a file, verified, over a connection that stands, as a fresh target would get it."""
     agent = Agent(Link(_connection(config, directory=directory), Nobody()))
-    loop.call(_make_ready(agent))
+    loop.call(agent.make_ready())
     local = LocalFile.at(Path(file))
     first = Upload(agent, Patience(), KnownHashes())
     start = time.perf_counter()
@@ -38,11 +38,6 @@ def send_over_ssh(config: str, file: str, directory: str) -> dict[str, float]:
     loop.call(agent.link.close())
     shutil.rmtree(directory)
     return {"seconds": took, "again_bytes": again.amount.sent}
-
-
-async def _make_ready(agent: Agent) -> None:
-    if not (await agent.probe()).package:
-        await agent.send_package()
 
 
 def start_over_ssh(config: str, model: str) -> dict[str, float]:

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accuracy_tasks import plain_runs, residual_model, tensor_errors
 from benchmarks.build_tasks import encoder_model, our_build, plain_build
+from benchmarks.convert_tasks import (
+    onnxruntime_fp16,
+    own_fp16,
+    own_sanitize,
+    polygraphy_sanitize,
+)
 from benchmarks.edit_tasks import document_edits, protobuf_edits
 from benchmarks.graph_tasks import dot_layout, graph_prepare
 from benchmarks.import_tasks import json_import, profile_import, trace_import
@@ -207,10 +214,17 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         onnx_lint,
         onnx_open,
         onnx_save,
+        onnxruntime_fp16,
         our_build,
+        own_fp16,
+        own_sanitize,
+        plain_runs,
+        residual_model,
+        tensor_errors,
         plain_build,
         plan_open,
         polygraphy_lint,
+        polygraphy_sanitize,
         profile_import,
         protobuf_edits,
         report_open,

@@ -28,7 +28,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.tabs import START, Tabs
 from dld_tui.widgets import glyphs, scroll_bars
-from dld_tui.widgets.commands import Commands, bindings_for
+from dld_tui.widgets.commands import Commands, binding_of, bindings_for
 from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.themes import THEMES
@@ -238,6 +238,20 @@ class DldApp(Tabs, Commands, App[int]):
         if not isinstance(self.screen, TargetsScreen):
             self.push_screen(TargetsScreen())
 
+    def action_tools(self) -> None:
+        """Show the programs of the user, and run the one that is chosen on the model."""
+        from dld_tui.screens.tools import ToolsScreen
+
+        if isinstance(self.screen, ToolsScreen):
+            return
+        page, screen = self.page, ToolsScreen()
+
+        def closed(_: None) -> None:
+            if screen.chosen is not None:
+                self.call_later(getattr(page, "run_tool"), screen.chosen)  # noqa: B009
+
+        self.push_screen(screen, closed)
+
     def action_activities(self) -> None:
         """Choose an activity."""
         from dld_tui.screens.activity import choose_activity
@@ -318,7 +332,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def on_key(self, event: events.Key) -> None:
         """Say why a greyed command does nothing."""
-        active = self.screen.active_bindings.get(event.key)
+        active = binding_of(self.screen, event.key)
         command = by_id().get(active.binding.id or "") if active and not active.enabled else None
         if active and command:
             facts = active.node.facts() if isinstance(active.node, Commands) else set()

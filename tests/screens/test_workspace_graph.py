@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.widgets.graph_model import GraphView
+from dld_tui.widgets.graph_model import GraphModel, GraphView
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
 from tests.support.workspace import NARROW, WIDE, opened
@@ -198,7 +198,7 @@ async def test_edits_and_undo_draw_the_graph_again(chain: Path, size: tuple[int,
         assert at(session) == "second"
         await session.press("u")
         model = session.screen.graph.model
-        assert model is not None
+        assert isinstance(model, GraphModel)
         assert model.drawn.vertex(named(session, "third")) is not None
 
 
@@ -228,7 +228,7 @@ async def test_bodies_are_drawn_when_they_are_entered(branches: Path) -> None:
     async with opened(branches) as session:
         await session.go("inner")
         model = session.screen.graph.model
-        assert model is not None
+        assert isinstance(model, GraphModel)
         assert model.scope is named(session, "inner").scope
         assert "then_branch" in session.screen.graph.frame_title
         assert at(session) == "inner"
@@ -240,7 +240,7 @@ async def test_a_deleted_body_gives_way_to_the_main_graph(branches: Path) -> Non
         session.screen.delete_nodes([named(session, "choose")], reconnect=False)
         await session.settle()
         model = session.screen.graph.model
-        assert model is not None
+        assert isinstance(model, GraphModel)
         assert model.scope is session.screen.document.main
 
 
@@ -249,7 +249,7 @@ async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:
         await session.go("call")
         await session.press("s")
         model = session.screen.graph.model
-        assert model is not None
+        assert isinstance(model, GraphModel)
         assert model.scope.kind == "function"
 
 

@@ -13,20 +13,23 @@ from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers
 from tests.support.ssh_fixtures import jump, own_sshd, sshd
+from tests.support.ssh_jobs import end_processes_of
 from tests.support.sshd import Sshd
 
 __all__ = ["connection", "jump", "link", "own_sshd", "sshd"]
 
 
 @pytest.fixture
-def connection(sshd: Sshd, tmp_path: Path) -> Connection:
-    """Return a connection to the shared server, with its key, a known host and a new directory."""
+def connection(sshd: Sshd, tmp_path: Path) -> Iterator[Connection]:
+    """Give a connection to the shared server, with its key, a known host and a new directory."""
     known_hosts = tmp_path / "known_hosts"
     known_hosts.write_text(sshd.known_line)
-    return Connection(
+    directory = str(tmp_path / "deployed")
+    yield Connection(
         "box", sshd.host, sshd.port, sshd.user, "key", sshd.user_key, known_hosts,
-        config=False, directory=str(tmp_path / "deployed"),
+        config=False, directory=directory,
     )  # fmt: skip
+    end_processes_of(directory)  # jobs outlive a test that fails
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from dld_tui.activities import convert_opset, profile_onnxruntime_request
 from dld_tui.core.connections.model import Connection
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.events import Failed, Finished, Log
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric
 from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
 from dld_tui.targets.local import LocalTarget
@@ -44,6 +44,25 @@ def external_model(folder: Path, name: str = "model.onnx") -> Path:
 
 def convert(model: Path, output: Path) -> object:
     return to_json(convert_opset.Request(model, output, 20))
+
+
+@needs_onnxruntime
+def test_the_report_of_a_run_that_is_stopped_comes_back(
+    connection: Connection, tmp_path: Path
+) -> None:
+    model = models.write(tmp_path, models.layered())
+    report = tmp_path / "part.dldprof"
+    request = profile_onnxruntime_request.Request(model, report, shape=("x:2x4",), duration=60)
+    job = target_of(connection, REAL).start("profile_onnxruntime", to_json(request))
+    seen: list[Event] = []
+    for event in job.events():
+        seen.append(event)
+        if isinstance(event, Metric) and event.name == "latency":
+            job.cancel()
+    assert seen[-1] == Cancelled()
+    opened = open_report(report)
+    assert opened.model["path"] == str(model)
+    assert any(isinstance(event, Log) and str(report) in event.text for event in seen)
 
 
 def test_a_model_goes_with_its_data_and_the_result_comes_back(

@@ -9,6 +9,7 @@ import pytest
 from dld_tui.core.connections.model import Connection, changed
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.jobs_store import JobsStore
 from tests.support.jobs import wait_until
 from tests.support.slow_line import SlowLine
@@ -189,6 +190,41 @@ def test_a_connection_that_stays_away_leaves_the_job(
         assert again.result() == {"done": True}
     assert target.jobs() == []
     assert JobsStore().all() == []
+
+
+def test_a_job_that_is_left_goes_on(connection: Connection, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    target = target_of(connection)
+    job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
+    assert not job.can_leave
+    until(job, Metric)
+    assert job.can_leave
+    assert job.leave()
+    assert not job.leave()
+    assert [each.state for each in target.jobs()] == ["running"]
+    gate.touch()
+    with target.attach(JobsStore().find(job.id)) as again:
+        assert again.wait() == Finished({"done": True})
+    assert jobs_there(connection) == []
+
+
+def test_a_newer_version_of_this_program_takes_a_job_up(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    target = target_of(connection)
+    job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
+    until(job, Metric)
+    files = dict(sorted({**bootstrap.package_files(), "dld_tui/newer.py": b""}.items()))
+    monkeypatch.setattr(bootstrap, "package_files", lambda: files)
+    bootstrap.package_digest.cache_clear()
+    try:
+        with target.attach(JobsStore().find(job.id)) as again:
+            again.cancel()
+            assert again.wait() == Cancelled()
+    finally:
+        bootstrap.package_digest.cache_clear()
+    assert jobs_there(connection) == []
 
 
 def test_clean_removes_ended_jobs_and_wipe_all(connection: Connection, tmp_path: Path) -> None:

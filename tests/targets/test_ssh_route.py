@@ -31,13 +31,14 @@ def test_without_a_configuration() -> None:
     assert [path.name for path in hop.keys][:3] == ["id_ed25519", "id_ecdsa", "id_rsa"]
     assert hop.known_hosts[0] == Path.home() / ".ssh" / "known_hosts"
     assert not hop.keys_only
+    assert not hop.has_ciphers
 
 
 def test_the_configuration_fills_what_is_not_said() -> None:
     file = write(
         "Host box\n  HostName 10.0.0.7\n  Port 2222\n  User me\n  IdentityFile ~/.ssh/%r_key\n"
         "  IdentitiesOnly yes\n  UserKnownHostsFile ~/known_a ~/known_b\n  HostKeyAlias alias\n"
-        "  IdentityAgent ~/agent\n  ConnectTimeout 7\n"
+        "  IdentityAgent ~/agent\n  ConnectTimeout 7\n  Ciphers aes256-ctr\n"
     )
     (hop,) = route(Connection("t", "box"))
     assert (hop.alias, hop.host, hop.port, hop.user) == ("box", "10.0.0.7", 2222, "me")
@@ -47,6 +48,7 @@ def test_the_configuration_fills_what_is_not_said() -> None:
     assert hop.known_name == ("alias", 22)
     assert hop.agent == str(Path.home() / "agent")
     assert hop.timeout_s == 7
+    assert hop.has_ciphers
     assert hop.config == (file,)
     said = Connection("t", "box", 22, "you", key=Path("/k"), known_hosts=Path("~/k"))
     (hop,) = route(said)

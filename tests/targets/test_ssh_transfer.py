@@ -36,17 +36,12 @@ def agent() -> Iterator[Callable[[Connection], Agent]]:
             connection = changed(connection, python=sys.executable)
         one = Agent(Link(connection, Answers()))
         made.append(one)
-        loop.call(ready(one), 30)
+        loop.call(one.make_ready(), 30)
         return one
 
     yield make
     for one in made:
         loop.call(one.link.close(), 10)
-
-
-async def ready(agent: Agent) -> None:
-    if not (await agent.probe()).package:
-        await agent.send_package()
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dld_tui.core.commands import in_scope
-from dld_tui.widgets.commands import Commands, bindings_for, same_facts
+from dld_tui.widgets.commands import Commands, binding_of, bindings_for, same_facts
 from tests.support.tui import HostApp
 
 
@@ -68,3 +68,22 @@ async def test_facts_are_asked_for_once_in_a_look_at_all_bindings() -> None:
             assert len(app.screen.active_bindings) > 10
         assert many > 10
         assert Counting.asked == many + 1
+
+
+async def test_one_key_is_looked_up_without_asking_of_the_others() -> None:
+    class Asked(Pane):
+        of: ClassVar[list[str]] = []
+
+        def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+            self.of.append(action)
+            return super().check_action(action, parameters)
+
+    app = HostApp(lambda: Asked("x"))
+    async with app.run_test():
+        app.query_one(Asked).focus()
+        active = app.screen.active_bindings
+        assert {key: binding_of(app.screen, key) for key in active} == active
+        assert binding_of(app.screen, "f24") is None
+        Asked.of.clear()
+        binding_of(app.screen, "u")
+        assert Asked.of == ["undo"]

@@ -7,12 +7,14 @@ in :data:`ACTIVITIES`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event
+from dld_tui.core.params import RequestData, from_json, to_json
+from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,18 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         "dld_tui.activities.refit_engine",
     ),
     ActivityInfo(
+        "accuracy",
+        "Compare accuracy",
+        "Say whether two models, or two ways to run one, give the same results.",
+        "dld_tui.activities.accuracy",
+    ),
+    ActivityInfo(
+        "search_precision",
+        "Search the precision",
+        "Find the fewest nodes that must stay in fp32 when a model runs in fp16 or bf16.",
+        "dld_tui.activities.search_precision",
+    ),
+    ActivityInfo(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",
@@ -83,6 +97,76 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         "Convert the opset",
         "Convert a model to another version of the ai.onnx operators.",
         "dld_tui.activities.convert_opset",
+        offered=False,
+    ),
+    ActivityInfo(
+        "run_tool",
+        "Custom tool",
+        "Run a program of the user on a model.",
+        "dld_tui.activities.run_tool",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_fp16",
+        "Convert to float16",
+        "Convert a model to float16; the result is tried before it is written.",
+        "dld_tui.activities.convert_fp16",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_sanitize",
+        "Sanitize",
+        "Fold the constants of a model and remove what is unused, with Polygraphy.",
+        "dld_tui.activities.convert_sanitize",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_precisions",
+        "Cast to layer precisions",
+        "Add the casts that give layers the precisions that they are set to.",
+        "dld_tui.activities.convert_precisions",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_tensors",
+        "Convert tensors",
+        "Convert weights and constants to another element type.",
+        "dld_tui.activities.convert_tensors",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_external",
+        "Weights to a data file",
+        "Move the weights of a model to a file beside it.",
+        "dld_tui.activities.convert_external",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_inline",
+        "Weights into the model",
+        "Move the weights of data files into the model.",
+        "dld_tui.activities.convert_inline",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_strip",
+        "Strip weights",
+        "Take the weights out of a model, and keep their hashes.",
+        "dld_tui.activities.convert_strip",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_restore",
+        "Restore weights",
+        "Give a stripped model its weights again.",
+        "dld_tui.activities.convert_restore",
+        offered=False,
+    ),
+    ActivityInfo(
+        "convert_quantize",
+        "Quantize",
+        "Quantize a model with ONNX Runtime, with calibration inputs or dynamically.",
+        "dld_tui.activities.convert_quantize",
         offered=False,
     ),
     ActivityInfo(
@@ -128,6 +212,16 @@ def load(activity_id: str) -> Activity:
     except ImportError as error:
         raise UnavailableError(f"unavailable: {error}", where=info.title) from error
     return Activity(info, module.Request, module.run)
+
+
+def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
+    """Return the values of a form as a request, which a target on another machine needs.
+
+    Raises:
+        UsageError: There is no such activity, or a value cannot be used.
+        UnavailableError: The activity cannot be imported here.
+    """
+    return to_json(from_json(load(activity_id).request, dict(values)))
 
 
 def why_unavailable(info: ActivityInfo) -> str | None:

@@ -187,7 +187,10 @@ def _search(request: Request, document: Document) -> Iterator[Event]:
         "seconds": seconds, "estimate": estimate, "kept": None, "script": None, "edits": [],
     }  # fmt: skip
     if found is not None:
-        final = best.get(frozenset(found)) or trials.run([keys.nodes[key] for key in found])
+        final = best.get(frozenset(found))
+        if final is None:  # it was tried in an earlier search
+            final = trials.run([keys.nodes[key] for key in found])
+            result["trials"], result["seconds"] = made + 1, seconds + final.seconds
         if not final.is_good:
             raise ActivityError(
                 f"the result is not good when it is tried again: {final.problem}",
@@ -245,15 +248,13 @@ class _Record:
     """The trials of a search, in the cache."""
 
     def __init__(self, request: Request, document: Document) -> None:
-        from dld_tui.core.document.serialise import skeleton_bytes
         from dld_tui.core.paths import cache_dir
 
         settings = to_json(request)
-        for name in ("model", "most_trials", "script", "estimate_only", "again"):
+        for name in ("most_trials", "script", "estimate_only", "again"):
             del settings[name]
-        text = json.dumps(settings, sort_keys=True).encode() + skeleton_bytes(document)
-        stamp = os.stat(request.model)
-        text += f"{stamp.st_size} {stamp.st_mtime_ns}".encode()
+        settings["files"] = [_stamp(path) for path in _files(request, document)]
+        text = json.dumps(settings, sort_keys=True).encode()
         name = hashlib.sha256(text).hexdigest()[:32]
         self._path = cache_dir() / "precision-search" / f"{name}.json"
         self._again = request.again
@@ -280,6 +281,25 @@ class _Record:
             ensure(self._path.parent)
             new.write_text(json.dumps(as_record(known)), encoding="utf-8")
             os.replace(new, self._path)
+
+
+def _files(request: Request, document: Document) -> list[Path]:
+    """Return what a trial depends on: the model, its data files, and the inputs."""
+    import onnx
+
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external
+
+    tensors = dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document)))
+    places = {entries_of(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
+    inputs = sorted(request.inputs.rglob("*")) if request.inputs is not None else []
+    data = [document.external.resolve(place) for place in sorted(places - {""})]
+    return [request.model.absolute(), *data, *inputs]
+
+
+def _stamp(path: Path) -> list[JSON]:
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns]
 
 
 def _told(request: Request, keys: _Keys, found: Sequence[str], final: Trial) -> dict[str, JSON]:

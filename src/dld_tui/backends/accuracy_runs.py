@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import onnx
 
@@ -26,7 +27,8 @@ from dld_tui.core.inputs.dtypes import AnyArray, numpy_dtype
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.text import visible
 
-Feeds = Sequence[Mapping[str, Any]]
+Feeds: TypeAlias = "Sequence[Mapping[str, Any]]"
+_HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 @dataclass
@@ -55,6 +57,45 @@ class Progress:
     """The most that was kept of values at a time."""
 
 
+class _Kept:
+    """What later groups of tensors are computed from, so that no node is run twice."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._values: tuple[dict[str, AnyArray], dict[str, AnyArray]] = {}, {}
+
+    @property
+    def bytes(self) -> int:
+        """How much it is."""
+        return sum(map(_bytes, self._values))
+
+    @property
+    def room(self) -> int:
+        """What is left of the budget."""
+        return self._budget - self.bytes
+
+    def added(self, feeds: Feeds, side: int) -> Feeds:
+        """Return the inputs of a run with the tensors that are known."""
+        return [{**feed, **self._values[side]} for feed in feeds]
+
+    def take(
+        self, *found: tuple[TensorRunner, Mapping[str, AnyArray | None], Collection[str]]
+    ) -> None:
+        """Keep of what was computed what others need; nothing where that is too much.
+
+        Args:
+            found: Of both sides the runner, tensors that were computed, and those to come.
+        """
+        for values, (runner, computed, names) in zip(self._values, found, strict=True):
+            values.update({name: array for name, array in computed.items() if array is not None})
+            needed = runner.still_needed(names, values)
+            for name in [name for name in values if name not in needed]:
+                del values[name]
+        if self.bytes > self._budget // 2:
+            for values in self._values:
+                values.clear()
+
+
 class Comparison:
     """Runs two sides on the same inputs.
 
@@ -78,7 +119,8 @@ class Comparison:
             self._two = stack.enter_context(other.runner())
             self.inputs: list[InputSpec] = self._one.inputs
             self._other_inputs = self._two.inputs
-            self.outputs = match_names(self._one.outputs, self._two.outputs)
+            self.reference_outputs = self._one.outputs
+            self.outputs = match_names(self.reference_outputs, self._two.outputs)
             if not self.outputs:
                 raise InputError("the models have no output in common, by name or by place")
             self._stack = stack.pop_all()
@@ -108,20 +150,27 @@ class Comparison:
         """
         others = [self._carried(feed) for feed in feeds]
         pairs = self._pairs(tensors)
-        types = _types_with(self.reference.document, feeds[0]) if tensors else {}
+        types = types_with(self.reference.document, feeds[0]) if tensors else {}
         state = Progress(total=len(pairs))
-        limit = budget // 2 if tensors else 1 << 62
-        for group in groups(types, list(pairs), limit):
+        left = list(pairs)
+        kept = _Kept(budget if tensors else 1 << 62)
+        while left:
+            group = next(groups(types, left, kept.room // 2))
+            left = left[len(group) :]
             found: list[Row] = []
             both = zip(
-                self._one.each(group, feeds),
-                self._two.each([pairs[name] for name in group], others),
+                self._one.each(group, kept.added(feeds, 0)),
+                self._two.each([pairs[name] for name in group], kept.added(others, 1)),
                 strict=True,
             )
             for one, two in both:
-                kept = _bytes(one) + _bytes(two)
-                state.kept_bytes = max(state.kept_bytes, kept)
+                state.kept_bytes = max(state.kept_bytes, kept.bytes + _bytes(one) + _bytes(two))
                 found = merged(found, list(self._rows(one, two, pairs)))
+                if len(feeds) == 1:
+                    kept.take(
+                        (self._one, one, left),
+                        (self._two, two, [pairs[name] for name in left]),
+                    )
                 one.clear()
                 two.clear()
             state.rows += found
@@ -130,14 +179,15 @@ class Comparison:
         state.rows = list(in_order(state.rows))
 
     def _pairs(self, tensors: bool) -> dict[str, str]:
-        """Return what to compare, in the order of the computation: outputs come last."""
+        """Return what to compare, in the order of the computation."""
         if not tensors:
             return self.outputs
         mine = _computed(self.reference.document)
-        theirs = set(_computed(self.other.document))
-        found = {name: name for name in mine if name in theirs and name not in self.outputs}
-        self.unmatched = len(set(mine) - theirs - set(self.outputs))
-        return {**found, **self.outputs}
+        theirs = {name: name for name in _computed(self.other.document)}
+        theirs |= self.outputs
+        self.unmatched = sum(name not in theirs for name in mine)
+        found = {name: theirs[name] for name in mine if name in theirs}
+        return {**found, **{n: other for n, other in self.outputs.items() if n not in found}}
 
     def _rows(
         self,
@@ -145,29 +195,26 @@ class Comparison:
         two: dict[str, AnyArray | None],
         pairs: Mapping[str, str],
     ) -> Iterator[Row]:
-        makers = self._makers
         for name, value in one.items():
             other = two[pairs[name]]
             if value is None or other is None:
                 continue  # no tensor, such as a sequence
             tolerance = self._tolerances.of(name)
             error = compare(value, other, tolerance)
-            node, op_type, order = makers.get(name, ("", "", -1))
+            node, op_type, order = self._makers.get(name, ("", "", -1))
             yield Row(
                 name, pairs[name], node, op_type, order, name in self.outputs,
                 tolerance.text, tolerance.problem(error) or "", error,
             )  # fmt: skip
 
-    @property
+    @cached_property
     def _makers(self) -> dict[str, tuple[str, str, int]]:
-        if not hasattr(self, "_known_makers"):
-            self._known_makers = {
-                name: (node.ref, node.op_type, order)
-                for order, node in enumerate(self.reference.document.main.nodes)
-                for name in node.outputs
-                if name
-            }
-        return self._known_makers
+        return {
+            name: (node.ref, node.op_type, order)
+            for order, node in enumerate(self.reference.document.main.nodes)
+            for name in node.outputs
+            if name
+        }
 
     def _carried(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         mine = [spec.name for spec in self.inputs]
@@ -191,7 +238,7 @@ def _bytes(values: Mapping[str, AnyArray | None]) -> int:
     return sum(value.nbytes for value in values.values() if value is not None)
 
 
-def _types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueType | None]:
+def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueType | None]:
     """Return the types of tensors when the model is fed with these inputs, as far as is known."""
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     del model.graph.value_info[:]  # with free dimensions, which are known now
@@ -227,6 +274,3 @@ def has_halves(document: Document) -> bool:
             ):
                 return True
     return False
-
-
-_HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)

@@ -64,6 +64,7 @@ class TensorRunner:
         )
         self._model = onnx.ModelProto.FromString(self._view.read_bytes())
         self._inputs: list[InputSpec] | None = None
+        self._own_inputs = {info.name for info in self._model.graph.input}
 
     def close(self) -> None:
         """Remove the view."""
@@ -106,13 +107,26 @@ class TensorRunner:
     ) -> Iterator[dict[str, AnyArray | None]]:
         """Yield tensors by name as :meth:`values` does, for one set of inputs after the other.
 
+        The first set may hold inner tensors, too: what they were computed from is then left out.
+
         Raises:
             ActivityError: The model cannot be run.
         """
-        session = self._session(names)
-        self._inputs = session.inputs
+        given = {} if not feeds else {
+            name: array for name, array in feeds[0].items() if name not in self._own_inputs
+        }  # fmt: skip
+        session = _TensorSession(self._model, self._view, names, self._settings, self._title, given)
+        if not given:
+            self._inputs = session.inputs
+        taken = {spec.name for spec in session.inputs}
         for feed in feeds:
-            yield session.tensors(names, session.feed(feed))
+            fed = {name: value for name, value in feed.items() if name in taken}
+            yield session.tensors(names, session.feed(fed))
+
+    def still_needed(self, names: Collection[str], known: Collection[str]) -> set[str]:
+        """Return those of some known tensors that others are computed from."""
+        needed = _nodes_for(self._model.graph, names, known)[1]
+        return needed.intersection(known)
 
     def _session(self, names: Sequence[str]) -> _TensorSession:
         return _TensorSession(self._model, self._view, names, self._settings, self._title)
@@ -128,10 +142,11 @@ class _TensorSession(Session):
         names: Sequence[str],
         settings: SessionSettings,
         title: Path,
+        given: Mapping[str, AnyArray] | None = None,
     ) -> None:
         path = view.with_name(f"{view.stem}-outputs.onnx")  # its weights are found beside it
         try:
-            path.write_bytes(_with_outputs(model, names).SerializeToString())
+            path.write_bytes(_with_outputs(model, names, given or {}).SerializeToString())
             super().__init__(path, settings, title)
         finally:
             path.unlink(missing_ok=True)
@@ -146,28 +161,52 @@ class _TensorSession(Session):
             return {name: _array(found.pop()) for name in names}  # each is held only once
 
 
-def _with_outputs(model: onnx.ModelProto, names: Sequence[str]) -> onnx.ModelProto:
-    """Return a copy with other outputs, and only the nodes that these take."""
+def _nodes_for(
+    graph: onnx.GraphProto, names: Collection[str], known: Collection[str]
+) -> tuple[list[onnx.NodeProto], set[str]]:
+    """Return the nodes that make values when others are known, last first, and what all take."""
+    needed = set(names)
+    found = []
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(name for name in node.output if name not in known):
+            found.append(node)
+            needed.update(_taken(node))
+    return found, needed
+
+
+def _with_outputs(
+    model: onnx.ModelProto, names: Sequence[str], given: Mapping[str, AnyArray]
+) -> onnx.ModelProto:
+    """Return a copy with other outputs and more inputs, and only the nodes that are needed."""
     graph = model.graph
     types = {info.name: info for info in (*graph.value_info, *graph.output)}
-    needed = set(names)
-    kept = []
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            kept.append(node)
-            needed.update(_taken(node))
-    copy = onnx.ModelProto()
-    copy.ir_version = model.ir_version
+    nodes, needed = _nodes_for(graph, names, given)
+    made = {name for node in nodes for name in node.output}  # also what is known, by several
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+        )
+        for name, value in given.items()
+        if name in needed and name not in made
+    ]
+    copy = onnx.ModelProto(ir_version=model.ir_version)
     copy.opset_import.extend(model.opset_import)
     copy.functions.extend(model.functions)
     copy.graph.name = graph.name
-    copy.graph.node.extend(reversed(kept))
-    copy.graph.input.extend(graph.input)
+    copy.graph.node.extend(reversed(nodes))
+    stored = {tensor.name for tensor in graph.initializer}
+    copy.graph.input.extend(
+        info
+        for info in graph.input
+        if info.name in needed or (not given and info.name not in stored)
+    )
+    copy.graph.input.extend(inputs)
     copy.graph.initializer.extend(t for t in graph.initializer if t.name in needed)
     copy.graph.sparse_initializer.extend(
         t for t in graph.sparse_initializer if t.values.name in needed
     )
-    copy.graph.value_info.extend(info for info in graph.value_info if info.name not in names)
+    left_out = {*names, *given}
+    copy.graph.value_info.extend(info for info in graph.value_info if info.name not in left_out)
     copy.graph.output.extend(types.get(name) or onnx.ValueInfoProto(name=name) for name in names)
     return copy
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dld_tui.backends.accuracy_runs import types_with
 from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
 from dld_tui.core.accuracy.statistics import TensorError, compare
@@ -29,6 +30,8 @@ from dld_tui.core.tensorrt.retyping import Retyping, lowered
 
 _BUDGET = 100 << 20
 """Bytes of values that are kept at a time."""
+_NEXT = 1e30
+"""More noise than any node adds that makes no value infinite."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,9 @@ class PrecisionTrials:
     def candidates(self) -> list[Node]:
         """Return the nodes of the document that the lower precision changes, the worst first.
 
-        The worst are those that make values NaN or infinite, in the order in which that happens;
-        then those that add most noise to what they take. Nodes in bodies and local functions come
+        The worst are those that make values NaN or infinite, in the order in which that happens,
+        and then those that take these, which would be rounded again there; then those that add most
+        noise to what they take. Nodes in bodies and local functions come
         after those of the main graph, as their values cannot be looked at.
         """
         retyping = lowered(self._document, self._precision, rounded=self._rounded)
@@ -120,7 +124,7 @@ class PrecisionTrials:
             if theirs
         }
         found: dict[str, float] = {}
-        types = {name: self._document.main.value_type(name) for name in pairs}
+        types = types_with(self._document, self._feeds[0])
         with (
             TensorRunner(self._document, self._settings) as reference,
             TensorRunner(retyping.document, self._settings, folder=self._folder) as other,
@@ -133,10 +137,15 @@ class PrecisionTrials:
                     if one is not None and two is not None:
                         found[name] = compare(one, two).noise
         added: dict[Node, float] = {}
+        odd: set[str] = set()
         for node in links:
             made = max([found.get(name, 0.0) for name in node.outputs], default=0.0)
             taken = max([found.get(name, 0.0) for name in node.inputs], default=0.0)
+            if made == math.inf and taken != math.inf:
+                odd.update(node.outputs)
             added[node] = made - taken if taken != math.inf else 0.0
+            if not odd.isdisjoint(node.inputs):
+                added[node] = _NEXT
         return added
 
     def run(self, kept: Collection[Node]) -> Trial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from dld_tui.backends.tensorrt_errors import parser_error, parser_problems
 from dld_tui.backends.tensorrt_library import Library
 from dld_tui.backends.tensorrt_log import BuildLog
 from dld_tui.core import fmt
+from dld_tui.core.document.values import PLACEHOLDERS
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
@@ -62,6 +63,8 @@ class Network:
     builder: trt.Builder
     strong: bool
     """True when the types of the model alone decide."""
+    functions: frozenset[str] = frozenset()
+    """Names of the model's local functions."""
     constrained: int = 0
     """Layers that were given a precision."""
     remarks: list[str] = field(default_factory=list)
@@ -78,20 +81,23 @@ def model_file(document: Document) -> Iterator[Path]:
     """Give the model as a binary ONNX file that the parser can read, with its payloads.
 
     The document's own file when it is that; else a small view of it, which refers to the payloads
-    where they are.
+    where they are. Inputs whose free dimensions are all named ``?`` lose that name in the view:
+    TensorRT lets dimensions of one name have one size only.
 
     Raises:
         SaveError: The view cannot be written.
     """
     path = document.path
-    if path is not None and _can_be_parsed(document, path):
+    tied = _is_tied(document)
+    if path is not None and not tied and _can_be_parsed(document, path):
         yield path
         return
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.files.view import discard_view, external_view
 
+    skeleton = skeleton_bytes(document)
     view = external_view(
-        skeleton_bytes(document),
+        _untied(skeleton) if tied else skeleton,
         document.blobs,
         None if path is None else path.parent,
         external=document.external,
@@ -110,6 +116,25 @@ def _can_be_parsed(document: Document, path: Path) -> bool:
         return recognise(path) is FileKind.ONNX and path.stat().st_size <= _PROTOBUF_LIMIT
     except OSError:
         return False
+
+
+def _is_tied(document: Document) -> bool:
+    """Return whether an input has a dimension with a name that only stands for one."""
+    main = document.main
+    kinds = (main.value_type(name) for name in main.inputs)
+    return any(dim in PLACEHOLDERS for kind in kinds if kind for dim in kind.dims or ())
+
+
+def _untied(skeleton: bytes) -> bytes:
+    """Return a model whose inputs and outputs have no such names."""
+    import onnx
+
+    model = onnx.ModelProto.FromString(skeleton)
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.WhichOneof("value") == "dim_param" and dim.dim_param in PLACEHOLDERS:
+                dim.ClearField("dim_param")
+    return model.SerializeToString()
 
 
 def load_plugins(builder: trt.Builder, settings: BuildSettings, facts: LibraryFacts) -> None:
@@ -175,7 +200,8 @@ def parse(
         raise parser_error(
             parser_problems(parser, facts.has), list(log.errors), document, facts.title
         )
-    made = Network(network, parser, builder, strong)
+    functions = frozenset(function.name for function in document.functions)
+    made = Network(network, parser, builder, strong, functions)
     _set_formats(made, settings, facts)
     return made
 
@@ -186,10 +212,19 @@ def layers(network: trt.INetworkDefinition) -> Iterator[trt.ILayer]:
         yield network.get_layer(index)
 
 
-def node_names(layer: trt.ILayer) -> set[str]:
-    """Return the names of the ONNX nodes that a layer was parsed from, as far as it says them."""
+def node_names(layer: trt.ILayer, functions: Collection[str] = ()) -> set[str]:
+    """Return the names of the ONNX nodes that a layer was parsed from, as far as it says them.
+
+    Behind a node in a body its metadata tells the calls around: ``act | mid (Inner) | one (Outer)``.
+    A node of a local function is called ``act (Inner)``, as names are its own there.
+    """
     told = _METADATA.findall(str(getattr(layer, "metadata", "") or ""))
-    return {name.strip() for name in told} or {layer.name}
+    names = set()
+    for text in told or [layer.name]:
+        name, _, around = text.strip().partition(" | ")
+        caller = around.partition(" | ")[0].rpartition(" (")[2].removesuffix(")")
+        names |= {text.strip(), f"{name} ({caller})" if caller in functions else name}
+    return names
 
 
 # --- precisions of layers -------------------------------------------------------------------------
@@ -203,6 +238,7 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
     Raises:
         UsageError: A precision cannot be read.
     """
+    from dld_tui.core.document.calls import enclosing_function
     from dld_tui.core.document.precision import PRECISIONS, precision_of
 
     wanted = {}
@@ -211,7 +247,9 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
             if found := precision_of(node):
                 if found not in PRECISIONS:
                     raise UsageError(f"{_shown(node.name)} has the unknown precision {found!r}")
-                wanted[parser_name(node.name, node.outputs)] = found
+                name = parser_name(node.name, node.outputs)
+                function = enclosing_function(scope)
+                wanted[name if function is None else f"{name} ({function.name})"] = found
     for item in settings.layer_precision:
         name, kind = named_value(item)
         if kind not in PRECISIONS:
@@ -239,7 +277,7 @@ def set_precisions(made: Network, wanted: dict[str, str], settings: BuildSetting
         outputs[name] = [_data_type(kind) for kind in kinds.split("+")]
     used: set[str] = set()
     for layer in layers(made.network) if types or outputs else ():
-        names = node_names(layer)
+        names = node_names(layer, made.functions)
         for name, kind in chosen(types, names):
             used.add(name)
             if _takes(layer, kind, exact="*" not in name):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import typing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ def _option(setting: Setting) -> click.Parameter:
         spellings[0] = f"{spellings[0]}/--no-{spellings[0].removeprefix('--')}"
     # Even None would be a value to click, and a required option be there.
     default: dict[str, Any] = {} if setting.required else {"default": None}
-    return click.Option(
+    return _Option(
         [setting.name, *spellings],
         type=_click_type(setting),
         required=setting.required,
@@ -79,6 +81,21 @@ def _flag(flag: str) -> click.Parameter:
 
 def _flag_name(flag: str) -> str:
     return _FLAG + flag.strip("-").replace("-", "_")
+
+
+class _Option(click.Option):
+    """An option whose help shows our spelling first; its text names the others."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the two columns of the help."""
+        shown = copy.copy(self)
+        shown.opts = [opt for opt in self.opts if opt not in _others(self.opts)]
+        return super(_Option, shown).get_help_record(ctx)
+
+
+def _others(spellings: Sequence[str]) -> list[str]:
+    """Return the long spellings after the first."""
+    return [spelling for spelling in spellings if spelling.startswith("--")][1:]
 
 
 class _Choice(click.Choice[str]):
@@ -116,7 +133,7 @@ def _help(setting: Setting) -> str:
         default = "on" if default else "off"
     if default is not dataclasses.MISSING and default not in (None, (), ""):
         notes.append(f"default: {default}")
-    flags = [flag for flag, _ in setting.param.flags]
-    if flags:
-        notes.append(f"also {', '.join(flags)}")
+    others = [*_others(setting.param.spellings), *(flag for flag, _ in setting.param.flags)]
+    if others:
+        notes.append(f"also {', '.join(others)}")
     return setting.param.help + (f"  [{'; '.join(notes)}]" if notes else "")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core import paths
+from dld_tui.core.custom_tools.model import Tool, tools_of
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import Setting, param, settings_of
@@ -85,6 +86,8 @@ class Config:
     )
     keys: Mapping[str, str] = field(default_factory=dict)
     """Command id to keys, e.g. ``{"edit.undo": "u,ctrl+z"}``: the ``[keys]`` table."""
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The user's tools by name: the tables ``[tools.NAME]``."""
     problems: tuple[str, ...] = ()
     """What was wrong in the file or the environment, one line each; defaults are used instead."""
 
@@ -104,6 +107,8 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
     for name, value in data.items():
         if name == "keys":
             values["keys"] = _keys(value, problems)
+        elif name == "tools":
+            values["tools"] = tools_of(value, problems)
         elif name not in known:
             problems.append(f"{source.name}: unknown setting {name!r}")
         else:
@@ -122,22 +127,41 @@ def save(changes: Mapping[str, Any], path: Path | None = None) -> None:
         InputError: The file that is there is not valid TOML.
         SaveError: The file cannot be written; the old one is intact.
     """
-    import tomlkit
-
     target = config_path() if path is None else path
-    problems: list[str] = []
-    document = _parse(target, problems)
-    if document is None:
-        if problems:
-            raise InputError(problems[0], hint="Correct the file by hand first")
-        document = tomlkit.document()
+    document = read_document(target)
     for name, value in changes.items():
         document[name] = dict(value) if isinstance(value, Mapping) else value
+    write_document(target, document)
+
+
+def read_document(path: Path) -> TOMLDocument:
+    """Return the settings file with its comments, to be changed; an empty one when there is none.
+
+    Raises:
+        InputError: The file that is there cannot be read or is not valid TOML.
+    """
+    import tomlkit
+
+    problems: list[str] = []
+    document = _parse(path, problems)
+    if problems:
+        raise InputError(problems[0], hint="Correct the file by hand first")
+    return tomlkit.document() if document is None else document
+
+
+def write_document(path: Path, document: TOMLDocument) -> None:
+    """Write the settings file.
+
+    Raises:
+        SaveError: The file cannot be written; the old one is intact.
+    """
+    import tomlkit
+
     try:
-        paths.ensure(target.parent)
+        paths.ensure(path.parent)
     except OSError as error:
-        raise SaveError(f"settings not saved: {error.strerror}", where=str(target)) from None
-    write_text(target, tomlkit.dumps(document))
+        raise SaveError(f"settings not saved: {error.strerror}", where=str(path)) from None
+    write_text(path, tomlkit.dumps(document))
 
 
 def changed(config: Config, **values: Any) -> Config:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +16,7 @@ from textual.widget import Widget
 from dld_tui.activities import registry as activities
 from dld_tui.core.command_line import command_line
 from dld_tui.core.errors import DldError
+from dld_tui.core.params import from_json, to_json
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity_presets import Presets
@@ -25,7 +28,10 @@ from dld_tui.screens.activity_tensorrt import (
     trtexec_line,
 )
 from dld_tui.screens.activity_trust import TRUST, trust_dialog, untrusted_engine
+from dld_tui.screens.openers import make_result
+from dld_tui.screens.targets_dialog import TargetsDialog
 from dld_tui.targets import registry as targets
+from dld_tui.targets.many import requests_for
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.fields import ChoiceField
@@ -35,8 +41,14 @@ from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
-_COMMANDS = {"build_tensorrt": ("dld", "build"), "refit_engine": ("dld", "refit")}
+_COMMANDS = {
+    "build_tensorrt": ("dld", "build"),
+    "refit_engine": ("dld", "refit"),
+    "search_precision": ("dld", "accuracy", "--search", "fp16"),
+}
 """Command lines that are not made of the activity's name."""
+_AND = " + "
+"""Between the names of several targets; no name holds a blank."""
 
 
 class ActivityBox(Frame, Vertical):
@@ -57,7 +69,8 @@ class ActivityScreen(Presets):
     HELP = (
         "Fill in what differs from the defaults; an empty field is the default. F5 runs it,"
         " Ctrl+PgDn shows the next page of settings, F9 copies the equal command line, F7 that of"
-        " trtexec. Ctrl+S keeps the settings under a name, F4 loads them."
+        " trtexec. Ctrl+S keeps the settings under a name, F4 loads them. F6 marks several targets"
+        " to run on at once."
     )
 
     def __init__(self, activity: str, values: Mapping[str, JSON]) -> None:
@@ -117,6 +130,8 @@ class ActivityScreen(Presets):
         """Return whether it may be run."""
         forms = self.query(ParamForm)
         found = {"valid"} if forms and forms.first().valid else set()
+        if len(targets.names()) > 1:
+            found.add("targets")
         return super().facts() | found | ({"trtexec"} if self.libraries is not None else set())
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
@@ -157,12 +172,26 @@ class ActivityScreen(Presets):
         name = self.activity.info.id
         words = _COMMANDS.get(name, ("dld", *name.split("_")))
         values = self.query_one(ParamForm).values()
-        target = self._target()
+        chosen = self._targets()
         line = command_line(words, self.activity.request, values)
-        return line if target == targets.LOCAL else f"{line} --target {target}"
+        return " ".join([line, *(f"--target {n}" for n in chosen if chosen != [targets.LOCAL])])
+
+    def _targets(self) -> list[str]:
+        return self.query_one("#target ChoiceField", ChoiceField).value.split(_AND)
 
     def _target(self) -> str:
-        return self.query_one("#target ChoiceField", ChoiceField).value
+        return self._targets()[0]
+
+    def action_run_on(self) -> None:
+        """Ask for several targets to run on at once."""
+        field = self.query_one("#target ChoiceField", ChoiceField)
+
+        def answered(names: list[str] | None) -> None:
+            if names:
+                field.choices = (*targets.names(), *([_AND.join(names)] if names[1:] else ()))
+                field.value = _AND.join(names)
+
+        self.app.push_screen(TargetsDialog(targets.names(), self._targets()), answered)
 
     def action_run(self) -> None:
         """Run it; asks whether an engine is trusted, and before an output is overwritten."""
@@ -178,12 +207,7 @@ class ActivityScreen(Presets):
         return None
 
     def _ask_overwrite(self, more: Mapping[str, JSON] | None = None) -> None:
-        form = self.query_one(ParamForm)
-        taken = [
-            str(value)
-            for name, value in form.values().items()
-            if form.rows[name].setting.param.kind == "output" and value and _exists(str(value))
-        ]
+        taken = self._taken()
         if not taken:
             return self._start(more)
 
@@ -199,6 +223,19 @@ class ActivityScreen(Presets):
         )
         return None
 
+    def _taken(self) -> list[str]:
+        """Return the outputs that are there already."""
+        form = self.query_one(ParamForm)
+        given = {name: value for name, value in form.values().items() if value}
+        outputs = {n for n in given if form.rows[n].setting.param.kind == "output"}
+        chosen = self._targets()
+        if len(chosen) == 1:
+            return [str(given[name]) for name in outputs if _exists(str(given[name]))]
+        paths: list[Path] = []
+        with suppress(DldError):  # said when it is started
+            requests_for("", from_json(self.activity.request, form.values()), chosen, paths.append)
+        return [str(path) for path in paths if _exists(str(path))]
+
     def _start(self, more: Mapping[str, JSON] | None = None) -> None:
         info = self.activity.info
         owner = host(self)
@@ -207,11 +244,37 @@ class ActivityScreen(Presets):
         defaults.pop(TRUST, None)  # it is asked for each engine
         owner.state.put("forms", info.id, defaults)
         self._open_layers = bool(values.get("open_metadata"))
-        owner.run_job(info.id, values, self._open_result, title=info.title, target=self._target())
+        chosen = self._targets()
+        if len(chosen) > 1:
+            self._start_on(chosen, values)
+            return
+        owner.run_job(info.id, values, self._open_result, title=info.title, target=chosen[0])
+
+    def _start_on(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
+        """Run it on several targets at once."""
+        from dld_tui.screens.many_jobs import ManyJobsScreen
+
+        info = self.activity.info
+        try:
+            request = from_json(self.activity.request, dict(values))
+            requests = requests_for(info.id, request, chosen)
+            starts = [
+                (name, partial(targets.get(name).start, info.id, to_json(own)))
+                for name, own in zip(chosen, requests, strict=True)
+            ]
+        except DldError as error:
+            host(self).show_error(error)
+            return
+        self.app.push_screen(ManyJobsScreen(info.title, starts))
 
     def _open_result(self, result: dict[str, JSON]) -> None:
         owner = host(self)
+        model = self.query_one(ParamForm).values().get("model")
         self.dismiss(None)
+        page = make_result(self.activity.info.id, result, Path(str(model)))
+        if page is not None:
+            owner.add_page(page)
+            return
         if isinstance(result.get("engine"), str) and not result.get("report"):
             self._say_built(owner, result)
             return

@@ -9,6 +9,7 @@ from typing import Any
 
 from textual.screen import Screen
 
+from dld_tui.activities.registry import request_data
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, LibraryFacts
@@ -64,7 +65,7 @@ class Libraries:
     def _work(self, target: str, request: dict[str, JSON]) -> None:
         try:
             with (
-                registry.get(target).start(ACTIVITY, request) as job,
+                registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
                 Watch(job, self._left.is_set),
             ):
                 libraries = job.result().get("libraries")

@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from dld_tui.activities.registry import request_data
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import (
@@ -91,14 +92,25 @@ class JobScreen(SubPage):
 
     def _start_on_target(self) -> Job:
         try:
-            return targets.get(self.target).start(self.activity, self.request)
+            target = targets.get(self.target)
+            if self.target in (None, targets.LOCAL):
+                return target.start(self.activity, self.request)
+            return target.start(self.activity, request_data(self.activity, self.request))
         except OSError as error:
             raise UsageError(f"the job cannot be started: {error}") from error
 
     @property
     def at_work(self) -> str:
         """A line for the question before quitting; empty when the job has ended."""
-        return "" if self.end is not None else f"{self.job_title} still runs"
+        done = self.end is not None or self.runner.can_leave
+        return "" if done else f"{self.job_title} still runs"
+
+    @property
+    def goes_on(self) -> str:
+        """A line for that question when the job does not end with the program."""
+        if self.end is not None or not self.runner.can_leave:
+            return ""
+        return f"{self.job_title} continues on {self.target}; Targets lists it under J"
 
     def body(self) -> Iterable[Widget]:
         """Return the progress and the log."""
@@ -122,9 +134,9 @@ class JobScreen(SubPage):
         )
 
     def on_unmount(self) -> None:
-        """Leave nothing running behind."""
+        """Leave nothing running here; what runs on a target goes on."""
         if self.end is None:
-            self.runner.close()
+            self.runner.leave()
 
     def facts(self) -> set[str]:
         """Return whether it runs, has ended, and has a result."""
@@ -223,17 +235,22 @@ class JobScreen(SubPage):
         """Stop the job, after asking when it has run for a while; close the page after its end."""
         if self.end is not None:
             self.dismiss(None)
-        elif monotonic() - self._began < _ASK_AFTER_S:
+        elif self._cancelling or (
+            monotonic() - self._began < _ASK_AFTER_S and not self.runner.can_leave
+        ):
             self._cancel("stop")
         else:
             choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
-            self.app.push_screen(
-                ChoiceDialog("Stop the job?", f"{self.job_title} has run for a while.", choices),
-                self._cancel,
-            )
+            text = f"{self.job_title} has run for a while."
+            if self.runner.can_leave:
+                text = f"{self.job_title} runs on {self.target}, with or without this page."
+                choices.append(Choice("c", "close the page; Targets lists it under J", "leave"))
+            self.app.push_screen(ChoiceDialog("Stop the job?", text, choices), self._cancel)
 
     def _cancel(self, answer: str | None) -> None:
-        if answer == "stop" and self.end is None:
+        if answer == "leave":
+            self.dismiss(None)
+        elif answer == "stop" and self.end is None:
             self._cancelling = True
             self._show_figures()
             self.runner.cancel()

@@ -84,9 +84,16 @@ class JobRunner:
         if job is not None:
             job.cancel()
 
-    def close(self) -> None:
-        """End the job now."""
+    @property
+    def can_leave(self) -> bool:
+        """Whether the job goes on when the program ends."""
         with self._lock:
+            return self._job is not None and self._job.can_leave
+
+    def leave(self) -> None:
+        """Let the job go on elsewhere, or end it now where it cannot."""
+        with self._lock:
+            self._is_cancelled = self._job is None  # it starts just now
             job = self._job
-        if job is not None:
+        if job is not None and not job.leave():
             job.close()

@@ -33,10 +33,12 @@ def ask_to_close(app: App[int], page: Page, close: Callable[[Page], None]) -> No
 
 
 def ask_to_quit(app: App[int], pages: Iterable[Page], screens: Iterable[Screen[object]]) -> None:
-    """Leave the program, after asking when edits or running jobs would be lost."""
+    """Leave the program, after asking when edits would be lost or jobs run."""
+    screens = list(screens)
     lost = [line for page in pages for line in page.unsaved()]
     lost += [line for screen in screens if (line := str(getattr(screen, "at_work", "")))]
-    if not lost:
+    going = [line for screen in screens if (line := str(getattr(screen, "goes_on", "")))]
+    if not lost and not going:
         app.exit(0)
         return
 
@@ -44,5 +46,6 @@ def ask_to_quit(app: App[int], pages: Iterable[Page], screens: Iterable[Screen[o
         if answer == "quit":
             app.exit(0)
 
-    choices = [Choice("s", "stay", "stay"), Choice("q", "quit and lose this", "quit")]
-    app.push_screen(ChoiceDialog("Quit?", "\n".join(lost), choices), answered)
+    leave = "quit and lose this" if lost else "quit"
+    choices = [Choice("s", "stay", "stay"), Choice("q", leave, "quit")]
+    app.push_screen(ChoiceDialog("Quit?", "\n".join(lost + going), choices), answered)

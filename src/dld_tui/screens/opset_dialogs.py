@@ -78,7 +78,8 @@ class ConversionDialog(Dialog[bool]):
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
         yield view
-        yield Rows([[], [("written to ", "dim"), (visible(self.name_of_file), "")]])
+        if self.name_of_file:
+            yield Rows([[], [("written to ", "dim"), (visible(self.name_of_file), "")]])
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Open the result, wherever the cursor is."""

@@ -43,7 +43,7 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
         if not isinstance(node, Commands):
             continue
         facts = node.facts()
-        for command in _commands_of(node):
+        for command in (*_commands_of(node), *node.own_commands()):
             if command.palette and command.id not in seen:
                 seen.add(command.id)
                 found.append(Entry(command, node, command.unavailable(facts)))

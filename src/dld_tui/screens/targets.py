@@ -20,6 +20,7 @@ from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.target_form import TargetFormScreen
+from dld_tui.screens.target_jobs import TargetJobsScreen
 from dld_tui.screens.welcome import ago
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
@@ -43,7 +44,7 @@ class TargetList(Frame, TableView):
 
     HELP = (
         "Machines that activities run on over SSH. a adds one, e or Enter changes it, t tests it,"
-        " d forgets it. Choose it as Target in the form of an activity."
+        " d forgets it, J lists jobs. Choose it as Target in the form of an activity."
     )
 
 
@@ -97,7 +98,7 @@ class TargetsScreen(SubPage):
             empty="There is no target yet. a adds a machine that is reached over SSH.",
             id="targets",
         )
-        view.frame("Targets", "a add  e edit  t test  d remove")
+        view.frame("Targets", "a add  e edit  t test  J jobs  d remove")
         about = AboutTarget(ListSource([]), gutter=False, id="about")
         about.frame("Settings")
         return view, about
@@ -244,6 +245,10 @@ class TargetsScreen(SubPage):
         there = visible(f"{connection.directory} on {connection.address} stays as it is.")
         choices = [Choice("r", "remove it", "remove")]
         self.app.push_screen(ChoiceDialog(f"Remove {name}?", there, choices), answered)
+
+    def action_jobs(self) -> None:
+        """Show the jobs on targets."""
+        self.app.push_screen(TargetJobsScreen())
 
     def action_copy(self) -> None:
         """Copy the name, or what the test said."""

@@ -19,6 +19,7 @@ from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace_accuracy import Accuracy
 from dld_tui.screens.workspace_findings import Checking
 from dld_tui.screens.workspace_functions import Functions
 from dld_tui.screens.workspace_graph import Graphs
@@ -30,6 +31,7 @@ from dld_tui.screens.workspace_panes import Area
 from dld_tui.screens.workspace_save import Saving
 from dld_tui.screens.workspace_selection import Selecting
 from dld_tui.screens.workspace_tensors import Tensors
+from dld_tui.screens.workspace_tools import Tooling
 from dld_tui.screens.workspace_types import Typing
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer import Explorer
@@ -53,6 +55,8 @@ class WorkspaceScreen(
     Tensors,
     Metadata,
     Typing,
+    Tooling,
+    Accuracy,
     Checking,
     Graphs,
 ):

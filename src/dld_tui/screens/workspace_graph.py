@@ -75,6 +75,7 @@ class Graphs(Editing):
         if self.is_attached and self.is_open and model.scope is self._graph_scope:
             self.graph.has_precisions = self.explorer.model.has_precisions
             self.graph.ask_times = self._report_times
+            self.graph.ask_errors = self.tensor_errors
             self.graph.show(model)
             if self.explorer.node is not None and not self.graph.has_focus_within:
                 self.graph.reveal(self.explorer.node)
@@ -170,6 +171,10 @@ class Graphs(Editing):
         """Mark in the explorer what is marked in the graph."""
         event.stop()
         self.explorer.list.set_marks(set[Hashable](event.nodes))
+
+    def tensor_errors(self) -> tuple[dict[Node, float], str]:
+        """Return the errors of nodes in a comparison of this model's results; none here."""
+        return {}, ""
 
     def _report_times(self) -> tuple[dict[Node, float], str]:
         """Return the milliseconds of nodes in what was opened last: a report, or an engine."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,15 +20,16 @@ from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace_background import InferredTypes, infer_types
-from dld_tui.screens.workspace_convert import Converting
 from dld_tui.screens.workspace_jobs import SLICE_S
+from dld_tui.screens.workspace_modify import Modifying
 
 RULE = "onnx:shape-inference"
+_WAIT_S = 0.05
 _LARGE = 5_000
 """Nodes from which on inference waits longer for the next edit."""
 
 
-class Typing(Converting):
+class Typing(Modifying):
     """The part of the workspace that asks for types and shapes."""
 
     INFER = True
@@ -101,6 +103,8 @@ class Typing(Converting):
         folder = Path(tempfile.mkdtemp(prefix="dld-types-"))
         try:
             path = folder / "snapshot.onnx"
+            while self.is_arranging and not self._gone:
+                await asyncio.sleep(_WAIT_S)  # what a person waits for goes first
             if await self.write_snapshot(path):
                 if version == self.changes:
                     self._start_inference(path, version)

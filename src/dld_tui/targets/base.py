@@ -38,6 +38,19 @@ class Job(ABC):
     def close(self) -> None:
         """End the job now, whatever it does, and free what it holds. Safe to call twice."""
 
+    @property
+    def can_leave(self) -> bool:
+        """Whether :meth:`leave` would let it go on."""
+        return False
+
+    def leave(self) -> bool:
+        """Let the job go on without this program, to be found again later.
+
+        Returns:
+            False where a job ends with this program: nothing was done then.
+        """
+        return False
+
     def wait(self) -> Finished | Failed | Cancelled:
         """Throw the events away and return the terminal one."""
         last: Event = Cancelled()

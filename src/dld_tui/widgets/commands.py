@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 
 from dld_tui.core import commands
 from dld_tui.core.keys import key_name
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
+    from textual.screen import Screen
 
     _Base = DOMNode
 else:
@@ -51,6 +52,10 @@ class Commands(_Base):
         """Return the facts that hold now: keys of ``commands.FACTS``."""
         return set()
 
+    def own_commands(self) -> Sequence[commands.Command]:
+        """Return what the palette offers here besides the commands of the table."""
+        return ()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey a command (None) while one of its needs does not hold."""
         command = commands.for_action(self.SCOPE, action)
@@ -82,3 +87,17 @@ def same_facts() -> Iterator[None]:
         yield
     finally:
         _held = None
+
+
+def binding_of(screen: Screen[Any], key: str) -> ActiveBinding | None:
+    """Return what a key does on a screen, as its ``active_bindings`` do, asking of no other key."""
+    found: ActiveBinding | None = None
+    with same_facts():
+        for node, bindings in screen._modal_binding_chain:
+            for binding in bindings.key_to_bindings.get(key, ()):
+                if found is not None and (found.binding.priority or not binding.priority):
+                    continue
+                state = screen.app._check_action_state(binding.action, node)
+                if state is not False:
+                    found = ActiveBinding(node, binding, bool(state), binding.tooltip)
+    return found

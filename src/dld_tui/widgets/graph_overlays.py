@@ -144,6 +144,22 @@ class TimeOverlay(HeatOverlay):
         return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
+class ErrorOverlay(HeatOverlay):
+    """How far each node's results are from a reference, in parts of their size."""
+
+    def _value(self, start: int, end: int) -> float:
+        return max(self._own[start:end], default=0.0)  # a sum of errors would say nothing
+
+    def shown(self, value: float) -> str:
+        """Return the error; what is as large as the values, or NaN, is ``100 %``."""
+        return "100 %" if value >= 1 else f"{value:.1e}"
+
+    @property
+    def legend(self) -> str:
+        """The largest error, and where it comes from."""
+        return f"up to {self.shown(max(self._own, default=0.0))}{self._legend}"
+
+
 def memory_overlay(model: ViewedGraph) -> HeatOverlay | None:
     """Return the bytes as heat; None when there are none, or they are not known yet."""
     found = model.memory()
@@ -162,8 +178,20 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
     return TimeOverlay("time", f" in {visible(title)}", own, own) if any(own) else None
 
 
+def error_overlay(
+    model: ViewedGraph, errors: Mapping[Any, float], title: str
+) -> ErrorOverlay | None:
+    """Return the errors of nodes as heat; None when none is known of this graph."""
+    own = model.row_times(errors)
+    return ErrorOverlay("errors", f" in {visible(title)}", own, own) if any(own) else None
+
+
 def overlays(
-    model: ViewedGraph, notes: GraphNotes, times: Mapping[Any, float], title: str
+    model: ViewedGraph,
+    notes: GraphNotes,
+    times: Mapping[Any, float],
+    title: str,
+    errors: tuple[Mapping[Any, float], str] = ({}, ""),
 ) -> list[Overlay]:
     """Return what can be shown of a graph, in the order of the key."""
     found: list[Overlay | None] = [
@@ -172,5 +200,6 @@ def overlays(
         FindingsOverlay(notes) if notes.has_findings else None,
         memory_overlay(model),
         time_overlay(model, times, title) if times else None,
+        error_overlay(model, *errors) if errors[0] else None,
     ]
     return [overlay for overlay in found if overlay is not None]

@@ -153,13 +153,12 @@ class ViewedGraph:
     def prepare(self) -> None:
         """Work out now what the views ask for first; on a thread, for large graphs."""
         self.vertex("")
-        _ = self.overview.flat_rows
         self.overview.seen()
 
     # --- rows -----------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> Sequence[Row]:
         """The rows of the list views."""
         return self.overview.rows
 

@@ -31,7 +31,7 @@ class GraphList(LineView):
     HELP = (
         "The graph as rows: each line is a tensor that is alive. z or Enter unfolds a block, v "
         "shows all nodes, then boxes; t shows what is near the cursor as boxes. o colours by "
-        "precision, findings, weights or time."
+        "precision, findings, weights, time or errors."
     )
 
     def __init__(self, views: GraphViews) -> None:
@@ -59,6 +59,8 @@ class GraphViews(Frame, Vertical):
         self.has_precisions = False
         """Whether to leave room for the precision that layers are set to."""
         self.ask_times: AskTimes = lambda: ({}, "")
+        self.ask_errors: AskTimes = lambda: ({}, "")
+        """The same, of errors relative to the values, from a comparison of results."""
         self._findings: Sequence[Any] = ()
         self._overlay = Overlay()
         self._overlay_name = Overlay.name
@@ -157,7 +159,7 @@ class GraphViews(Frame, Vertical):
         """Return what the colours can say now."""
         if self.model is None or self.notes is None:
             return [Overlay()]
-        return overlays(self.model, self.notes, *self.ask_times())
+        return overlays(self.model, self.notes, *self.ask_times(), self.ask_errors())
 
     def weighed(self) -> None:
         """Show the sizes of the weights, which are known now."""

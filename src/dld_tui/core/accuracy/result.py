@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -108,10 +107,3 @@ def in_order(rows: Sequence[Row]) -> tuple[Row, ...]:
     """Return rows in the order of the computation."""
     ordered = sorted(rows, key=lambda row: row.order)
     return tuple(replace(row, order=at) for at, row in enumerate(ordered))
-
-
-def signal_text(error: TensorError) -> str:
-    """Return the signal to noise ratio for people: ``∞`` where both are the same."""
-    if error.is_equal:
-        return "∞"
-    return "" if error.snr_db is None or not math.isfinite(error.snr_db) else f"{error.snr_db:.1f}"

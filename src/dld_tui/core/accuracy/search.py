@@ -15,6 +15,9 @@ Kept: TypeAlias = "frozenset[str]"
 """The nodes that keep their precision in a trial."""
 Search: TypeAlias = "Generator[Kept, bool, tuple[str, ...] | None]"
 
+_FIRST = 8
+"""So many suspects are likely to be needed; behind them all are as good as any other."""
+
 
 def minimal_set(suspects: Sequence[str], known: MutableMapping[Kept, bool] | None = None) -> Search:
     """Find a smallest set of suspects that makes a trial good.
@@ -64,7 +67,7 @@ def _shortest_prefix(
     """Return how many of the rest are needed, when `found` alone is not good and all of it is."""
     low, high = 0, 1
     while high < len(rest) and not (yield from _try(found + rest[:high], tried)):
-        low, high = high, high * 2
+        low, high = high, high * 2 if high < _FIRST else len(rest)
     high = min(high, len(rest))
     while high - low > 1:
         middle = (low + high) // 2

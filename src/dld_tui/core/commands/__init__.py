@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from dld_tui.core.commands import (
+    accuracy,
     app,
     checks,
     compare,
@@ -28,6 +29,7 @@ from dld_tui.core.commands import (
     selection,
     targets,
     tensors,
+    tools,
     workspace,
 )
 from dld_tui.core.commands.facts import FACTS
@@ -37,10 +39,10 @@ __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 
 COMMANDS: tuple[Command, ...] = (
     *app.ROWS, *workspace.ROWS, *operators.ROWS, *links.ROWS, *selection.ROWS, *functions.ROWS,
-    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *graph.ROWS, *report.ROWS, *plan.ROWS,
-    *compare.ROWS,
+    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *accuracy.ROWS, *graph.ROWS, *report.ROWS,
+    *plan.ROWS, *compare.ROWS,
     *diff.ROWS,
-    *jobs.ROWS, *targets.ROWS, *lists.ROWS,
+    *jobs.ROWS, *targets.ROWS, *tools.ROWS, *lists.ROWS,
 )  # fmt: skip
 
 

@@ -16,9 +16,19 @@ _JOB = table(
     ("job.copy", "copy_log", "y", "", "copy log", "Copy the log and the error, if there is one."),
     footer="job.cancel job.result job.node job.again job.copy",
 )
+_MANY = table(
+    "many_jobs",
+    ("many_jobs.cancel", "cancel", "escape", "", "cancel or close",
+     "Stop all jobs; close the page when they have ended."),
+    ("many_jobs.result", "result", "enter", "result", "compare", "Compare the reports."),
+    ("many_jobs.copy", "copy_log", "y", "", "copy log", "Copy what the jobs said."),
+    footer="many_jobs.cancel many_jobs.result many_jobs.copy",
+)
 _ACTIVITY = table(
     "activity",
     ("activity.run", "run", "f5", "valid", "run", "Run it with these settings."),
+    ("activity.run_on", "run_on", "f6", "targets", "run on …",
+     "Mark several targets: it runs on all at once, and the reports are compared."),
     ("activity.next_page", "next_page", "ctrl+pagedown", "", "next page", "Show the next page."),
     ("activity.previous_page", "previous_page", "ctrl+pageup", "", "previous page",
      "Show the previous page."),
@@ -39,4 +49,4 @@ _SETTINGS = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_JOB, *_ACTIVITY, *_SETTINGS)
+ROWS: tuple[Command, ...] = (*_JOB, *_MANY, *_ACTIVITY, *_SETTINGS)

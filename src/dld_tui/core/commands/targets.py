@@ -18,8 +18,19 @@ _LIST = table(
      "Connect, and say each step with the remedy for what fails."),
     ("targets.remove", "remove", "d,delete", "target", "remove",
      "Forget the connection, after asking."),
+    ("targets.jobs", "jobs", "J", "", "jobs",
+     "List the jobs that were started on targets and not fetched yet."),
     ("targets.copy", "copy", "y", "target", "copy", "Copy the name, or what the test said."),
-    footer="targets.add targets.edit targets.test targets.remove",
+    footer="targets.add targets.edit targets.test targets.jobs targets.remove",
+)
+_JOBS = table(
+    "target_jobs",
+    ("target_jobs.attach", "attach", "enter,a", "job", "go on with it",
+     "Show how far the job is, and fetch its result to the path that was asked for."),
+    ("target_jobs.stop", "stop", "c,delete", "job", "stop it",
+     "Stop the job, after asking; nothing of it is left on the target."),
+    ("target_jobs.again", "again", "f5", "", "look again", "Ask the targets how their jobs are."),
+    footer="target_jobs.attach target_jobs.stop target_jobs.again",
 )
 _FORM = table(
     "target_form",
@@ -32,4 +43,4 @@ _FORM = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_APP, *_LIST, *_FORM)
+ROWS: tuple[Command, ...] = (*_APP, *_LIST, *_JOBS, *_FORM)

@@ -95,7 +95,7 @@ def inline_calls(document: Document) -> int:
         if not calls:
             break
         for call in calls:
-            place: list[JSON] = [[list(call.scope.path), call.ref]]
+            place: list[list[JSON]] = [[list(call.scope.path), call.ref]]
             transaction = Transaction("inline_function", {})
             try:
                 inline_function(document, transaction, nodes=place)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.document.values import PLACEHOLDERS
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import clip, visible
@@ -111,11 +112,14 @@ def declared_inputs(document: Document) -> dict[str, Dims]:
     for name in main.inputs:
         known = main.value_type(name)
         if name not in defaults and known is not None and known.dims is not None:
-            # Some exporters write -1 for a dimension that is free.
-            found[name] = tuple(
-                None if isinstance(dim, int) and dim < 0 else dim for dim in known.dims
-            )
+            found[name] = tuple(map(_free_or_known, known.dims))
     return found
+
+
+def _free_or_known(dim: int | str | None) -> int | str | None:
+    """Return a dimension, None for the -1 or ``?`` that some exporters write for a free one."""
+    free = dim < 0 if isinstance(dim, int) else dim in PLACEHOLDERS
+    return None if free else dim
 
 
 def is_dynamic(dims: Dims) -> bool:

@@ -13,6 +13,8 @@ from dld_tui.core.document.wiretext import set_text, text_of
 
 Dims: TypeAlias = "tuple[int | str | None, ...]"
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""
+PLACEHOLDERS = frozenset({"", "?", "-1", "*", "None", "none", "unknown"})
+"""What exporters write as the name of a dimension without one: two of them need not be equal."""
 
 _SHORT = {
     "float32": "f32",

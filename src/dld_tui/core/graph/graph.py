@@ -73,7 +73,9 @@ class Graph:
 
     def link(self, name: str, source: int, targets: Iterable[int], label: str = "") -> None:
         """Add a tensor; one without targets is left out."""
-        distinct = tuple(dict.fromkeys(targets))
+        distinct = tuple(targets)
+        if len(distinct) > 1:
+            distinct = tuple(dict.fromkeys(distinct))
         if distinct:
             self.nets.append(Net(name, source, distinct, label))
 

@@ -13,6 +13,18 @@ def depths(graph: Graph) -> list[int]:
     Links that close a cycle do not count.
     """
     sources = graph.sources
+    depth: list[int] = []
+    for vertex, given in enumerate(sources):
+        if len(given) == 1 and given[0] < vertex:
+            depth.append(1 + depth[given[0]])
+        elif given:
+            if max(given) >= vertex:
+                break  # the file is not in an order to compute in
+            depth.append(1 + max([depth[source] for source in given]))
+        else:
+            depth.append(0)
+    else:
+        return depth
     depth = [-1] * len(graph)
     entered = bytearray(len(graph))
     for start in range(len(graph)):

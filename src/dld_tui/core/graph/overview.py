@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
 
 from dld_tui.core.graph.folds import Fold, fold_tree
 from dld_tui.core.graph.graph import Graph, Kind
@@ -28,6 +30,28 @@ class Row:
     is_open: bool = False
     time: int = 0
     """Which time of a repeat a block is, from 1; 0 for all others."""
+
+
+class _FlatRows(Sequence[Row]):
+    """A row for each vertex, made when it is looked at."""
+
+    def __init__(self, count: int) -> None:
+        self._range = range(count)
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [Row(row, row + 1, 0) for row in self._range[index]]
+        row = self._range[index]
+        return Row(row, row + 1, 0)
 
 
 class Overview:
@@ -112,7 +136,7 @@ class Overview:
     # --- what is seen ---------------------------------------------------------------------------
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> Sequence[Row]:
         """The rows that are seen, in order."""
         if self.is_flat:
             return self.flat_rows
@@ -122,9 +146,9 @@ class Overview:
         return self._rows
 
     @cached_property
-    def flat_rows(self) -> list[Row]:
+    def flat_rows(self) -> Sequence[Row]:
         """A row for each vertex."""
-        return [Row(row, row + 1, 0) for row in range(len(self.rails.order))]
+        return _FlatRows(len(self.rails.order))
 
     def _add_rows(
         self,

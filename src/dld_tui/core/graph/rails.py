@@ -65,14 +65,23 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
     for row, vertex in enumerate(order):
         rows[vertex] = row
     nets = graph.nets
-    hubs = frozenset(number for number, net in enumerate(nets) if is_hub(net, rows))
-    last = [_last_row(net, rows) if number not in hubs else -1 for number, net in enumerate(nets)]
+    hubs = frozenset([
+        number for number, net in enumerate(nets)
+        if len(net.targets) >= HUB_TARGETS and is_hub(net, rows)
+    ])  # fmt: skip
+    last = [
+        rows[net.targets[0]] if len(net.targets) == 1 else max([rows[t] for t in net.targets])
+        for net in nets
+    ]
+    for number in hubs:
+        last[number] = -1
     rails = Rails(list(order), rows, hubs=hubs)
+    inputs, outputs = graph.inputs, graph.outputs
     column_of: dict[int, int] = {}
     live = widest = 0
     for row, vertex in enumerate(order):
         above, joined, ending = live, 0, 0
-        for number in graph.inputs[vertex]:
+        for number in inputs[vertex]:
             column = column_of.get(number)
             if column is None:
                 continue
@@ -83,7 +92,7 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
                 del column_of[number]
         live &= ~ending
         own = _lowest(ending) if ending else _lowest(~above)
-        starting = [number for number in graph.outputs[vertex] if last[number] > row]
+        starting = [number for number in outputs[vertex] if last[number] > row]
         taken = 1 << own
         for at, number in enumerate(starting):
             # A column that ends here is free for another tensor only from the next row on.
@@ -99,10 +108,6 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
         widest = max(widest, (above | live | taken).bit_length())
     rails.width = widest
     return rails
-
-
-def _last_row(net: Net, rows: Sequence[int]) -> int:
-    return max([rows[target] for target in net.targets])
 
 
 def _lowest(bits: int) -> int:

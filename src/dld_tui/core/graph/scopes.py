@@ -48,7 +48,8 @@ def filled_gaps(scopes: Sequence[Scope]) -> list[Scope]:
     for row, scope in enumerate([*scopes, ()]):
         if row < len(scopes) and not scope:
             continue
-        shared = common_scope([before, scope]) if before and scope else ()
-        filled[start:row] = [shared] * (row - start)
+        if start < row:
+            shared = common_scope([before, scope]) if before and scope else ()
+            filled[start:row] = [shared] * (row - start)
         before, start = scope, row + 1
     return filled[: len(scopes)]

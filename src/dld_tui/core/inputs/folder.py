@@ -47,10 +47,19 @@ def load_input_sets(folder: Path, specs: Sequence[InputSpec]) -> list[InputSet]:
         InputError: A file cannot be read, fits no input, or has another type or shape than its
             input; an input has no file; there is nothing at all.
     """
+    return [InputSet(path, _load_set(path, specs)) for path in set_folders(folder)]
+
+
+def set_folders(folder: Path) -> list[Path]:
+    """Return the folders of the sets, in the order of their numbers: perhaps the folder itself.
+
+    Raises:
+        InputError: It is not a folder.
+    """
     if not folder.is_dir():
         raise InputError("is not a folder", where=str(folder))
     sets = sorted(folder.glob("test_data_set_*"), key=_by_number) or [folder]
-    return [InputSet(path, _load_set(path, specs)) for path in sets if path.is_dir()]
+    return [path for path in sets if path.is_dir()]
 
 
 def _by_number(path: Path) -> tuple[str, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.document.values import PLACEHOLDERS
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 
@@ -21,7 +22,7 @@ Shape: TypeAlias = "tuple[int, ...]"
 _ONE = re.compile(
     r"(?P<name>.+?):(?:\[(?P<list>[^\[\]]*)\]|(?P<dims>\d+(?:[xX]\d+)*)|(?P<none>scalar|))(?:,|$)"
 )
-_FREE = (None, "", "?", -1)
+_FREE = (None, -1, *PLACEHOLDERS)
 """Free dimensions without a name of their own: two of them need not be equal."""
 
 

@@ -83,7 +83,7 @@ class CommonSettings:
     log: Path | None = param(
         None,
         label="Log",
-        help="Where to write all that the library says. By default only its end is kept.",
+        help="Where to write all that the library says. By default NAME.build.log beside the engine.",
         kind="output",
         spellings=("--log",),
         metavar="FILE",

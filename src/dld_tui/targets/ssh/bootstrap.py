@@ -84,8 +84,9 @@ try:
                 raise OSError("the package has not arrived as it was sent")
             archive.extractall(fresh)
         open(os.path.join(fresh, "complete"), "w").close()
-        shutil.rmtree(folder, ignore_errors=True)
-        os.rename(fresh, folder)
+        if not os.path.isfile(os.path.join(folder, "complete")):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.rename(fresh, folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     packages = os.path.join(root, "package")
@@ -194,7 +195,8 @@ def probe_arguments(python: str, directory: str, ready: str) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _package() -> dict[str, bytes]:
+def package_files() -> dict[str, bytes]:
+    """Return what a worker needs of our package: paths and contents."""
     top = Path(dld_tui.__file__).parent
     files = {f"dld_tui/{path.relative_to(top).as_posix()}": path for path in _files(top)}
     return {name: files[name].read_bytes() for name in sorted(files)}
@@ -214,7 +216,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def package_digest() -> str:
     """Return the hash of what a worker needs of our package: its version."""
     whole = hashlib.sha256()
-    for name, content in _package().items():
+    for name, content in package_files().items():
         whole.update(f"{name} {len(content)}\n".encode() + content)
     return whole.hexdigest()
 
@@ -223,7 +225,7 @@ def package_archive() -> bytes:
     """Return the package as a zip file."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in _package().items():
+        for name, content in package_files().items():
             archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content,
                              zipfile.ZIP_DEFLATED)  # fmt: skip
     return stream.getvalue()

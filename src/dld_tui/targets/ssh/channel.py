@@ -158,6 +158,17 @@ class Agent:
         self.machine = bootstrap.machine_from(data, self.where)
         return self.machine
 
+    async def make_ready(self) -> None:
+        """Look at the target, and send our package where this version of it is not there.
+
+        Raises:
+            UnavailableError: The target has no Python that serves, or cannot be reached.
+            AgentError: The package cannot be written there.
+        """
+        machine = await self.probe()
+        if not machine.package:
+            await self.send_package()
+
     async def send_package(self) -> int:
         """Send our package; return how many bytes that were.
 

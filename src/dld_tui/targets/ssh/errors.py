@@ -27,13 +27,21 @@ class LinkError(UnavailableError):
         message: As for every error of ours, and so the rest.
         where: The machine.
         hint: What to do next.
+        passes: Whether another attempt may go better: the line broke, nobody refused anything.
     """
 
     def __init__(
-        self, stage: str, message: str, *, where: str | None = None, hint: str | None = None
+        self,
+        stage: str,
+        message: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        passes: bool = False,
     ) -> None:
         super().__init__(message, where=where, hint=hint)
         self.stage = stage
+        self.passes = passes or stage in (RESOLVE, CONNECT)
 
 
 class ConnectionLostError(LinkError):
@@ -62,7 +70,8 @@ def from_network(
         return LinkError(RESOLVE, f"the host {host!r} is not known", where=where, hint=hint)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         hint = "It may be off, or a firewall may drop the packets"
-        return LinkError(stage, "the machine does not answer in time", where=where, hint=hint)
+        message = "the machine does not answer in time"
+        return LinkError(stage, message, where=where, hint=hint, passes=True)
     if isinstance(error, ConnectionRefusedError):
         hint = "Check the port, and that the SSH server runs there"
         return LinkError(CONNECT, "the connection is refused", where=where, hint=hint)
@@ -79,7 +88,9 @@ def from_network(
         message = f"the server ended the authentication: {error.reason}"
         return LinkError(AUTHENTICATION, message, where=where, hint=hint)
     if isinstance(error, asyncssh.DisconnectError):
-        return LinkError(stage, f"the connection is lost: {error.reason}", where=where)
+        passes = isinstance(error, asyncssh.ConnectionLost)
+        message = f"the connection is lost: {error.reason}"
+        return LinkError(stage, message, where=where, passes=passes)
     if isinstance(error, OSError):
         return _from_os(error, where, stage)
     hint = "If that is from ~/.ssh/config, correct it, or connect without it: --no-config"
@@ -91,7 +102,7 @@ def _from_os(error: OSError, where: str, stage: str) -> LinkError:
         hint = "Check the network, or give a jump host"
         return LinkError(CONNECT, "there is no way to the machine", where=where, hint=hint)
     text = error.strerror or str(error) or type(error).__name__
-    return LinkError(stage, f"the connection fails: {text}", where=where)
+    return LinkError(stage, f"the connection fails: {text}", where=where, passes=True)
 
 
 def not_permitted(

@@ -1,7 +1,6 @@
 """A job on an SSH target: prepared, sent, started, followed, fetched; a lost line does not end it.
 
-All of it is one coroutine on the loop of :mod:`.loop`; whoever reads the events takes them from a
-queue that it fills.
+All of it is one coroutine on the loop of :mod:`.loop`, which fills the queue of events.
 """
 
 from __future__ import annotations
@@ -14,23 +13,22 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
+from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
-from dld_tui.core.report.relocation import relocate
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job
 from dld_tui.targets.ssh import inputs, loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
 from dld_tui.targets.ssh.deploy import Deployment, Prepared
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
+from dld_tui.targets.ssh.fetching import fetch, fetch_what_is_there
 from dld_tui.targets.ssh.following import End, Listener, Records
 from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob, StoredOutput, new_id
 from dld_tui.targets.ssh.patience import Patience, persist
 from dld_tui.targets.ssh.requirements import Needs, needs_of
-from dld_tui.targets.ssh.transfer import Amount, Upload, download, lost_note
+from dld_tui.targets.ssh.transfer import Amount, Upload, lost_note
 
 _TICK_S = 0.2
 _MOST_UNREAD = 2000
@@ -91,8 +89,10 @@ class SshJob(Job):
         self._news = threading.Condition()
         self._over = False
         self._cancelled = False
+        self._closing = self._left = False
         self._is_there = stored is not None
         """Whether the job may be on the target, so that a cancel has to go there."""
+        self._agent_is_there = asyncio.Event()
         self._upload: Upload | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -124,13 +124,27 @@ class SshJob(Job):
         """End the job now."""
         if self._over:
             return
-        self._cancelled = True
+        self._cancelled = self._closing = True
         loop.running().call_soon_threadsafe(self._begin_to_stop, "kill")
         with self._news:
             self._news.wait_for(lambda: self._over, _CLOSE_S)
         self._future.cancel()
         with self._news:
             self._news.wait_for(lambda: self._over, _CLOSE_S)
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether it runs on the target, so that it goes on without this program."""
+        return self._agent_is_there.is_set() and not (self._cancelled or self._over)
+
+    def leave(self) -> bool:
+        """Let go of the job; :meth:`.SshTarget.attach` takes it up again."""
+        if not self.can_leave or self._task is None:
+            return False
+        self._left = True
+        loop.running().call_soon_threadsafe(self._task.cancel)
+        with self._news:
+            return self._news.wait_for(lambda: self._over, _CLOSE_S)
 
     # -- on the loop ------------------------------------------------------------------------------
 
@@ -150,7 +164,8 @@ class SshJob(Job):
         except asyncio.CancelledError:
             terminal = Cancelled()
             with contextlib.suppress(asyncio.CancelledError, DldError):
-                await asyncio.wait_for(self._leave_nothing(), _CLOSE_S)
+                if not self._left:
+                    await asyncio.wait_for(self._leave_nothing(), _CLOSE_S)
         except DldError as error:
             terminal = Failed.from_error(error)
         except OSError as error:
@@ -168,7 +183,8 @@ class SshJob(Job):
             self._news.notify_all()
 
     def _is_cancel(self, terminal: Event) -> bool:
-        return self._cancelled and not isinstance(terminal, Finished)
+        # While it may be there still, a failure says that it could not be stopped.
+        return self._cancelled and isinstance(terminal, Failed) and not self._is_there
 
     async def _work(self) -> Finished | Failed | Cancelled:
         if self._activity is not None:
@@ -176,15 +192,19 @@ class SshJob(Job):
         else:
             assert self._stored is not None
             stored = self._stored
-            await persist(self._agent.probe, self._setup.patience, lost_note(self._amount))
+            await persist(self._agent.make_ready, self._setup.patience, lost_note(self._amount))
+        self._agent_is_there.set()
         folder = f"{self._agent.root}/jobs/{self.id}"
         listener = Listener(self._target, folder, stored.renames)
         self._amount.step("")
         end = await self._follow(listener)
         terminal = listener.end(end)
+        work = (self._agent, stored, self._setup.patience, self._amount, self._say)
         if isinstance(terminal, Finished):
-            await self._fetch(stored)
-        elif isinstance(terminal, Failed) and self._activity is not None:
+            await fetch(*work)
+        elif not self._closing:
+            await fetch_what_is_there(*work)
+        if isinstance(terminal, Failed) and self._activity is not None:
             await self._look_again(terminal, needs_of(*self._activity))
         await self._forget()
         return terminal
@@ -289,24 +309,6 @@ class SshJob(Job):
         text = f"{error.message}: the job goes on there; the next attempt is in {wait:g} s"
         self._say(Log(text, "warning"))
 
-    async def _fetch(self, stored: StoredJob) -> None:
-        absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
-        for output in stored.outputs:
-            path = Path(output.path)
-            came = await download(
-                self._agent, self.id, output.place, path, self._setup.patience, self._amount
-            )
-            if came:
-                try:
-                    await asyncio.to_thread(relocate, path, absolute)
-                except InputError as error:
-                    self._say(Log(str(error), "warning"))
-            elif output.needed and len(stored.outputs) == 1:
-                raise ActivityError(
-                    "the job has ended without writing it", where=str(path),
-                    hint=f"It ran on {self._target}",
-                )  # fmt: skip
-
     async def _look_again(self, failed: Failed, needs: Needs) -> None:
         if failed.status == int(UnavailableError.status) and needs.modules:
             with contextlib.suppress(DldError):
@@ -348,8 +350,7 @@ class SshJob(Job):
             self._task.cancel()
 
     async def _tell(self, word: str) -> None:
-        if self._agent.machine is None:
-            await self._agent.probe()
+        await self._agent_is_there.wait()
         await self._agent.call("stop", job=self.id, word=word)
 
     async def _leave_nothing(self) -> None:

@@ -237,7 +237,7 @@ class Link:
                 sock=proxy.socket if proxy else None,
                 login_timeout=_LOGIN_S,
                 connect_timeout=None,
-                encryption_algs=_CIPHERS,
+                encryption_algs=() if hop.has_ciphers else _CIPHERS,
                 keepalive_interval=KEEPALIVE_S,
                 keepalive_count_max=KEEPALIVES,
                 command=None,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dld_tui.targets.ssh.errors import AUTHENTICATION, HOST_KEY, ConnectionLostError, LinkError
+from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ async def persist(
             if isinstance(error, ConnectionLostError):
                 if lost_at is None or now - began > _STEADY_S:
                     lost_at, wait = now, patience.first
-            elif lost_at is None or error.stage in (HOST_KEY, AUTHENTICATION):
+            elif lost_at is None or not error.passes:
                 raise
             if now + wait - lost_at > patience.total:
                 raise

@@ -53,6 +53,8 @@ class Hop:
     config: tuple[Path, ...]
     proxy_command: str = ""
     timeout_s: float = 15.0
+    has_ciphers: bool = False
+    """Whether the configuration chooses the ciphers."""
 
     @property
     def address(self) -> str:
@@ -138,6 +140,7 @@ def _hop(wanted: _Wanted, options: Any, proxy_command: str) -> Hop:
         config=wanted.config,
         proxy_command=proxy_command,
         timeout_s=float(cast("int", options.get("ConnectTimeout")) or 15),
+        has_ciphers=bool(options.get("Ciphers")),
     )
 
 

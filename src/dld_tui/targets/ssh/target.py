@@ -136,13 +136,8 @@ class SshTarget:
         return loop.call(whole())
 
     async def _asked(self, agent: Agent, name: str, **arguments: Any) -> dict[str, Any]:
-        await self._ready(agent)
+        await agent.make_ready()
         return await agent.call(name, **arguments)
-
-    async def _ready(self, agent: Agent) -> None:
-        machine = await agent.probe()
-        if not machine.package:
-            await agent.send_package()
 
     async def _jobs(self, agent: Agent) -> list[RemoteJob]:
         rows = (await self._asked(agent, "list")).get("jobs")

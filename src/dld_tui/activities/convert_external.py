@@ -1,0 +1,58 @@
+"""Weights in a data file beside the model.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request(ConversionRequest):
+    """Which weights go where."""
+
+    location: str = param(
+        "",
+        label="Data file",
+        help="Its name, relative to the model; by default it is named after the model.",
+        spellings=("--location",),
+        metavar="NAME",
+    )
+    threshold: int = param(
+        1024,
+        label="Threshold",
+        help="Weights of fewer bytes stay in the model.",
+        unit="B",
+        minimum=0,
+        spellings=("--threshold",),
+        metavar="BYTES",
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Move weights to a data file.
+
+    Raises:
+        InputError: The model cannot be opened.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.storage import to_external
+
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        yield Progress(0, None, stage="Moving weights to a data file")
+        made = to_external(document, request.location, request.threshold)
+        stack.callback(made.document.close)
+        yield from written(
+            document, made.document, request.output, notes=made.notes,
+            more={"moved": made.count, "moved_bytes": made.bytes},
+        )  # fmt: skip

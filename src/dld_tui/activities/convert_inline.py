@@ -1,0 +1,40 @@
+"""Weights of data files in the model itself, as far as 2 GiB go.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.events import Event, Progress
+
+
+@dataclass(frozen=True)
+class Request(ConversionRequest):
+    """Which model, and where to."""
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Take in the weights.
+
+    Raises:
+        InputError: The model cannot be opened.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.storage import to_inline
+
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        yield Progress(0, None, stage="Taking in the weights")
+        made = to_inline(document)
+        stack.callback(made.document.close)
+        yield from written(
+            document, made.document, request.output, notes=made.notes,
+            more={"moved": made.count, "moved_bytes": made.bytes},
+        )  # fmt: skip

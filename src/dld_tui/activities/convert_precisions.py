@@ -1,0 +1,95 @@
+"""Casts that give layers the precisions that they are set to, and what that costs and loses.
+
+Result: ``{"lines": [...], "figures": {...}, "losses": [{"name", "dtype", "overflow", "underflow",
+"rounded", "max_error"}]}``, see :class:`dld_tui.core.tensorrt.retyping.Retyping`; unless it is a
+preview with that of :func:`dld_tui.core.conversion.result.written`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which layers get which precision."""
+
+    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
+    output: Path | None = param(
+        None,
+        label="Output",
+        help="The file to write; not needed for a preview.",
+        kind="output",
+        beside=("{name}.data",),
+        spellings=("-o", "--output"),
+        metavar="OUT",
+    )
+    layer_precision: tuple[str, ...] = param(
+        (),
+        label="Layer precisions",
+        help="Precision of a layer besides those in the model; * stands for any characters.",
+        spellings=("--layer-precision", "--layerPrecisions"),
+        metavar="NAME:PRECISION",
+    )
+    preview: bool = param(
+        False,
+        label="Preview",
+        help="Only say what would be done and lost.",
+        spellings=("--preview",),
+    )
+    verify: bool = param(
+        False,
+        label="Verify",
+        help="Load and run the result with ONNX Runtime before it is written.",
+        spellings=("--verify",),
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Add the casts, or say which.
+
+    Raises:
+        UsageError: A precision names no layer, or there is no output.
+        InputError: The model cannot be opened.
+        ActivityError: ONNX Runtime cannot use the result.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+    from dld_tui.core.tensorrt.retyping import losses, retyped
+
+    if request.output is None and not request.preview:
+        raise UsageError("an output is needed: -o OUT, or --preview")
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document:
+        yield Progress(0, None, stage="Inferring types")
+        retyping = retyped(document, request.layer_precision)
+        with contextlib.closing(retyping.document):
+            yield Progress(0, None, stage="Reading weights")
+            lost: list[JSON] = [
+                {"name": loss.name, "dtype": loss.dtype, "overflow": loss.report.overflow,
+                 "underflow": loss.report.underflow, "rounded": loss.report.rounded,
+                 "max_error": loss.report.max_error}
+                for loss in losses(retyping)
+            ]  # fmt: skip
+            more: dict[str, JSON] = {
+                "lines": [*retyping.lines()], "figures": retyping.to_json(), "losses": lost,
+            }  # fmt: skip
+            if request.preview or request.output is None:
+                yield Finished(more)
+                return
+            notes: list[str] = []
+            if request.verify:
+                from dld_tui.backends.converted import verify
+
+                yield Progress(0, None, stage="Trying the result with ONNX Runtime")
+                notes = verify(document, retyping.document, request.output)
+            yield from written(document, retyping.document, request.output, notes=notes, more=more)

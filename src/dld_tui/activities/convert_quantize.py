@@ -1,0 +1,183 @@
+"""Quantization by ONNX Runtime: static with QuantizeLinear and DequantizeLinear, or dynamic.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"sets"``, the calibration
+inputs used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.errors import InputError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.shapes import InputSpec
+
+
+@dataclass(frozen=True)
+class Request(ConversionRequest):
+    """What is quantized, and how."""
+
+    calibration: Path | None = param(
+        None,
+        label="Calibration",
+        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these.",
+        kind="folder",
+        spellings=("--calibration",),
+        metavar="DIR",
+    )
+    dynamic: bool = param(
+        False,
+        label="Dynamic",
+        help="Compute the scales of activations while the model runs; needs no calibration.",
+        spellings=("--dynamic",),
+    )
+    weights: str = param(
+        "int8",
+        label="Weights",
+        help="Element type of weights.",
+        choices=("int8", "uint8", "int4", "uint4", "int16", "uint16"),
+        spellings=("--weights",),
+    )
+    activations: str = param(
+        "int8",
+        label="Activations",
+        help="Element type of activations.",
+        choices=("int8", "uint8", "int16", "uint16"),
+        spellings=("--activations",),
+    )
+    method: str = param(
+        "minmax",
+        label="Method",
+        help="How ranges are found.",
+        choices=("minmax", "entropy", "percentile"),
+        spellings=("--method",),
+    )
+    ops: tuple[str, ...] = param(
+        (),
+        label="Operators",
+        help="Quantize only these operators, separated by commas.",
+        spellings=("--ops",),
+        metavar="OP,OP",
+    )
+    exclude: tuple[str, ...] = param(
+        (),
+        label="Exclude",
+        help="Name of a node that is not quantized.",
+        spellings=("--exclude",),
+        metavar="NAME",
+    )
+    per_channel: bool = param(
+        False,
+        label="Per channel",
+        help="A scale for each channel of a weight.",
+        spellings=("--per-channel",),
+    )
+    reduce_range: bool = param(
+        False,
+        label="Reduced range",
+        help="7 bits for weights, for processors without VNNI.",
+        spellings=("--reduce-range",),
+    )
+    verify: bool = param(
+        True,
+        label="Verify",
+        help="Load and run the result with ONNX Runtime before it is written.",
+        spellings=("--verify",),
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Quantize.
+
+    Raises:
+        UsageError: There is no calibration data, or an excluded node is not there.
+        InputError: The model or an input cannot be read, or does not fit; names the file.
+        UnavailableError: ONNX Runtime is not installed.
+        ActivityError: It failed, or cannot use the result.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends import quantization
+    from dld_tui.backends.library_file import by_library
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+
+    if not request.dynamic and request.calibration is None:
+        raise UsageError("static quantization needs --calibration DIR", hint="Or add --dynamic")
+    if absent := quantization.missing():
+        raise UnavailableError(
+            f"{absent[0]} is not installed", hint=f"Install it with: {quantization.INSTALL}"
+        )
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        _require_nodes(document, request.exclude)
+        specs = _inputs(document)
+        sets = 0
+        if not request.dynamic and request.calibration is not None:
+            for sets in _checked(request.calibration, specs):
+                yield Progress(sets, None, "sets", "Reading the calibration inputs")
+        result = yield from by_library(
+            document, quantization.__name__, _options(request, specs), "Quantizing", stack
+        )
+        notes: list[str] = []
+        if request.verify:
+            from dld_tui.backends.converted import verify
+
+            yield Progress(0, None, stage="Trying the result with ONNX Runtime")
+            notes = verify(document, result, request.output)
+        yield from written(document, result, request.output, notes=notes, more={"sets": sets})
+
+
+def _options(request: Request, specs: Sequence[InputSpec]) -> dict[str, JSON]:
+    ops = [op.strip() for text in request.ops for op in text.split(",") if op.strip()]
+    inputs: list[JSON] = [
+        {"name": spec.name, "dtype": spec.dtype,
+         "dims": None if spec.dims is None else [*spec.dims]}
+        for spec in specs
+    ]  # fmt: skip
+    return {
+        "dynamic": request.dynamic, "weights": request.weights,
+        "activations": request.activations, "method": request.method, "ops": [*ops],
+        "exclude": [*request.exclude], "per_channel": request.per_channel,
+        "reduce_range": request.reduce_range, "inputs": inputs,
+        "calibration": "" if request.calibration is None else str(request.calibration.absolute()),
+    }  # fmt: skip
+
+
+def _require_nodes(document: Document, names: Sequence[str]) -> None:
+    for name in names:
+        if not any(scope.nodes_named(name) for scope in document.scopes()):
+            raise UsageError(f"no node is named {name!r}", hint="See dld inspect --nodes")
+
+
+def _inputs(document: Document) -> list[InputSpec]:
+    """Return the inputs that have to be fed."""
+    from dld_tui.core.inputs.shapes import InputSpec
+
+    main, specs = document.main, []
+    for name in main.inputs:
+        if name in main.named("initializer"):
+            continue
+        known = main.value_type(name)
+        if known is None or known.dtype is None:
+            raise InputError(f"the type of input {name!r} is not known")
+        specs.append(InputSpec(name, known.dtype, known.dims))
+    return specs
+
+
+def _checked(folder: Path, specs: Sequence[InputSpec]) -> Iterator[int]:
+    """Read every set once, so that what does not fit is named before anything is done."""
+    from dld_tui.core.inputs.folder import load_input_sets, set_folders
+
+    for number, one in enumerate(set_folders(folder), start=1):
+        load_input_sets(one, specs)
+        yield number

@@ -1,0 +1,62 @@
+"""A stripped model with its weights again.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request(ConversionRequest):
+    """Which model, and where the weights are."""
+
+    weights: Path = param(
+        Path(),
+        label="Weights",
+        help="The model that has the weights.",
+        kind="file",
+        spellings=("--weights",),
+        metavar="MODEL",
+    )
+    any_values: bool = param(
+        False,
+        label="Any values",
+        help="Take weights whose values are others than those that were taken out, too.",
+        spellings=("--any-values",),
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Restore the weights.
+
+    Raises:
+        UsageError: No model with weights is given.
+        InputError: The model cannot be opened, or a weight is missing or another one.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.storage import restored
+
+    if request.weights == Path():
+        raise UsageError("--weights must name the model that has them")
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        yield Progress(0, None, stage="Restoring the weights")
+        source = stack.enter_context(contextlib.closing(open_model(request.weights)))
+        made = restored(document, source, any_values=request.any_values)
+        stack.callback(made.document.close)
+        yield from written(
+            document, made.document, request.output, notes=made.notes,
+            more={"moved": made.count, "moved_bytes": made.bytes},
+        )  # fmt: skip

@@ -1,0 +1,51 @@
+"""A model without the values of its weights, with their hashes.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request(ConversionRequest):
+    """Which weights lose their values."""
+
+    threshold: int = param(
+        1024,
+        label="Threshold",
+        help="Weights of fewer bytes keep their values.",
+        unit="B",
+        minimum=1,
+        spellings=("--threshold",),
+        metavar="BYTES",
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Take out the weights.
+
+    Raises:
+        InputError: The model cannot be opened.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.storage import stripped
+
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        yield Progress(0, None, stage="Hashing the weights")
+        made = stripped(document, request.threshold)
+        stack.callback(made.document.close)
+        yield from written(
+            document, made.document, request.output, notes=made.notes,
+            more={"moved": made.count, "moved_bytes": made.bytes},
+        )  # fmt: skip

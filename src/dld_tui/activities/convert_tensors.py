@@ -1,0 +1,144 @@
+"""Weights, constants and lists of numbers in another element type, and what that loses.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"converted", "casts"``. With
+`list_only` nothing is written; the result is ``{"to", "tensors": [{"name", "scope", "kind",
+"dtype", "shape", "bytes", "overflow", "underflow", "rounded", "nan_lost", "max_error"}]}``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.conversion.tensors import Selection
+    from dld_tui.core.document.document import Document
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which tensors, and to which type."""
+
+    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
+    output: Path | None = param(
+        None,
+        label="Output",
+        help="The file to write; not needed with --list.",
+        kind="output",
+        beside=("{name}.data",),
+        spellings=("-o", "--output"),
+        metavar="OUT",
+    )
+    to: str = param(
+        "float16",
+        label="Type",
+        help="The element type to convert to.",
+        spellings=("--to",),
+        metavar="TYPE",
+    )
+    filter: tuple[str, ...] = param(
+        (),
+        label="Names",
+        help="Only tensors whose name fits; * stands for any characters.",
+        spellings=("--filter",),
+        metavar="PATTERN",
+    )
+    types: tuple[str, ...] = param(
+        (),
+        label="From types",
+        help="Only tensors of this type; by default those of floating point types.",
+        spellings=("--from",),
+        metavar="TYPE",
+    )
+    kinds: tuple[str, ...] = param(
+        (),
+        label="Kinds",
+        help="Only initializer, constant (tensors of Constant nodes) or list (numbers of them).",
+        spellings=("--kind",),
+        metavar="KIND",
+    )
+    least_bytes: int = param(
+        0,
+        label="Least size",
+        help="Only tensors of at least so many bytes.",
+        unit="B",
+        minimum=0,
+        spellings=("--least-bytes",),
+        metavar="BYTES",
+    )
+    casts: bool = param(
+        True,
+        label="Casts",
+        help="Give the users of a tensor its old type back, so that the model stays valid.",
+        spellings=("--casts",),
+    )
+    list_only: bool = param(
+        False,
+        label="List",
+        help="Only list the tensors and what each would lose.",
+        spellings=("--list",),
+    )
+    verify: bool = param(
+        True,
+        label="Verify",
+        help="Load and run the result with ONNX Runtime before it is written.",
+        spellings=("--verify",),
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Convert, or list.
+
+    Raises:
+        UsageError: There is no output, or no such kind.
+        InputError: The model cannot be opened, or there is no such type.
+        ActivityError: ONNX Runtime cannot use the result.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.tensors import KINDS, Selection, losses
+
+    unknown = sorted(set(request.kinds) - set(KINDS))
+    if unknown:
+        raise UsageError(f"--kind is {unknown[0]!r}; choose one of {', '.join(KINDS)}")
+    chosen = Selection(request.filter, request.types, request.least_bytes, request.kinds or KINDS)
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document:
+        if request.list_only:
+            yield Progress(0, None, stage="Reading tensors")
+            found: list[JSON] = [*losses(document, request.to, chosen)]
+            yield Finished({"to": request.to, "tensors": found})
+            return
+        if request.output is None:
+            raise UsageError("an output is needed: -o OUT, or --list")
+        yield from _convert(request, request.output, document, chosen)
+
+
+def _convert(
+    request: Request, output: Path, document: Document, chosen: Selection
+) -> Iterator[Event]:
+    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.tensors import convert_tensors
+
+    with contextlib.ExitStack() as stack:
+        made = None
+        for made in convert_tensors(document, request.to, chosen, casts=request.casts):
+            yield Progress(made.count, None, "tensors", "Converting tensors")
+        assert made is not None
+        stack.callback(made.document.close)
+        notes = made.notes
+        if request.verify:
+            from dld_tui.backends.converted import verify
+
+            yield Progress(0, None, stage="Trying the result with ONNX Runtime")
+            notes = [*notes, *verify(document, made.document, output)]
+        more: dict[str, JSON] = {"converted": made.count, "casts": made.casts}
+        yield from written(document, made.document, output, notes=notes, more=more)

@@ -1,0 +1,178 @@
+"""A tool of the user on a model: what it prints as it runs, and the file it writes.
+
+``$Output`` names a file in an empty folder beside the one asked for: what the tool leaves there is
+moved when it has ended well, so that a tool that fails replaces nothing.
+
+Result: ``{"tool", "output": PATH or None, "files": [PATH, …], "seconds", "lines", "left_out"}``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.custom_tools.model import (
+    DEFAULT_LIMIT_S,
+    Tool,
+    arguments_for,
+    filled,
+    validate,
+)
+from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
+from dld_tui.core.events import Event, Finished, Log
+from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.custom_tool import ProgramEnd
+
+_PREFIX = ".dld-tool-"
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which tool, on which model."""
+
+    name: str = param(label="Name", help="The tool's name.")
+    application: str = param(label="Application", help="The program.")
+    model: Path = param(label="Model", help="The file that it is given.", kind="file")
+    arguments: tuple[str, ...] = param((), label="Arguments", help="What it is given.")
+    suffix: str = param("", label="Suffix", help="Of the file that it writes.")
+    output: Path | None = param(
+        None, label="Output", help="The file to write.", kind="output", spellings=("-o", "--output")
+    )
+    replace: bool = param(False, label="Replace", help="An output that exists is replaced.")
+    folder: str = param("", label="Folder", help="Where it runs.")
+    model_folder: Path | None = param(
+        None, label="Model folder", help="What $Folder stands for; by default where the model is."
+    )
+    limit: int = param(DEFAULT_LIMIT_S, label="Time limit", help="Then it is stopped.", unit="s")
+
+
+def request_for(tool: Tool, model: Path, output: Path | None, **more: object) -> Request:
+    """Return the request of a tool on a model."""
+    values = {
+        "arguments": tool.arguments, "suffix": tool.output, "folder": tool.folder,
+        "limit": tool.limit,
+    }  # fmt: skip
+    return Request(tool.name, tool.application, model, output=output, **values | more)  # type: ignore[arg-type]
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Run the tool.
+
+    Raises:
+        UsageError: The tool or the paths do not fit together.
+        InputError: There is no such model.
+        UnavailableError: There is no such program.
+        ActivityError: The tool failed, crashed, or was stopped at its time limit.
+        SaveError: What it wrote cannot be put in its place.
+    """
+    tool = validate(
+        Tool(
+            request.name,
+            request.application,
+            tuple(request.arguments),
+            request.suffix,
+            folder=request.folder,
+            limit=request.limit,
+        )
+    )
+    model = Path(os.path.abspath(request.model))
+    if not model.is_file():
+        raise InputError("there is no such file", where=str(model))
+    if not tool.output:
+        if request.output is not None:
+            raise UsageError("this tool writes no output", where=f"tool {tool.name!r}")
+        yield from _run(tool, request, model, None)
+        return
+    output = _output_of(tool, request, model)
+    try:
+        staging = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=output.parent))
+    except OSError as error:
+        raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
+    try:
+        yield from _run(tool, request, model, output, staging)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _output_of(tool: Tool, request: Request, model: Path) -> Path:
+    where = f"tool {tool.name!r}"
+    if request.output is None:
+        raise UsageError("this tool writes an output", where=where, hint="Say where with -o")
+    output = Path(os.path.abspath(request.output))
+    if os.path.lexists(output):
+        if os.path.realpath(output) == os.path.realpath(model):
+            raise UsageError("the output is the model itself", where=str(output))
+        if not request.replace or output.is_dir():
+            raise UsageError("the output exists", where=str(output))
+    return output
+
+
+def _run(
+    tool: Tool, request: Request, model: Path, output: Path | None, staging: Path = Path()
+) -> Iterator[Event]:
+    from dld_tui.backends.custom_tool import find_program, run_program
+
+    home = str(Path(os.path.abspath(request.model_folder or model.parent)))
+    written = staging / output.name if output is not None else None
+    arguments = arguments_for(tool, str(model), str(written or ""), home)
+    command = [find_program(tool.application), *arguments]
+    folder = Path(os.path.expanduser(filled(tool.folder, {"Folder": home}) or home))
+    if not folder.is_absolute() or not folder.is_dir():
+        raise UsageError("the working folder is not there, or not absolute", where=str(folder))
+    yield Log(f"$ {shlex.join(command)}", "debug")
+    end = yield from run_program(command, folder, tool.limit)
+    _judge(tool, end)
+    files = _publish(tool, staging, output, request.replace) if output is not None else []
+    names: list[JSON] = [str(path) for path in files]
+    yield Finished({
+        "tool": tool.name,
+        "output": str(output) if output is not None else None,
+        "files": names,
+        "seconds": round(end.seconds, 3),
+        "lines": end.lines,
+        "left_out": end.left_out,
+    })  # fmt: skip
+
+
+def _judge(tool: Tool, end: ProgramEnd) -> None:
+    where = f"tool {tool.name!r}"
+    if end.timed_out:
+        limit = fmt.duration(tool.limit)
+        hint = "Give it more time in its settings, if that is not enough"
+        raise ActivityError(f"stopped after {limit}, its time limit", where=where, hint=hint)
+    if end.crashed:
+        raise ActivityError(f"the program was ended by {end.crashed}", where=where)
+    if end.status:
+        raise ActivityError(f"the program ended with exit status {end.status}", where=where)
+
+
+def _publish(tool: Tool, staging: Path, output: Path, replace: bool) -> list[Path]:
+    """Move what the tool wrote to where it was asked for, the output last."""
+    made = staging / output.name
+    if made.is_symlink() or not made.is_file() or not made.stat().st_size:
+        raise ActivityError(
+            "the program ended well and wrote nothing to $Output", where=f"tool {tool.name!r}"
+        )
+    others = sorted(path.name for path in staging.iterdir() if path.name != output.name)
+    for name in others:
+        path = output.parent / name
+        if os.path.lexists(path) and (not replace or path.is_dir()):
+            raise SaveError("the tool wrote this file too, and it exists", where=str(path))
+    if not replace and os.path.lexists(output):
+        raise SaveError("the output was made by another program meanwhile", where=str(output))
+    try:
+        for name in (*others, output.name):
+            os.replace(staging / name, output.parent / name)
+    except OSError as error:
+        raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
+    return [output, *(output.parent / name for name in others)]

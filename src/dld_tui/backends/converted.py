@@ -1,0 +1,130 @@
+"""Whether ONNX Runtime can still load and run a model that was converted.
+
+Large weights are stood in for by zeros, so that neither time nor memory goes into them: what is
+found are types that do not fit and operators without an implementation, which is what conversions
+can get wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from dld_tui.backends.onnxruntime import Session
+from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.core import fmt
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
+from dld_tui.core.files.tensors import payload_length
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.inputs.generate import random_inputs
+from dld_tui.core.inputs.shapes import InputSpec, parse_shapes, resolve_shapes
+
+_SETTINGS = SessionSettings(
+    optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
+)
+_LARGE, _MANY = 1 << 16, 256 << 20
+"""Bytes of weights, and of all of them, from which nodes make them."""
+_SINCE = 9
+_MADE = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE,
+         onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT32,
+         onnx.TensorProto.INT64)  # fmt: skip
+"""What ConstantOfShape makes, since version 9 of the operators."""
+
+
+def verify(
+    original: Document,
+    result: Document,
+    title: Path,
+    shapes: Sequence[str] = (),
+    hint: str | None = None,
+) -> list[str]:
+    """Load and run a converted model; return what could not be found out, for people.
+
+    Args:
+        original: The model before: what it cannot do either is no fault of the conversion.
+        result: The model after.
+        title: The file that errors name.
+        shapes: Of inputs, ``NAME:1x3x224x224``; else dimensions that are open are 1.
+        hint: What can be done when it fails.
+
+    Raises:
+        ActivityError: The result cannot be loaded or run, but the original can; names the node
+            where ONNX Runtime does.
+    """
+    try:
+        why = _run(result, title, shapes)
+    except UsageError:
+        raise
+    except UnavailableError as error:
+        return [f"not verified: {error.message}"]
+    except DldError as error:
+        try:
+            _run(original, title, shapes)
+        except DldError as before:
+            return [f"not verified, as the original cannot be run either: {before.message}"]
+        raise ActivityError(
+            f"the converted model cannot be used: {error.message}",
+            where=error.where,
+            hint=hint or error.hint,
+            details=error.details,
+        ) from error
+    return [f"loaded but not run: {why}"] if why else []
+
+
+def _run(document: Document, title: Path, shapes: Sequence[str]) -> str:
+    """Load and run a model; return why it was not run, if so."""
+    view = external_view(
+        skeleton_bytes(document), document.blobs, external=document.external, values=False
+    )
+    try:
+        is_large = _lighten(view)
+        session = Session(view, _SETTINGS, title)
+        if is_large:
+            return f"it has more than {fmt.size(_MANY)} of weights"
+        if any(spec.container for spec in session.inputs):
+            return "an input is not a tensor"
+        session.run(session.feed(_feeds(session.inputs, shapes)))
+        return ""
+    finally:
+        discard_view(view)
+
+
+def _lighten(view: Path) -> bool:
+    """Let nodes make the zeros of many large weights, and return whether that was done.
+
+    ONNX Runtime copies initializers when it loads a model, and would hold all of them.
+    """
+    model = onnx.ModelProto.FromString(view.read_bytes())
+    graph = model.graph
+    large = [t for t in graph.initializer if (payload_length(t) or 0) >= _LARGE]
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
+    if sum(payload_length(t) or 0 for t in large) < _MANY or opset < _SINCE:
+        return False
+    given = {record.name for record in (*graph.input, *graph.output)}
+    made = []
+    for tensor in large:
+        if tensor.data_type not in _MADE or tensor.name in given:
+            continue
+        shape = helper.make_tensor(
+            f"{tensor.name}.shape", onnx.TensorProto.INT64, [len(tensor.dims)], tensor.dims
+        )
+        zero = helper.make_tensor("", tensor.data_type, [1], [0])
+        made.append(helper.make_node("ConstantOfShape", [shape.name], [tensor.name], value=zero))
+        tensor.CopyFrom(shape)
+    nodes = [*made, *graph.node]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    view.write_bytes(model.SerializeToString())
+    return True
+
+
+def _feeds(specs: Sequence[InputSpec], shapes: Sequence[str]) -> dict[str, Any]:
+    given = parse_shapes(shapes, [spec.name for spec in specs])
+    return dict(random_inputs(specs, resolve_shapes(specs, given), 0))

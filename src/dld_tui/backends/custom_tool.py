@@ -1,0 +1,248 @@
+"""A program of the user: what it prints as it runs, within limits, and its end, whatever it does.
+
+It stays in the process group of the worker that runs it: what it starts ends with the job, even
+when the worker is killed. It reads nothing: its standard input is empty.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.events import JOB_FOLDER_PREFIX, Event, Log, Progress
+from dld_tui.core.text import clip, visible
+
+_LOOK_S = 0.2
+_LEAVE_S = 2.0
+"""From SIGTERM until SIGKILL."""
+_CHUNK = 64 << 10
+_DRAIN = 1 << 20
+"""More than a pipe holds: what was printed last."""
+_LINE = 2000
+"""The most bytes that are kept of a line."""
+_STAGE = 60
+_LINES_A_SECOND = 200
+_BURST = 1000
+"""So many lines may come at once."""
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*[mK]")
+_LAST = 20
+"""So many of the last lines are shown, however many were left out before them."""
+
+
+@dataclass(frozen=True)
+class ProgramEnd:
+    """How a program ended."""
+
+    status: int
+    """Its exit status; the negative number of a signal that ended it."""
+    seconds: float
+    timed_out: bool
+    lines: int
+    """How many lines it printed."""
+    left_out: int
+    """How many of them were not shown, because they came too fast."""
+
+    @property
+    def crashed(self) -> str | None:
+        """The name of the signal that ended it, None when it ended by itself or was stopped."""
+        if self.timed_out or self.status >= 0:
+            return None
+        try:
+            return signal.Signals(-self.status).name
+        except ValueError:
+            return f"signal {-self.status}"
+
+
+def find_program(text: str) -> str:
+    """Return the absolute path of a program by a name on the PATH or by its path.
+
+    Raises:
+        UnavailableError: There is none, or it may not be run.
+    """
+    path = os.path.expanduser(text)
+    found = shutil.which(path)
+    if found is None or ("/" in path and not os.path.isabs(path)):
+        where = "may not be run or is not there" if "/" in path else "is not on the PATH"
+        raise UnavailableError(f"the program {where}", where=text)
+    return os.path.abspath(found)
+
+
+def run_program(
+    command: Sequence[str], folder: Path, limit_s: float
+) -> Generator[Event, None, ProgramEnd]:
+    """Run a program; closing the generator ends it and what it started.
+
+    Args:
+        command: The program, absolute, and its arguments.
+        folder: The folder it runs in.
+        limit_s: Stop it after so many seconds; 0 is no limit.
+
+    Yields:
+        What it prints as ``Log``, and a ``Progress`` five times a second, whose stage is the line
+        that it has not ended yet.
+
+    Raises:
+        UsageError: It cannot be started.
+    """
+    began = time.monotonic()
+    timed_out = False
+    said = _Said(began)
+    process = _start(command, folder)
+    try:
+        while process.poll() is None:
+            passed = time.monotonic() - began
+            if limit_s and passed >= limit_s:
+                timed_out = True
+                break
+            yield Progress(round(passed, 1), None, "s", said.current or "Running")
+            _listen(process, said)
+            yield from said.shown(time.monotonic())
+    finally:
+        _end(process)
+        for _ in range(_DRAIN // _CHUNK):
+            if not said.read(process, 0):
+                break
+        if process.stdout is not None:
+            process.stdout.close()
+    yield from said.rest()
+    seconds = time.monotonic() - began
+    return ProgramEnd(process.returncode, seconds, timed_out, said.lines, said.left_out)
+
+
+def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            bufsize=0,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot be started: {reason}", where=str(command[0])) from None
+
+
+def _listen(process: subprocess.Popen[bytes], said: _Said) -> None:
+    """Take what a program prints until it is time to look after it again, or it has ended."""
+    until = time.monotonic() + _LOOK_S
+    while (rest := until - time.monotonic()) > 0:
+        if said.closed:  # it printed all it ever will
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(rest)
+            return
+        if not said.read(process, rest) and process.poll() is not None:
+            return
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a program, politely at first, with what it started."""
+    if process.poll() is not None:
+        return
+    group = os.environ.get("TMPDIR", "")
+    if os.path.basename(group).startswith(JOB_FOLDER_PREFIX) and os.getpgrp() == os.getpid():
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # this process leads the group
+        try:
+            os.killpg(0, signal.SIGTERM)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    else:
+        process.terminate()
+    try:
+        process.wait(_LEAVE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class _Said:
+    """What a program prints, cut into lines, of which a flood is left out but for its end."""
+
+    def __init__(self, now: float) -> None:
+        self.lines = 0
+        self.left_out = 0
+        self.closed = False
+        self._line = bytearray()
+        self._events: list[Event] = []
+        self._allowed = float(_BURST)
+        self._filled_at = now
+        self._untold = 0
+        self._last: collections.deque[str] = collections.deque(maxlen=_LAST)
+
+    @property
+    def current(self) -> str:
+        """The line that has no end yet, such as a progress bar that draws itself again."""
+        text = self._line.rsplit(b"\r", 1)[-1][-_STAGE * 4 :]
+        return clip(visible(_text(text).strip()), _STAGE)
+
+    def read(self, process: subprocess.Popen[bytes], wait_s: float) -> bool:
+        """Take what there is, waiting for it; return False when there was nothing."""
+        pipe = process.stdout
+        if pipe is None or self.closed or not select.select([pipe], [], [], wait_s)[0]:
+            return False
+        data = os.read(pipe.fileno(), _CHUNK)
+        self.closed = not data
+        *ended, rest = data.split(b"\n")
+        for part in ended:
+            self._keep(part)
+            self._take(bytes(self._line))
+            self._line.clear()
+        self._keep(rest)
+        return bool(data)
+
+    def shown(self, now: float) -> Iterator[Event]:
+        """Return what there is to show."""
+        passed = now - self._filled_at
+        if passed >= 1:  # not oftener: each pause in a flood is told
+            self._allowed = min(_BURST, self._allowed + passed * _LINES_A_SECOND)
+            self._filled_at = now
+        events, self._events = self._events, []
+        yield from events
+
+    def rest(self) -> Iterator[Event]:
+        """Return what was not shown yet, at the end."""
+        if self._line:
+            self._take(bytes(self._line))
+        yield from self._events
+        if self._untold > len(self._last):
+            yield Log(f"{self._untold - len(self._last):,} lines are not shown", "warning")
+        for text in self._last:
+            yield Log(text)
+        self.left_out -= len(self._last)
+
+    def _keep(self, part: bytes) -> None:
+        line = bytes(self._line) + part
+        start = line.rstrip(b"\r").rfind(b"\r") + 1  # what is drawn again takes the place
+        self._line[:] = line[start : start + _LINE]
+
+    def _take(self, line: bytes) -> None:
+        text = _text(line)
+        self.lines += 1
+        if self._allowed < 1:
+            self.left_out += 1
+            self._untold += 1
+            self._last.append(text)
+            return
+        self._allowed -= 1
+        if self._untold:
+            self._events.append(Log(f"{self._untold:,} lines are not shown", "warning"))
+            self._untold = 0
+            self._last.clear()
+        self._events.append(Log(text))
+
+
+def _text(line: bytes | bytearray) -> str:
+    text = bytes(line).decode("utf-8", "surrogateescape").rstrip("\r").replace("\t", "    ")
+    return _COLOUR.sub("", text)

@@ -1,0 +1,125 @@
+"""``dld accuracy``: whether two models, or two ways to run one, agree; what must stay in fp32."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dld_tui.activities.accuracy import Request
+from dld_tui.activities.search_precision import Request as SearchRequest
+from dld_tui.cli.accuracy_search import show_search
+from dld_tui.cli.accuracy_text import show_result
+from dld_tui.cli.activity import run_activity
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.output import require_free, write, write_json
+from dld_tui.core.accuracy.result import Result
+from dld_tui.core.accuracy.rows import CSV_COLUMNS, csv_row
+from dld_tui.core.errors import ExitStatus, UsageError
+from dld_tui.core.params import settings_of
+
+_OWN = {setting.name for setting in settings_of(Request)}
+_SEARCH_OWN = {setting.name for setting in settings_of(SearchRequest)} - _OWN
+_FLAGS = {
+    setting.name: setting.param.spellings[0]
+    for request in (Request, SearchRequest)
+    for setting in settings_of(request)
+    if setting.param.spellings
+}
+
+_HELP = """Say whether two models, or two ways to run one, give the same results.
+
+The second run is of another model (--against), by another provider (--against-provider), with
+another graph optimization (--against-optimization), or with values rounded to a lower precision
+(--round). Prints each tensor with its errors; exit status 1 when an output is not within its
+tolerance.
+
+With --search it finds the fewest nodes that must stay in fp32 so that the outputs are within their
+tolerances when all others compute in fp16 or bf16. It says first how long that takes; Ctrl+C stops
+it, and the same command goes on from there. Exit status 1 when no set of nodes is enough.
+"""
+
+
+def _callback(
+    target: str | None,
+    as_json: bool,
+    as_csv: bool,
+    worst: bool,
+    rows: int,
+    force: bool,
+    **values: Any,
+) -> int:
+    if as_json and as_csv:
+        raise UsageError("--json does not go with --csv")
+    if values["precision"] is not None:
+        return _search(values, target, as_json=as_json, as_csv=as_csv, force=force)
+    given = [name for name in sorted(_SEARCH_OWN) if values.pop(name) not in (None, ())]
+    if given:
+        raise UsageError(f"{_FLAGS[given[0]]} is for --search")
+    result = run_activity("accuracy", request_from(Request, values), target)
+    found = Result.from_json(result)
+    if as_json:
+        write_json(result)
+    elif as_csv:
+        _write_csv(found)
+    else:
+        show_result(result, found, worst=worst, most=rows)
+    return ExitStatus.DONE if found.is_good else ExitStatus.FOUND
+
+
+def _search(
+    values: dict[str, Any], target: str | None, *, as_json: bool, as_csv: bool, force: bool
+) -> int:
+    if as_csv:
+        raise UsageError("--csv does not go with --search")
+    wanted = {setting.name for setting in settings_of(SearchRequest)}
+    given = [name for name in values if name not in wanted and values[name] not in (None, ())]
+    if given:
+        raise UsageError(f"{_FLAGS[given[0]]} does not go with --search")
+    values = {name: value for name, value in values.items() if name in wanted}
+    model: Path = values["model"]
+    script: Path | None = values["script"]
+    if script is not None:
+        require_free(script, force)
+    result = run_activity("search_precision", request_from(SearchRequest, values), target)
+    if as_json:
+        write_json(result)
+    else:
+        show_search(result, model)
+    return ExitStatus.FOUND if "kept" in result and result["kept"] is None else ExitStatus.DONE
+
+
+def _write_csv(found: Result) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    writer.writerows(csv_row(row) for row in found.rows)
+    write(text.getvalue().rstrip("\n"))
+
+
+def _parameters() -> list[click.Parameter]:
+    mine = parameters_of(Request)
+    theirs = [param for param in parameters_of(SearchRequest) if param.name in _SEARCH_OWN]
+    return [
+        *mine,
+        click.Option(
+            ["--worst/--in-order", "worst"],
+            default=True,
+            help="List the largest errors first, or in the order of the computation.",
+        ),
+        click.Option(
+            ["--rows"], type=click.IntRange(0), default=40, metavar="N",
+            help="How many inner tensors to list, 0 for all.  [default: 40]",
+        ),
+        *theirs,
+        click.Option(["--target"], metavar="NAME", help="Run there instead of here."),
+        click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+        click.Option(["--csv", "as_csv"], is_flag=True, help="Print the tensors as CSV."),
+    ]  # fmt: skip
+
+
+command = click.Command("accuracy", params=_parameters(), callback=_callback, help=_HELP)

@@ -1,0 +1,63 @@
+"""The result of ``dld accuracy --search`` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dld_tui.cli.output import Column, write, write_table
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
+from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.text import visible
+
+
+def cost_text(estimate: Mapping[str, Any]) -> str:
+    """Return what a search would cost, in one sentence."""
+    least, most = estimate["trials"]
+    return (
+        f"{estimate['nodes']:,} nodes can be lowered: about {least} to {most} trials of"
+        f" {estimate['trial_seconds']:.2f} s, {fmt.duration(estimate['seconds'][1])} at most, for"
+        " up to 3 nodes that have to stay"
+    )
+
+
+def show_search(result: Mapping[str, Any], model: Path) -> None:
+    """Print what a search found, for people."""
+    precision = result["precision"]
+    if "kept" not in result:
+        write(cost_text(result["estimate"]))
+        return
+    cost = f"{fmt.plural(result['trials'], 'trial')} in {result['seconds']:.1f} s"
+    kept = result["kept"]
+    if kept is None:
+        write(f"No set of nodes is enough: {cost}")
+        write("The outputs are not within their tolerances even with all nodes kept in fp32")
+        return
+    if kept:
+        write(f"{fmt.plural(len(kept), 'node')} must stay in fp32; without any of them an output is"
+              " not within its tolerance")  # fmt: skip
+        write_table(
+            (Column("node", flexible=True), Column("operator"), Column("scope", flexible=True)),
+            [
+                (visible(one["node"]), visible(one["op_type"]), visible(" › ".join(one["scope"])))
+                for one in kept
+            ],
+        )
+    else:
+        write(f"All nodes can compute in {precision}")
+    write(f"{fmt.plural(result['lowered'], 'node')} in {precision}; {cost}")
+    for name, data in result["errors"].items():
+        error = TensorError.from_json(data)
+        write(
+            f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
+            f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB"
+        )
+    write()
+    script = result["script"]
+    if script is None:
+        write("Add --script precisions.jsonl to write the edit script that sets the precisions")
+    else:
+        path, file = visible(str(model)), visible(script)
+        write(f"Set the precisions: dld edit {path} {file} -o OUT")

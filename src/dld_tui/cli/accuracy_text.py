@@ -1,0 +1,88 @@
+"""The result of ``dld accuracy`` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dld_tui.cli.output import Column, narrate, write, write_table
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.result import Result, Row
+from dld_tui.core.accuracy.rows import cosine_text, figure, listed, signal_text, special_text
+from dld_tui.core.text import visible
+
+_COLUMNS = (
+    Column("tensor", flexible=True),
+    Column("node", flexible=True),
+    Column("max abs", right=True),
+    Column("mean abs", right=True),
+    Column("max rel", right=True),
+    Column("cosine", right=True),
+    Column("SNR dB", right=True),
+    Column("NaN, Inf"),
+    Column(""),
+)
+
+
+def side_text(side: Mapping[str, Any]) -> str:
+    """Return how a model was run: ``model.onnx (CPU, disabled)``. Fit for a terminal."""
+    rounded = f", rounded to {side['round']}" if side["round"] != "none" else ""
+    name = visible(Path(side["model"]).name)
+    return f"{name} ({side['provider']}, optimization {side['optimization']}{rounded})"
+
+
+def show_result(result: Mapping[str, Any], found: Result, *, worst: bool, most: int) -> None:
+    """Print a comparison for people."""
+    for remark in found.remarks:
+        narrate(remark)
+    write(f"Reference  {side_text(result['reference'])}")
+    write(f"Other      {side_text(result['other'])}")
+    sets = fmt.plural(result["sets"], "set")
+    write(f"Inputs     {sets}: {', '.join(visible(text) for text in result['inputs'])}")
+    write()
+    _table(found.outputs)
+    inner = [row for row in (found.worst() if worst else found.rows) if not row.is_output]
+    if inner:
+        shown = listed(inner, most)
+        write()
+        order = "largest errors first" if worst else "in order"
+        more = f", {len(shown):,} shown" if len(shown) < len(inner) else ""
+        write(f"{fmt.plural(len(inner), 'inner tensor')}, {order}{more}")
+        _table(shown)
+        _first(found)
+    write()
+    bad = [row for row in found.outputs if row.problem]
+    for row in bad:
+        write(f"{visible(row.name)}: {visible(row.problem)}")
+    if not bad:
+        write(f"All outputs are within the tolerance ({result['tolerance']})")
+
+
+def _first(found: Result) -> None:
+    first = found.first
+    if first is None:
+        return
+    write()
+    where = f" of {visible(first.op_type)} {visible(first.node)}" if first.node else ""
+    write(f"First divergence: {visible(first.name)}{where}: {visible(first.problem)}")
+
+
+def _table(rows: Sequence[Row]) -> None:
+    write_table(
+        _COLUMNS,
+        [
+            (
+                visible(row.name),
+                visible(f"{row.op_type} {row.node}" if row.node != row.name else row.op_type),
+                figure(row.error.max_abs),
+                figure(row.error.mean_abs),
+                figure(row.error.max_rel),
+                cosine_text(row.error.cosine),
+                signal_text(row.error),
+                special_text(row.error),
+                "differs" if row.problem else "",
+            )
+            for row in rows
+        ],
+    )

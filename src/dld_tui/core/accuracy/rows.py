@@ -1,0 +1,69 @@
+"""The figures of a tensor's error as text, for tables and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.statistics import TensorError
+
+CSV_COLUMNS = (
+    "tensor", "other", "node", "op_type", "order", "is_output", "shape", "count", "max_abs",
+    "mean_abs", "max_rel", "mean_rel", "cosine", "snr_db", "largest", "nan_reference", "nan_other",
+    "inf_reference", "inf_other", "special", "outside", "tolerance", "problem",
+)  # fmt: skip
+
+
+def csv_row(row: Row) -> list[object]:
+    """Return the fields of :data:`CSV_COLUMNS`; what is unknown is empty. Foreign text."""
+    error = row.error
+    figures = (getattr(error, name) for name in CSV_COLUMNS[CSV_COLUMNS.index("count") : -2])
+    shape = "x".join(map(str, error.shape))
+    return [
+        row.name, row.other, row.node, row.op_type, row.order, int(row.is_output), shape,
+        *("" if figure is None else figure for figure in figures), row.tolerance,
+        error.mismatch or row.problem,
+    ]  # fmt: skip
+
+
+def figure(value: float | None) -> str:
+    """Return an error in three digits, empty when it is unknown."""
+    if value is None:
+        return ""
+    return "0" if value == 0 else f"{value:.2e}"
+
+
+def cosine_text(value: float | None) -> str:
+    """Return a cosine, or how far it is from 1 where that needs many digits."""
+    if value is None:
+        return ""
+    return f"1-{1 - value:.0e}" if 0 < 1 - value < 1e-5 else f"{value:.6g}"
+
+
+def signal_text(error: TensorError) -> str:
+    """Return the signal to noise ratio in dB; ``same`` without any noise."""
+    if error.is_equal:
+        return "same"
+    return "" if error.snr_db is None else f"{error.snr_db:.1f}"
+
+
+def special_text(error: TensorError) -> str:
+    """Return what is NaN or infinite, as ``reference → other``; empty without any."""
+    parts = []
+    for name, mine, theirs in (
+        ("NaN", error.nan_reference, error.nan_other),
+        ("Inf", error.inf_reference, error.inf_other),
+    ):
+        if mine or theirs:
+            parts.append(f"{mine:,}>{theirs:,} {name}" if mine else f"{theirs:,} {name}")
+    return " ".join(parts)
+
+
+def verdict(row: Row) -> str:
+    """Return what is wrong with a tensor; ``ok`` when nothing is. Foreign text."""
+    return row.problem or "ok"
+
+
+def listed(rows: Sequence[Row], most: int) -> list[Row]:
+    """Return at most so many rows; 0 is all."""
+    return list(rows[:most] if most else rows)

@@ -1,0 +1,43 @@
+"""Errors of tensors, and the precisions that a search found."""
+
+from __future__ import annotations
+
+from dld_tui.core.commands.model import Command, table
+
+# fmt: off
+_WORKSPACE = table(
+    "workspace",
+    ("accuracy.compare", "accuracy", "", "", "compare accuracy",
+     "Run the model in two ways, or beside another one, and show the errors of its tensors."),
+    ("accuracy.edits", "accuracy_edits", "", "file", "accuracy of edits",
+     "Run the file and the model as it is now, and show where their tensors differ."),
+    ("accuracy.search", "search_precision", "", "file", "search precision",
+     "Find the fewest nodes that must stay in fp32 when the model runs in fp16 or bf16."),
+    common="document",
+)
+_ACCURACY = table(
+    "accuracy",
+    ("accuracy.node", "go_to_node", "s", "tensor_node", "go to node",
+     "Show the node that makes the tensor in the model."),
+    ("accuracy.filter", "filter", "f", "", "filter",
+     "Show all tensors, only those that are not within their tolerance, or only the outputs."),
+    ("accuracy.first", "first", "d", "diverges", "first divergence",
+     "Go to the first tensor, as the model computes, that is not within its tolerance."),
+    ("accuracy.order", "in_order", "t", "", "in order",
+     "List the tensors in the order of the computation, or the largest errors first."),
+    ("accuracy.csv", "save_csv", "w", "", "save csv", "Write all tensors as a CSV file."),
+    footer="accuracy.node accuracy.filter accuracy.first accuracy.order accuracy.csv",
+)
+_PRECISION = table(
+    "precision",
+    ("precision.apply", "apply", "a", "precisions", "apply",
+     "Set the precisions in the editor, as one step that can be undone."),
+    ("precision.node", "go_to_node", "s", "kept_node", "go to node",
+     "Show the node in the model."),
+    ("precision.script", "save_script", "w", "precisions", "save script",
+     "Write the edit script that sets the precisions."),
+    footer="precision.apply precision.node precision.script",
+)
+# fmt: on
+
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION)

@@ -1,0 +1,232 @@
+"""Many tensors in another element type at once: weights, constants and lists of numbers.
+
+By default a Cast gives their users the old type back, so that the model stays valid: the weights
+are stored in the other type, and computed with as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import onnx
+
+from dld_tui.core.conversion.copies import copy_of, relink
+from dld_tui.core.document.casting import FreshNames
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.edits.attributes import find_attribute
+from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.edits.tensor_targets import emptied, location_of, put_payload
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.values import dtype_number
+from dld_tui.core.document.wiretext import set_text, set_texts
+from dld_tui.core.errors import InputError
+from dld_tui.core.tensors.conversion import ConversionReport, converted_payload, plan_conversion
+from dld_tui.core.tensors.elements import require_dtype
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON, CancelCheck
+
+KINDS = ("initializer", "constant", "list")
+_LISTS = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value_ints": "ints"}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which tensors are meant; all that are asked must fit."""
+
+    names: tuple[str, ...] = ()
+    """Patterns with ``*``; one of them must fit. Empty for all."""
+    types: tuple[str, ...] = ()
+    """Element types. Empty for all floating point types."""
+    least_bytes: int = 0
+    kinds: tuple[str, ...] = KINDS
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A tensor that can be converted."""
+
+    scope: Scope
+    name: str
+    """Of the initializer, or of the value that a node makes. Foreign text."""
+    kind: str
+    """``initializer``, ``constant`` (a tensor of a Constant) or ``list`` (numbers of one)."""
+    tensor: Tensor
+    node: Node | None = None
+
+    def to_json(self, report: ConversionReport) -> dict[str, JSON]:
+        """Return it as JSON data, with what it loses."""
+        return {
+            "name": self.name, "scope": list(self.scope.path), "kind": self.kind,
+            "dtype": self.tensor.dtype, "shape": list(self.tensor.shape),
+            "bytes": self.tensor.nbytes, "overflow": report.overflow,
+            "underflow": report.underflow, "rounded": report.rounded, "nan_lost": report.nan_lost,
+            "max_error": report.max_error,
+        }  # fmt: skip
+
+
+@dataclass
+class ConvertedTensors:
+    """A copy with tensors in another type."""
+
+    document: Document
+    """Has no path. Close it before the document that it was made of."""
+    count: int = 0
+    casts: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def candidates(document: Document, dtype: str, chosen: Selection) -> Iterator[Candidate]:
+    """Yield the tensors of a document that a selection means and that have another type.
+
+    Raises:
+        EditError: There is no element type of this name.
+    """
+    require_dtype(dtype)
+    for scope in document.scopes():
+        for found in _of_scope(scope):
+            tensor = found.tensor
+            floating = tensor.dtype.startswith(("float", "bfloat"))
+            typed = tensor.dtype in chosen.types if chosen.types else floating
+            named = not chosen.names or any(fnmatchcase(found.name, n) for n in chosen.names)
+            large = (tensor.nbytes or 0) >= chosen.least_bytes
+            wanted = found.kind in chosen.kinds and tensor.dtype not in (dtype, "string")
+            if typed and named and large and wanted and tensor.location != "none":
+                yield found
+
+
+def _of_scope(scope: Scope) -> Iterator[Candidate]:
+    for tensor in scope.initializers:
+        yield Candidate(scope, tensor.name, "initializer", tensor)
+    for node in scope.nodes_of_type("Constant"):
+        if not node.outputs:
+            continue
+        _, value = find_attribute(node, "value")
+        if value is not None and value.HasField("t"):
+            tensor = Tensor(value.t, scope.document)
+            yield Candidate(scope, node.outputs[0], "constant", tensor, node)
+        elif (listed := _listed(node)) is not None:
+            yield Candidate(scope, node.outputs[0], "list", listed, node)
+
+
+def _listed(node: Node) -> Tensor | None:
+    for name, kind in _LISTS.items():
+        _, attribute = find_attribute(node, name)
+        if attribute is None or attribute.ref_attr_name:
+            continue
+        value = getattr(attribute, kind)
+        many = name.endswith("s")
+        number = onnx.TensorProto.FLOAT if "float" in name else onnx.TensorProto.INT64
+        values = list(value) if many else [value]
+        proto = onnx.helper.make_tensor("", number, [len(values)] if many else [], values)
+        return Tensor(proto, node.scope.document)
+    return None
+
+
+def losses(
+    document: Document, dtype: str, chosen: Selection, cancelled: CancelCheck | None = None
+) -> Iterator[dict[str, JSON]]:
+    """Yield what each tensor would lose, as JSON data; reads all of them.
+
+    Raises:
+        EditError: There is no such type, or no conversion to it.
+        CancelledError: `cancelled` said so.
+    """
+    for found in candidates(document, dtype, chosen):
+        yield found.to_json(plan_conversion(found.tensor, dtype, cancelled=cancelled))
+
+
+def convert_tensors(
+    document: Document, dtype: str, chosen: Selection, *, casts: bool = True
+) -> Iterator[ConvertedTensors]:
+    """Convert the tensors of a copy, one at each step.
+
+    Args:
+        document: The model; it stays as it is, and open until the copy is closed.
+        dtype: The element type.
+        chosen: Which tensors.
+        casts: Give the users of a tensor the old type back by a Cast.
+
+    Yields:
+        The copy, after each tensor and at the end.
+
+    Raises:
+        EditError: There is no such type, or no conversion to it.
+        SaveError: There is no room for the new values.
+    """
+    made = ConvertedTensors(copy_of(document))
+    try:
+        names = FreshNames(made.document)
+        for found in list(candidates(made.document, dtype, chosen)):
+            _convert(made, names, found, dtype, casts=casts)
+            yield made
+    except BaseException:
+        made.document.close()
+        raise
+    yield made
+
+
+def _convert(
+    made: ConvertedTensors, names: FreshNames, found: Candidate, dtype: str, *, casts: bool
+) -> None:
+    shown = clip(visible(found.name), 60, keep="middle")
+    scope, transaction = found.scope, Transaction("convert_tensors", {})
+    if casts and found.node is None and found.name in scope.named("input"):
+        made.notes.append(f"{shown} stays as it is: it is an input, too")
+        return
+    proto = emptied(found.tensor.proto, dtype)
+    try:
+        payload = converted_payload(found.tensor, dtype)
+        put_payload(made.document, proto, payload, location=location_of(found.tensor.proto))
+    except InputError as error:
+        made.notes.append(f"{shown} stays as it is: {visible(error.message)}")
+        return
+    before, name = found.tensor.dtype, found.name
+    stored = names.take(f"{name}_{dtype}") if casts else name
+    if found.node is None:
+        old = scope.named("initializer").first(name)
+        set_text(proto, "name", stored)
+        at = next(i for i, one in enumerate(scope.records["initializer"]) if one is old)
+        transaction.do(Splice(scope, "initializer", at, [old], [proto]))
+        place = 0
+    else:
+        relink(transaction, found.node, "output", name, stored)
+        _set_value(found.node, proto)
+        place = scope.index_of(found.node) + 1
+    made.count += 1
+    if casts:
+        transaction.do(Splice(scope, "node", place, [], [_cast(scope, stored, name, before)]))
+        made.casts += 1
+    else:
+        _redeclare(scope, name, dtype)
+
+
+def _set_value(node: Node, proto: onnx.TensorProto) -> None:
+    kept = [a for a in node.proto.attribute if a.name != "value" and a.name not in _LISTS]
+    value = onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR)
+    value.t.CopyFrom(proto)
+    attributes: Sequence[onnx.AttributeProto] = [*kept, value]
+    copies = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in attributes]
+    del node.proto.attribute[:]
+    node.proto.attribute.extend(copies)
+
+
+def _cast(scope: Scope, source: str, target: str, dtype: str) -> Node:
+    proto = onnx.NodeProto(op_type="Cast")
+    set_text(proto, "name", free_node_name(scope, f"{target}_cast"))
+    set_texts(proto, "input", [source])
+    set_texts(proto, "output", [target])
+    proto.attribute.append(onnx.helper.make_attribute("to", dtype_number(dtype) or 0))
+    return scope.new_node(proto)
+
+
+def _redeclare(scope: Scope, name: str, dtype: str) -> None:
+    for list_name in ("input", "value_info"):
+        record = scope.named(list_name).first(name) if list_name in scope.records else None
+        if record is not None and record.type.HasField("tensor_type"):
+            record.type.tensor_type.elem_type = dtype_number(dtype) or 0

@@ -1,0 +1,1 @@
+"""Tools of the user: programs that are given a model."""

@@ -1,0 +1,188 @@
+"""A tool of the user: a program, and the arguments it gets for a model.
+
+Arguments are a list from the settings file to the program: no shell ever reads them. In each of
+them ``$Model``, ``$Output`` and ``$Folder`` are replaced once, so that a file name that holds such
+text is only a file name. The paths put in are absolute, so none can be taken for an option.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dld_tui.core.errors import UsageError
+
+PLACES = ("Model", "Output", "Folder")
+"""What may stand after a dollar."""
+DEFAULT_LIMIT_S = 600
+MOST_LIMIT_S = 7 * 24 * 3600
+
+_PLACE = re.compile(r"\$(?:(\$)|\{(\w*)\}|(\w+))?", re.ASCII)
+_SUFFIX = re.compile(r"\.[\w.+-]{1,30}", re.ASCII)
+_LONGEST_NAME = 40
+_TYPES: dict[str, type] = {
+    "application": str, "arguments": list, "output": str, "open": bool, "folder": str,
+    "limit": int,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool."""
+
+    name: str
+    application: str
+    """A name that is found on the PATH, or an absolute path; ``~`` is the home folder."""
+    arguments: tuple[str, ...] = ("$Model",)
+    output: str = ""
+    """The suffix of the file it writes, such as ``.onnx``; empty when it writes none."""
+    open: bool = False
+    """Whether its output is opened when it has ended."""
+    folder: str = ""
+    """The folder it runs in; empty is the folder of the model."""
+    limit: int = DEFAULT_LIMIT_S
+    """The seconds after which it is stopped; 0 lets it run."""
+
+
+def problems(tool: Tool) -> list[str]:
+    """Return what is wrong with a tool, one line each."""
+    found = [*_name_problems(tool.name)]
+    texts = (tool.application, tool.folder, *tool.arguments)
+    if not tool.application.strip():
+        found.append("it has no application")
+    elif "/" in tool.application and tool.application[0] not in "/~":
+        found.append(f"the application {tool.application!r} is neither a name nor an absolute path")
+    if any("\0" in text for text in texts):
+        found.append("a text of it holds a NUL character")
+    used = _used(tool.arguments, found)
+    if (rest := _used([tool.folder], found) - {"Folder"}) & set(PLACES):
+        found.append(f"the folder may hold $Folder, not ${min(rest)}")
+    if tool.output and not _SUFFIX.fullmatch(tool.output):
+        found.append(f"the output {tool.output!r} is no suffix such as .onnx")
+    if "Output" in used and not tool.output:
+        found.append("$Output is used: say the suffix of the output, such as .onnx")
+    if tool.output and "Output" not in used:
+        found.append("it has an output, and no argument holds $Output")
+    if tool.open and not tool.output:
+        found.append("it has no output to open")
+    if not 0 <= tool.limit <= MOST_LIMIT_S:
+        found.append(f"the time limit {tool.limit} is not between 0 and {MOST_LIMIT_S} s")
+    return found
+
+
+def validate(tool: Tool) -> Tool:
+    """Return the tool.
+
+    Raises:
+        UsageError: A field of it cannot be used.
+    """
+    for problem in problems(tool):
+        raise UsageError(problem, where=f"tool {tool.name!r}")
+    return tool
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return an argument with its places filled; what was put in is not looked at again.
+
+    Raises:
+        UsageError: It names something that is not in `values`.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        dollar, *names = match.groups()
+        name = next((each for each in names if each is not None), None)
+        if not dollar and (name is None or name not in values):
+            raise UsageError(_unknown(name), where=repr(text))
+        return "$" if dollar else values[str(name)]
+
+    return _PLACE.sub(value, text)
+
+
+def arguments_for(tool: Tool, model: str, output: str, folder: str) -> list[str]:
+    """Return the arguments for a model; all three are absolute paths, `output` may be empty.
+
+    Raises:
+        UsageError: An argument names something that there is not.
+    """
+    values = {"Model": model, "Folder": folder} | ({"Output": output} if output else {})
+    return [filled(argument, values) for argument in tool.arguments]
+
+
+def tool_from(name: str, table: Any) -> Tool:
+    """Return the tool of a table of the settings file.
+
+    Raises:
+        UsageError: Something in it is unknown, of a wrong type, or cannot be used.
+    """
+    where = f"tool {name!r}"
+    if not isinstance(table, Mapping):
+        raise UsageError("expected a table with an application", where=where)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _TYPES:
+            raise UsageError(f"unknown setting {key!r}", where=where)
+        if type(value) is not _TYPES[key]:
+            raise UsageError(f"{key} is {value!r}, not a {_TYPES[key].__name__}", where=where)
+        values[key] = value
+    arguments = values.pop("arguments", list(Tool.arguments))
+    if not all(isinstance(argument, str) for argument in arguments):
+        raise UsageError("arguments holds text only", where=where)
+    values.setdefault("application", "")
+    return validate(Tool(name, arguments=tuple(arguments), **values))
+
+
+def table_of(tool: Tool) -> dict[str, Any]:
+    """Return what a tool is in the settings file: what differs from the defaults."""
+    values: dict[str, Any] = {"application": tool.application, "arguments": list(tool.arguments)}
+    for key in ("output", "open", "folder", "limit"):
+        if getattr(tool, key) != getattr(Tool, key):
+            values[key] = getattr(tool, key)
+    return values
+
+
+def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
+    """Return the tools of the settings by name; those that cannot be used are told in `wrong`."""
+    if not isinstance(tables, Mapping):
+        wrong.append("tools: expected a table of tools")
+        return {}
+    found: dict[str, Tool] = {}
+    for name, table in tables.items():
+        try:
+            found[str(name)] = tool_from(str(name), table)
+        except UsageError as error:
+            wrong.append(str(error))
+    return found
+
+
+def _name_problems(name: str) -> list[str]:
+    if not name.strip() or name != name.strip():
+        return ["a tool needs a name, without blanks around it"]
+    if not name.isprintable() or name.startswith("-"):
+        return [f"the name {name!r} begins with a dash or holds a control character"]
+    if len(name) > _LONGEST_NAME:
+        return [f"the name has more than {_LONGEST_NAME} characters"]
+    return []
+
+
+def _used(texts: Sequence[str], found: list[str]) -> set[str]:
+    """Return the names after dollars; those that mean nothing are told in `found`."""
+    used = set()
+    for text in texts:
+        for match in _PLACE.finditer(text):
+            dollar, *names = match.groups()
+            name = next((each for each in names if each is not None), None)
+            if dollar:
+                continue
+            if name not in PLACES:
+                found.append(f"{text!r}: {_unknown(name)}")
+            else:
+                used.add(str(name))
+    return used
+
+
+def _unknown(name: str | None) -> str:
+    known = ", ".join(f"${place}" for place in PLACES)
+    what = f"there is no ${name}" if name else "a dollar stands alone"
+    return f"{what}; there are {known}, and $$ for a dollar"

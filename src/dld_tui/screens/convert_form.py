@@ -1,0 +1,71 @@
+"""The form of a batch modification: that of its activity, for the model as it is edited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from textual.widget import Widget
+
+from dld_tui.core.params import settings_of
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity import ActivityBox, ActivityScreen
+from dld_tui.targets import registry as targets
+from dld_tui.widgets.host import host
+from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.styled import Rows
+
+
+class ConvertForm(ActivityScreen):
+    """Asks for the settings of a conversion and hands them on.
+
+    Raises:
+        DldError: The activity cannot be loaded here.
+    """
+
+    tab_title = "modify"
+    HELP = (
+        "Fill in what differs from the defaults; an empty field is the default. F5 runs it on the"
+        " model as it is now, edits included, while you go on; Esc stops it. F9 copies the equal"
+        " command line."
+    )
+
+    def __init__(
+        self,
+        activity: str,
+        values: Mapping[str, JSON],
+        chosen: Callable[[dict[str, JSON]], None],
+    ) -> None:
+        super().__init__(activity, values)
+        self._chosen = chosen
+
+    def body(self) -> Iterable[Widget]:
+        """Return the form and the equal command line."""
+        info = self.activity.info
+        remembered = host(self).state.get("forms", info.id)
+        known = {setting.name for setting in settings_of(self.activity.request)}
+        values = {name: value for name, value in remembered.items() if name in known}
+        form = ParamForm(self.activity.request, values | self.given)
+        box = ActivityBox(form, Rows([[]], id="command"))
+        box.frame(info.title, "F5 run  F9 copy  Esc close")
+        yield box
+
+    def facts(self) -> set[str]:
+        """Return whether it may be run; it runs here."""
+        return super().facts() - {"targets"}
+
+    def _targets(self) -> list[str]:
+        return [targets.LOCAL]
+
+    def _target(self) -> str:
+        return targets.LOCAL
+
+    def _start(self, more: Mapping[str, JSON] | None = None) -> None:
+        values = self.query_one(ParamForm).values() | dict(more or {})
+        kept = {
+            name: value
+            for name, value in values.items()
+            if value is not None and name not in ("model", "output")
+        }
+        host(self).state.put("forms", self.activity.info.id, kept)
+        self.dismiss(None)
+        self._chosen(values)

@@ -1,0 +1,164 @@
+"""Batch modifications: chosen, asked for in a form, run beside the work, told, and opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from dld_tui.activities import registry as activities
+from dld_tui.core.conversion.fp16_text import fp16_lines
+from dld_tui.core.conversion.loss_text import loss_lines
+from dld_tui.core.conversion.summary import summary_lines
+from dld_tui.core.errors import DldError
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.convert_form import ConvertForm
+from dld_tui.screens.opset_dialogs import ConversionDialog
+from dld_tui.screens.workspace_convert import Converting
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.host import host
+
+_OPSET = "opset"
+_CHOICES = (
+    ("f", "convert_fp16", "fp16"),
+    ("p", "convert_precisions", "cast"),
+    ("z", "convert_sanitize", "sanitized"),
+    ("t", "convert_tensors", "tensors"),
+    ("q", "convert_quantize", "quantized"),
+    ("e", "convert_external", "external"),
+    ("i", "convert_inline", "inline"),
+    ("s", "convert_strip", "stripped"),
+    ("r", "convert_restore", "restored"),
+)
+"""Key, activity, and what is added to the name of the file."""
+_UNWRITTEN = ("preview", "list_only")
+"""Settings with which nothing is written."""
+
+
+class Modifying(Converting):
+    """The part of the workspace that modifies whole models."""
+
+    def action_modify(self) -> None:
+        """Ask which batch modification is meant, and show its form."""
+        rows = [
+            Choice(key, f"{activities.find(name).title}   {activities.find(name).help}", name)
+            for key, name, _ in _CHOICES
+        ]
+        opset = Choice("o", f"{activities.find('convert_opset').title}", _OPSET)
+
+        def answered(answer: str | None) -> None:
+            if answer == _OPSET:
+                self.action_convert_opset()
+            elif answer is not None:
+                self._ask_settings(answer)
+
+        dialog = ChoiceDialog("Modify", "What to make of the whole model?", [*rows, opset])
+        self.app.push_screen(dialog, answered)
+
+    def action_preview_precisions(self) -> None:
+        """Show the casts that the layers' precisions need, and offer to write the copy."""
+        self._modify("convert_precisions", {"layer_precision": [], "preview": True})
+
+    def _ask_settings(self, activity: str) -> None:
+        path = self.document.path or Path.cwd() / "new.onnx"
+        ending = next(end for _, name, end in _CHOICES if name == activity)
+        offered = path.with_name(f"{path.stem}-{ending}.onnx")
+        values: dict[str, JSON] = {"model": str(path), "output": str(offered)}
+
+        def chosen(given: dict[str, JSON]) -> None:
+            self._modify(activity, given)
+
+        try:
+            self.app.push_screen(ConvertForm(activity, values, chosen))
+        except DldError as error:
+            self.complain(error)
+
+    def _modify(self, activity: str, values: dict[str, JSON]) -> None:
+        document = self.document
+        folder = document.path.parent if document.path is not None else None
+        output = values.get("output")
+        target = Path(str(output)).expanduser().absolute() if output else None
+
+        @contextmanager
+        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+            made = external_view(
+                snapshot.read_bytes(),
+                document.blobs,
+                folder,
+                external=document.external,
+                values=True,
+                cancelled=cancelled,
+            )
+            try:
+                written: dict[str, JSON] = {} if target is None else {"output": str(target)}
+                yield values | {"model": str(made)} | written
+            finally:
+                discard_view(made)
+
+        def done(result: dict[str, JSON], is_current: bool) -> None:
+            lines = result_lines(result)
+            if not is_current:
+                lines.append("The model was edited meanwhile: the result is of before that.")
+            if any(values.get(name) for name in _UNWRITTEN):
+                self._show_preview(activity, values, lines)
+            elif target is not None:
+                self._show_modified(lines, target)
+
+        self.run_beside(activities.find(activity).title, activity, view, done)
+
+    def _show_modified(self, lines: list[str], target: Path) -> None:
+        def answered(wanted: bool | None) -> None:
+            if wanted:
+                host(self).open_path(target)
+
+        self.app.push_screen(ConversionDialog(lines, target.name), answered)
+
+    def _show_preview(self, activity: str, values: dict[str, JSON], lines: list[str]) -> None:
+        if activity != "convert_precisions":
+            self.app.push_screen(LossDialog(lines))
+            return
+
+        def answered(wanted: bool | None) -> None:
+            if wanted:
+                self._ask_settings(activity)
+
+        self.app.push_screen(PreviewDialog(lines), answered)
+
+
+class PreviewDialog(ConversionDialog):
+    """What casts would do; Enter gives True: write the copy."""
+
+    TITLE_TEXT = "Casts for the layers' precisions"
+    KEYS = "Enter write a copy  Esc close"
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(lines, "")
+
+
+class LossDialog(ConversionDialog):
+    """What tensors would lose in another type."""
+
+    TITLE_TEXT = "What they would lose"
+    KEYS = "Esc close"
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(lines, "")
+
+
+def result_lines(result: dict[str, JSON]) -> list[str]:
+    """Return what a conversion did, or would do. Fit for a terminal."""
+    lines = [*cast("list[str]", result.get("lines", []))]
+    losses = cast("list[dict[str, JSON]]", result.get("losses", []))
+    if "library" in result:
+        lines += fp16_lines(result, all_losses=bool(result.get("range_check")))
+    elif losses or "tensors" in result:
+        lines += loss_lines(cast("list[dict[str, JSON]]", result.get("tensors", losses)))
+    if "before" in result:
+        before, after = (cast("dict[str, JSON]", result[side]) for side in ("before", "after"))
+        lines += summary_lines(before, after)
+    for key in ("notes", "remarks"):
+        lines += [visible(str(note)) for note in cast("list[JSON]", result.get(key, []))]
+    return lines or ["nothing is lost"]

@@ -1,0 +1,140 @@
+"""Custom tools on the model as it is, edits included."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from textual.worker import Worker
+
+from dld_tui.activities.run_tool import request_for
+from dld_tui.core.commands import Command
+from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.errors import DldError
+from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.params import to_json
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.tool_job import ToolJobScreen
+from dld_tui.screens.workspace_jobs import Jobs
+from dld_tui.widgets.dialogs import PromptDialog
+from dld_tui.widgets.host import host
+
+_AGAIN_S = 0.1
+
+
+class Tooling(Jobs):
+    """The part of the workspace that runs custom tools."""
+
+    def own_commands(self) -> Sequence[Command]:
+        """Return a command for each tool."""
+        return [
+            Command(
+                id=f"tool.{name}",
+                title=f"run {visible(name)}",
+                help=f"Run {visible(tool.application)} on this model.",
+                scope="workspace",
+                action="run_tool",
+                needs=("document",),
+                parameter=name,
+            )
+            for name, tool in host(self).config.tools.items()
+        ]
+
+    def action_run_tool(self, name: str) -> None:
+        """Run a tool by its name."""
+        tool = host(self).config.tools.get(name)
+        if tool is None:
+            self.complain(DldError(f"there is no tool {name!r}"))
+        else:
+            self.run_tool(tool)
+
+    def run_tool(self, tool: Tool) -> None:
+        """Ask for the output where there is one, and run a tool on the model."""
+        if not tool.output:
+            self._run_tool(tool, None)
+            return
+        path = self.document.path or Path.cwd() / "new.onnx"
+        stem = "".join(char if char.isalnum() else "-" for char in tool.name)
+        offered = path.with_name(f"{path.stem}-{stem}{tool.output}")
+
+        def problem(text: str) -> str | None:
+            target = Path(text).expanduser()
+            if not text.strip():
+                return "a name is needed"
+            if target.exists() or target.is_symlink():
+                return "the file exists"
+            return None if target.parent.is_dir() else "there is no such folder"
+
+        def given(text: str | None) -> None:
+            if text is not None:
+                self._run_tool(tool, Path(text).expanduser())
+
+        prompt = PromptDialog(
+            f"Run {visible(tool.name)}", "Write the result to", str(offered), check=problem
+        )
+        self.app.push_screen(prompt, given)
+
+    def _run_tool(self, tool: Tool, output: Path | None) -> None:
+        document = self.document
+        if document.path is not None and not document.dirty:
+            self._start_tool(tool, document.path, output)
+            return
+        folder = Path(tempfile.mkdtemp(prefix="dld-tool-"))
+        structure = folder / "structure.part"
+        model = folder / (document.path.name if document.path is not None else "new.onnx")
+
+        def prepare(cancelled: CancelCheck) -> None:
+            plan = plan_model(
+                structure.read_bytes(),
+                document.blobs,
+                model,
+                external=document.external,
+                spill=document.spill,
+            )
+            plan.write(cancelled=cancelled)
+            structure.unlink()
+
+        async def begin() -> None:
+            try:
+                while self._cancel is not None or not await self.write_snapshot(
+                    structure, doubtful=True
+                ):
+                    if self._left:
+                        shutil.rmtree(folder, ignore_errors=True)
+                        return
+                    await asyncio.sleep(_AGAIN_S)
+            except OSError as error:
+                shutil.rmtree(folder, ignore_errors=True)
+                self.complain(DldError(f"the model cannot be written for the tool: {error}"))
+                return
+            self._start_tool(tool, model, output, folder, prepare)
+
+        _: Worker[None] = self.run_worker(begin(), group="tool", name=f"{tool.name}: snapshot")
+
+    def _start_tool(
+        self,
+        tool: Tool,
+        model: Path,
+        output: Path | None,
+        folder: Path | None = None,
+        prepare: Callable[[CancelCheck], None] | None = None,
+    ) -> None:
+        home = self.document.path.parent if self.document.path is not None else Path.cwd()
+        request = request_for(tool, model, output, model_folder=home)
+
+        def opened(result: dict[str, JSON]) -> None:
+            host(self).open_path(str(result["output"]))
+
+        self.app.push_screen(
+            ToolJobScreen(
+                to_json(request),
+                opened if tool.open else None,
+                title=visible(tool.name),
+                prepare=prepare,
+                folder=folder,
+            )
+        )

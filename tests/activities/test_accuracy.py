@@ -1,0 +1,129 @@
+"""Two runs are compared: models, roundings, optimisations; within a memory budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.activities.accuracy import Request, run
+from dld_tui.core.accuracy.result import Result
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.events import Finished, Progress
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+
+OTHER = models.CHAIN.replace("{1, 2, 3, 4}", "{1.5, 2, 3, 4}")
+WIDE = """
+<ir_version: 10, opset_import: ["" : 18]>
+wide (float[1, 300, 300] x) => (float[1, 300, 300] y, float[1, 300, 300] early)
+<float w = {1.5}>
+{
+    [a] a = Mul(x, w)
+    [e] early = Tanh(a)
+    [b] b = Add(a, x)
+    [c] c = Exp(b)
+    [d] d, d2 = Split<axis = 1, num_outputs = 2>(c)
+    [f] f = Concat<axis = 1>(d, d2)
+    [g] g = Sqrt(f)
+    [y] y = Add(g, a)
+}
+"""
+# Weights of 16 bits are given as their bits: 1, 2, 3 and 4.
+HALF = """
+<ir_version: 10, opset_import: ["" : 18]>
+half (float16[N, 4] x) => (float16[N, 4] z)
+<float16[4] w = {15360, 16384, 16896, 17408}>
+{
+    a = Relu(x)
+    b = Add(a, w)
+    c = Mul(b, b)
+    z = Sigmoid(c)
+}
+"""
+
+
+def compare(request: Request) -> tuple[dict[str, Any], Result]:
+    *steps, last = run(request)
+    assert all(isinstance(step, Progress) for step in steps)
+    assert isinstance(last, Finished)
+    return last.result, Result.from_json(last.result)
+
+
+def test_the_first_divergence_is_where_the_models_differ(tmp_path: Path) -> None:
+    one = models.write(tmp_path, models.CHAIN, "one.onnx")
+    two = models.write(tmp_path, OTHER, "two.onnx")
+    result, found = compare(Request(one, two, tensors=True))
+    assert [(row.name, row.node) for row in found.rows] == [
+        ("a", "first"), ("b", "second"), ("c", "third"), ("y", "last")
+    ]  # fmt: skip
+    assert result["first"] == "b"
+    assert found.rows[0].error.is_equal
+    assert found.rows[1].error.max_abs == pytest.approx(0.5)
+    assert not result["is_good"]
+    assert any("were taken as 1" in remark for remark in found.remarks)
+
+    outputs, found = compare(Request(one, two, tolerance=("y:atol=1",)))
+    assert [row.name for row in found.rows] == ["y"]
+    assert outputs["is_good"]
+
+
+def test_a_small_budget_gives_the_same_errors_as_one_run(tmp_path: Path) -> None:
+    path = models.write(tmp_path, WIDE)
+    one, few = compare(Request(path, tensors=True, round="fp16", memory_budget=2))
+    two, many = compare(Request(path, tensors=True, round="fp16", memory_budget=500))
+    assert few == many
+    assert len(few.rows) == 9
+    assert one["kept_bytes"] <= 2 << 20 < two["kept_bytes"]
+    assert {row.name for row in few.outputs} == {"y", "early"}
+
+
+def test_each_tensor_is_told_at_its_worst_over_all_inputs(tmp_path: Path) -> None:
+    one = models.write(tmp_path, models.CHAIN, "one.onnx")
+    two = models.write(tmp_path, OTHER, "two.onnx")
+    for number, value in enumerate((1.0, -50.0)):
+        folder = tmp_path / "data" / f"test_data_set_{number}"
+        folder.mkdir(parents=True)
+        np.save(folder / "x.npy", np.full((1, 4), value, np.float32))
+    result, found = compare(Request(one, two, tensors=True, inputs=tmp_path / "data"))
+    assert result["sets"] == 2
+    by_name = {row.name: row for row in found.rows}
+    assert by_name["c"].error.max_abs == pytest.approx(2.5**2 - 2**2)
+
+
+def test_a_float16_model_beside_its_float32_one(tmp_path: Path) -> None:
+    one = models.write(tmp_path, models.CHAIN, "one.onnx")
+    two = models.write(tmp_path, HALF, "two.onnx")
+    result, found = compare(Request(one, two, tensors=True))
+    assert result["is_good"], "16 bits have a default tolerance of their own"
+    assert [(row.name, row.other) for row in found.outputs] == [("y", "z")]
+    assert any("does not round between nodes" in remark for remark in found.remarks)
+    assert "output y is compared with z, by place" in found.remarks
+
+
+def test_what_fits_nothing_is_refused(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    with pytest.raises(UsageError, match="nothing to compare with"):
+        compare(Request(path))
+    with pytest.raises(UnavailableError, match="no Ghost provider"):
+        compare(Request(path, against_provider="Ghost"))
+    other = models.write(tmp_path, models.TRANSPOSES, "other.onnx")
+    with pytest.raises(ActivityError, match="Invalid rank"):
+        compare(Request(path, other, shape=("x:1x4",)))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["model.onnx", "other.onnx"]
+
+
+def test_old_models_name_their_weights_among_the_inputs(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    model = onnx.load(path)
+    model.ir_version = 3
+    model.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [4]))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("unused", 1, [2]))
+    onnx.save(model, path)
+    result, _ = compare(Request(path, tensors=True, against_optimization="all"))
+    assert result["inputs"] == ["x float32[N, 4]"]
+    assert result["is_good"]

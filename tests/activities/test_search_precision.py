@@ -1,0 +1,106 @@
+"""The search finds what overflows, says its cost, and goes on after a cut."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities.search_precision import Request, run
+from dld_tui.core.document import Document
+from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.scripts import parse_script, replay
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.events import Finished, Log, Progress
+from tests.backends.test_precision_trials import OVERFLOWS
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def search(request: Request) -> tuple[dict[str, Any], list[str]]:
+    events = list(run(request))
+    last = events[-1]
+    assert isinstance(last, Finished)
+    stages = [event.stage for event in events if isinstance(event, Progress)]
+    assert any(isinstance(event, Log) and "trials of" in event.text for event in events)
+    return last.result, [stage for stage in stages if stage.startswith("Trying with")]
+
+
+def test_what_overflows_is_kept_and_the_script_sets_the_rest(tmp_path: Path) -> None:
+    path, script = models.write(tmp_path, OVERFLOWS), tmp_path / "p.jsonl"
+    result, _ = search(Request(path, script=script))
+    kept = {one["node"] for one in result["kept"]}
+    assert "bigger" in kept
+    assert len(kept) < 4
+    assert result["lowered"] == 6 - len(kept)
+    assert result["errors"]["y"]["special"] == 0
+
+    document = Document.open(path)
+    assert replay(document, parse_script(script.read_text())).refused == []
+    precisions = {node.name: precision_of(node) for node in document.main.nodes}
+    assert {name for name, precision in precisions.items() if precision == "fp32"} == kept
+    assert set(precisions.values()) == {"fp32", "fp16"}
+    assert [json.loads(line) for line in script.read_text().splitlines()] == result["edits"]
+
+
+def test_a_search_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    whole, all_trials = search(Request(path, seed=1))
+
+    begun = run(Request(path))
+    cut_after = 4
+    made = 0
+    for event in begun:
+        made += isinstance(event, Progress) and "kept in fp32" in event.stage
+        if made == cut_after:
+            begun.close()
+            break
+    rest, trials = search(Request(path))
+    assert rest["kept"] == whole["kept"]
+    assert len(trials) <= len(all_trials) - (cut_after - 1) + 1, "what was tried is not tried again"
+
+    again, trials = search(Request(path))
+    assert again["kept"] == whole["kept"]
+    assert trials == ["Trying with all nodes lowered"]
+    assert again["trials"] == 2, "all lowered, and the result once more"
+    _, from_start = search(Request(path, again=True))
+    assert len(from_start) == len(all_trials)
+
+
+def test_so_many_trials_and_no_more(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    with pytest.raises(ActivityError, match="no result after 2 trials"):
+        search(Request(path, most_trials=2))
+    result, _ = search(Request(path))
+    assert result["kept"]
+
+
+def test_another_model_does_not_take_up_the_trials(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    first, _ = search(Request(path))
+    models.write(tmp_path, OVERFLOWS.replace("{300}", "{2}"))
+    second, _ = search(Request(path))
+    assert first["kept"]
+    assert second["kept"] == []
+    assert len(list((tmp_path / "cache" / "precision-search").iterdir())) == 1, "what nothing had to be tried for"
+
+
+def test_the_cost_alone(tmp_path: Path) -> None:
+    result, trials = search(Request(models.write(tmp_path, OVERFLOWS), estimate_only=True))
+    assert "kept" not in result
+    assert result["estimate"]["nodes"] == 6
+    assert len(trials) == 1
+
+
+def test_shapes_do_not_go_with_data(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    with pytest.raises(UsageError, match="does not go with --inputs"):
+        list(run(Request(path, inputs=tmp_path, shape=("x:1x4",))))

@@ -1,0 +1,144 @@
+"""Programs that hang, flood, die, or do not want to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends import custom_tool
+from dld_tui.backends.custom_tool import ProgramEnd, find_program, run_program
+from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.events import Event, Log, Progress
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-u", "-S", "-c", program]
+
+
+def played(program: str, folder: Path, limit_s: float = 60) -> tuple[list[Event], ProgramEnd]:
+    running = run_program(python(program), folder, limit_s)
+    events = []
+    while True:
+        try:
+            events.append(next(running))
+        except StopIteration as end:
+            return events, end.value
+
+
+def texts(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Log)]
+
+
+def test_both_outputs_are_heard_in_order_and_the_folder_is_right(tmp_path: Path) -> None:
+    program = "import os, sys; print(os.getcwd()); print('\\x1b[1mtwo\\t\\x1b]2', file=sys.stderr)"
+    events, end = played(program + "; sys.stdout.write('no end')", tmp_path)
+    assert texts(events) == [str(tmp_path), "two    \x1b]2", "no end"]
+    assert (end.status, end.lines, end.left_out, end.timed_out) == (0, 3, 0, False)
+    assert end.crashed is None
+
+
+def test_it_reads_nothing(tmp_path: Path) -> None:
+    events, end = played("print(repr(input()))", tmp_path)
+    assert end.status == 1
+    assert texts(events)[-1].startswith("EOFError")
+
+
+def test_a_flood_is_left_out_but_for_its_end(tmp_path: Path) -> None:
+    program = "[print(n) for n in range(200_000)]; print('at last')"
+    events, end = played(program, tmp_path)
+    said = texts(events)
+    assert end.lines == 200_001
+    assert 1000 <= len(said) < 5000
+    assert said[:2] == ["0", "1"]
+    assert said[-2:] == ["199999", "at last"]
+    assert any("lines are not shown" in text for text in said)
+    shown = [text for text in said if "not shown" not in text]
+    assert end.left_out == end.lines - len(shown)
+
+
+def test_a_line_without_an_end_is_cut(tmp_path: Path) -> None:
+    events, end = played("import sys; sys.stdout.write('x' * 50_000_000)", tmp_path)
+    assert [len(text) for text in texts(events)] == [2000]
+    assert end.lines == 1
+
+
+def test_a_progress_bar_is_the_stage_and_its_last_state_the_line(tmp_path: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "for n in range(4): sys.stdout.write(f'\\r{n} of 3'); time.sleep(0.15)\n"
+        "print('\\rdone')"
+    )
+    events, _ = played(program, tmp_path)
+    assert texts(events) == ["done"]
+    assert {"1 of 3", "2 of 3", "3 of 3"} & {e.stage for e in events if isinstance(e, Progress)}
+
+
+def test_what_hangs_is_stopped_at_its_limit(tmp_path: Path) -> None:
+    _, end = played("import time; time.sleep(1000)", tmp_path, 0.3)
+    assert end.timed_out
+    assert end.crashed is None
+    assert end.seconds < 30
+
+
+def test_what_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom_tool, "_LEAVE_S", 0.2)
+    program = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        " print(os.getpid()); time.sleep(1000)"
+    )
+    running = run_program(python(program), tmp_path, 0)
+    pid = next(int(event.text) for event in running if isinstance(event, Log))
+    os.kill(pid, 0)
+    running.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_what_closes_its_output_and_goes_on_is_waited_for(tmp_path: Path) -> None:
+    program = "import os, time; os.close(1); os.close(2); time.sleep(0.5); os._exit(3)"
+    began = time.process_time()
+    _, end = played(program, tmp_path)
+    assert end.status == 3
+    assert time.process_time() - began < 0.3, "nobody spins meanwhile"
+
+
+def test_a_child_that_keeps_the_pipe_open_holds_nothing_up(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys; print(subprocess.Popen([sys.executable, '-S', '-c',"
+        " 'import time; time.sleep(1000)']).pid)"
+    )
+    events, end = played(program, tmp_path)
+    os.kill(int(texts(events)[0]), signal.SIGKILL)
+    assert (end.status, end.seconds < 30) == (0, True)
+
+
+def test_a_crash_has_the_name_of_its_signal(tmp_path: Path) -> None:
+    _, end = played("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
+    assert end.crashed == "SIGSEGV"
+
+
+def test_programs_are_found_by_name_and_by_path(tmp_path: Path) -> None:
+    program = tmp_path / "a tool"
+    program.write_text("#!/bin/sh\n")
+    with pytest.raises(UnavailableError, match="may not be run"):
+        find_program(str(program))
+    program.chmod(0o755)
+    assert find_program(str(program)) == str(program)
+    assert os.path.isabs(find_program("sh"))
+    with pytest.raises(UnavailableError, match="not on the PATH"):
+        find_program("no-such-program-here")
+    with pytest.raises(UnavailableError):
+        find_program(str(tmp_path))
+
+
+def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x00\x01")
+    broken.chmod(0o755)
+    with pytest.raises(UsageError, match="cannot be started"):
+        next(run_program([str(broken)], tmp_path, 1))

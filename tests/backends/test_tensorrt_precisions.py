@@ -1,0 +1,157 @@
+"""Precisions set on layers change the network that is built, in both worlds."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dld_tui.backends import tensorrt_builder
+from dld_tui.backends.tensorrt_network import node_names, wanted_precisions
+from dld_tui.core.document import Document
+from dld_tui.core.tensorrt.settings import BuildSettings
+from tests.support import models
+from tests.support.fake_builds import fake_build
+from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.rtx import build, needs_rtx
+
+BRANCHES = models.BRANCHES.replace("N, 4", "4, 4")
+FUNCTIONS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+net (float[4, 4] x) => (float[4, 4] y) {
+    [one] a = local.Outer(x)
+    [act] y = Abs(a)
+}
+<opset_import: ["" : 18, "local" : 1], domain: "local">
+Outer (i) => (o) { [mid] t = local.Inner(i) [act] o = Exp(t) }
+<opset_import: ["" : 18], domain: "local">
+Inner (i) => (o) { [act] o = Tanh(i) }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def edited(folder: Path, text: str, *nodes: tuple[list[str], str], precision: str) -> Path:
+    """Write a model in which nodes were given a precision, as the user interface does it."""
+    path = models.write(folder, text)
+    with contextlib.closing(Document.open(path)) as document:
+        document.apply("set_precision", nodes=[list(node) for node in nodes], precision=precision)
+        return document.save(folder / "edited.onnx") or folder / "edited.onnx"
+
+
+def halves(monkeypatch: pytest.MonkeyPatch, model: Path, **settings: Any) -> dict[str, int]:
+    """Build with TensorRT-RTX; return the layers of its network with a Half output, by type."""
+    found: dict[str, int] = {}
+    configure = tensorrt_builder.configure
+
+    def seen(builder: Any, made: Any, *others: Any) -> Any:
+        for index in range(made.network.num_layers):
+            layer = made.network.get_layer(index)
+            kinds = [layer.get_output(at).dtype.name for at in range(layer.num_outputs)]
+            if "HALF" in kinds:
+                found[layer.type.name] = found.get(layer.type.name, 0) + 1
+        return configure(builder, made, *others)
+
+    monkeypatch.setattr(tensorrt_builder, "configure", seen)
+    result, _ = build(model, model.with_suffix(".engine"), **settings)
+    assert result["bytes"]
+    return found
+
+
+class TestStrong:
+    pytestmark = needs_rtx
+
+    def test_a_node_of_the_main_graph(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        text = models.CHAIN.replace("[N, 4]", "[2, 4]")
+        assert halves(monkeypatch, models.write(tmp_path, text)) == {}
+        path = edited(tmp_path, text, ([], "second"), precision="fp16")
+        found = halves(monkeypatch, path)
+        assert found.pop("CAST") >= 1  # into it; the cast back gives a Float
+        assert sum(found.values()) == 1
+
+    def test_a_node_in_a_branch(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        scope = ["choose:then_branch"]
+        path = edited(tmp_path, BRANCHES, (scope, "inner"), precision="fp16")
+        found = halves(monkeypatch, path)
+        assert found.pop("CAST") >= 1
+        assert sum(found.values()) == 1
+
+    def test_a_node_in_a_local_function(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        scope = ["function local:Inner"]
+        path = edited(tmp_path, FUNCTIONS, (scope, "act"), precision="fp16")
+        before = path.read_bytes()
+        found = halves(monkeypatch, path)
+        assert found.pop("CAST") >= 1
+        assert sum(found.values()) == 1  # Tanh alone, not the others called act
+        assert path.read_bytes() == before
+
+    def test_a_pattern_of_the_command(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        path = models.write(tmp_path, models.CHAIN.replace("[N, 4]", "[2, 4]"))
+        found = halves(monkeypatch, path, layer_precision=("*:fp16",))
+        assert sum(count for kind, count in found.items() if kind != "CAST") == 4
+
+
+class TestWeak:
+    def test_nodes_of_the_graph_and_of_a_branch(self, tmp_path: Path) -> None:
+        trt = fake_tensorrt()
+        nodes: list[tuple[list[str], str]] = [([], "pre"), (["choose:then_branch"], "inner")]
+        path = edited(tmp_path, BRANCHES, *nodes, precision="fp16")
+        _, network, _ = fake_build(trt, path, typing="obey", fp16=True)
+        set_ones = {one.name: one.precision for one in network._layers if one.precision_is_set}
+        assert set_ones == {"pre": trt.DataType.HALF, "inner": trt.DataType.HALF}
+
+    def test_bodies_in_the_metadata_of_layers(self, tmp_path: Path) -> None:
+        def names(text: str) -> set[str]:
+            layer: Any = SimpleNamespace(name="ONNXTRT", metadata=f"[ONNX Layer: {text}]")
+            return node_names(layer, {"Inner", "Outer"})
+
+        scope = ["function local:Inner"]
+        path = edited(tmp_path, FUNCTIONS, (scope, "act"), precision="bf16")
+        with contextlib.closing(Document.open(path)) as document:
+            wanted = wanted_precisions(document, BuildSettings(path))
+        assert wanted == {"act (Inner)": "bf16"}
+        assert set(wanted) & names("act | mid (Inner) | one (Outer)")
+        assert not set(wanted) & (names("act") | names("act | one (Outer)"))
+        assert "inner" in names("inner | yes (then_branch) | choose (If)")
+
+
+def test_dimensions_named_like_none_are_not_tied(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[N, 4]", "[N, M]")
+    model = models.parse(text)
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_param = "?"
+    path = tmp_path / "free.onnx"
+    path.write_bytes(model.SerializeToString())
+    before = path.read_bytes()
+    _, _, config = fake_build(fake_tensorrt(), path, opt_shapes=("x:2x4",))
+    (profile,) = config._profiles
+    assert tuple(profile.get_shape("x")[1]) == (2, 4)
+    assert path.read_bytes() == before
+
+
+class TestFreeDimensions:
+    pytestmark = needs_rtx
+
+    def test_two_sizes_of_a_placeholder(self, tmp_path: Path) -> None:
+        model = models.parse(models.CHAIN.replace("[N, 4]", "[N, M]"))
+        for value in (*model.graph.input, *model.graph.output):
+            for dim in value.type.tensor_type.shape.dim:
+                dim.dim_param = "?"
+        path = tmp_path / "free.onnx"
+        path.write_bytes(model.SerializeToString())
+        result, _ = build(path, tmp_path / "m.engine", opt_shapes=("x:2x4",))
+        assert result["bytes"]
+        assert not list(tmp_path.glob(".dld-view-*"))

@@ -1,0 +1,91 @@
+"""``dld accuracy`` and its search."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.activities.test_accuracy import OTHER
+from tests.backends.test_precision_trials import OVERFLOWS
+from tests.support import models
+from tests.support.cli import Dld
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return models.write(tmp_path, models.CHAIN, "a.onnx"), models.write(tmp_path, OTHER, "b.onnx")
+
+
+def test_outputs_and_status(dld: Dld, pair: tuple[Path, Path]) -> None:
+    outcome = dld("accuracy", pair[0], "--against", pair[1])
+    assert outcome.status == 1
+    assert "y: 1 of 4 elements are outside of atol 1e-05, rtol 1e-05" in outcome.out
+    assert "First divergence" not in outcome.out
+    assert "--shape x:<N>x4 gives them" in outcome.err
+
+    outcome = dld("accuracy", pair[0], "--against", pair[1], "--atol", 1, "--shape", "x:2x4")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert "All outputs are within the tolerance (atol 1, rtol 1e-05)" in outcome.out
+
+
+def test_inner_tensors_in_both_orders(dld: Dld, pair: tuple[Path, Path]) -> None:
+    flags = ("accuracy", pair[0], "--against", pair[1], "--tensors", "--shape", "x:1x4")
+    worst = dld(*flags, "--rows", 2)
+    assert "3 inner tensors, largest errors first, 2 shown" in worst.out
+    assert "First divergence: b of Add second: 1 of 4 elements" in worst.out
+    lines = dld(*flags, "--in-order").out.split("in order\n")[1].splitlines()
+    assert [line.split()[0] for line in lines[1:4]] == ["a", "b", "c"]
+
+
+def test_json_and_csv(dld: Dld, pair: tuple[Path, Path]) -> None:
+    flags = ("accuracy", pair[0], "--against", pair[1], "--tensors")
+    data = dld(*flags, "--json").json
+    assert data["first"] == "b"
+    assert data["reference"]["optimization"] == "disabled"
+    rows = list(csv.DictReader(dld(*flags, "--csv").out.splitlines()))
+    assert [row["tensor"] for row in rows] == ["a", "b", "c", "y"]
+    assert float(rows[1]["max_abs"]) == pytest.approx(0.5)
+
+
+def test_a_search_tells_and_writes_what_it_found(
+    dld: Dld, tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
+    path, script = models.write(tmp_path, OVERFLOWS), tmp_path / "p.jsonl"
+    estimate = dld("accuracy", path, "--search", "fp16", "--estimate")
+    assert estimate.status == 0
+    assert estimate.out.startswith("6 nodes can be lowered: about 2 to ")
+
+    outcome = dld("accuracy", path, "--search", "fp16", "--script", script)
+    assert outcome.status == 0
+    assert "must stay in fp32" in outcome.out
+    assert "bigger" in outcome.out
+    assert f"dld edit {path} {script} -o OUT" in outcome.out
+    assert dld("edit", path, script, "-o", tmp_path / "out.onnx").status == 0
+    assert "the file exists" in dld.fails(
+        2, "accuracy", path, "--search", "fp16", "--script", script
+    )
+
+    outcome = dld("accuracy", pair[0], "--search", "fp16", "--json")
+    assert outcome.json["kept"] == []
+    assert "All nodes can compute in fp16" in dld("accuracy", pair[0], "--search", "fp16").out
+
+
+def test_what_does_not_go_together(dld: Dld, pair: tuple[Path, Path]) -> None:
+    one, two = pair
+    assert "nothing to compare with" in dld.fails(2, "accuracy", one)
+    assert "--against does not go with --search" in dld.fails(
+        2, "accuracy", one, "--search", "fp16", "--against", two
+    )
+    assert "--estimate is for --search" in dld.fails(2, "accuracy", one, "--estimate")
+    assert "--csv" in dld.fails(2, "accuracy", one, "--search", "fp16", "--csv")
+    assert "--json does not go with" in dld.fails(2, "accuracy", one, "--json", "--csv")
+    assert "no ghost provider" in dld.fails(4, "accuracy", one, "--against-provider", "ghost")

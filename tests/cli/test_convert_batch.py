@@ -1,0 +1,66 @@
+"""The commands of ``dld convert`` other than that of operator versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.core.conversion.test_fp16 import MIXED
+from tests.core.conversion.test_storage import model_file
+from tests.support import models
+from tests.support.cli import Dld
+
+pytest.importorskip("onnxruntime")
+
+
+def test_fp16_tells_what_changed_and_what_is_out_of_range(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, MIXED), tmp_path / "out.onnx"
+    outcome = dld("convert", "fp16", path, "-o", out, "--op-block", "Div", "--range-check")
+    assert outcome.status == 0
+    assert "4 nodes in float16, 2 weights converted, 2 casts added" in outcome.out
+    assert "kept 1 node: Div: blocked" in outcome.out
+    assert "w: of 3 1 too large, 1 too small; largest 7e+04" in outcome.out
+    assert onnx.load(out).graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
+    assert "the file exists" in dld.fails(2, "convert", "fp16", path, "-o", out)
+
+
+def test_fp16_as_json(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
+    outcome = dld("convert", "fp16", path, "-o", out, "--keep-io-types", "--json")
+    assert (outcome.json["nodes"], outcome.json["casts"], outcome.json["path"]) == (4, 2, str(out))
+    assert outcome.json["before"]["weights_by_type"] == {"float32": 24}
+
+
+def test_tensors_are_listed_and_converted(dld: Dld, tmp_path: Path) -> None:
+    path, out = model_file(tmp_path), tmp_path / "out.onnx"
+    listed = dld("convert", "tensors", path, "--list", "--filter", "large").out.splitlines()
+    assert listed[0].split()[:3] == ["tensor", "kind", "type"]
+    assert listed[1].split() == [
+        "large", "initializer", "float32", "[4000]", "16", "kB", "0", "0", "976", "1"
+    ]  # fmt: skip
+    none = dld("convert", "tensors", path, "--list", "--filter", "nothing")
+    assert none.out == "no tensor fits\n"
+    done = dld("convert", "tensors", path, "-o", out, "--to", "float16", "--filter", "large")
+    assert "Cast" in done.out
+    assert "an output is needed" in dld.fails(2, "convert", "tensors", path)
+
+
+def test_precisions_exit_with_1_when_a_layer_cannot(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    good = dld("convert", "precisions", path, "--preview", "--layer-precision", "second:fp16")
+    assert "1 layer in another precision" in good.out
+    bad = dld("convert", "precisions", path, "--preview", "--layer-precision", "second:int8")
+    assert bad.status == 1
+    assert "int8 needs a scale" in bad.out
+
+
+def test_weights_out_and_back(dld: Dld, tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    outside, inside, bare, whole = (tmp_path / f"{name}.onnx" for name in "abcd")
+    assert "external" in dld("convert", "external", path, "-o", outside).out
+    dld("convert", "inline", outside, "-o", inside)
+    dld("convert", "strip", path, "-o", bare)
+    dld("convert", "restore", bare, "--weights", path, "-o", whole)
+    assert inside.read_bytes() == whole.read_bytes() == path.read_bytes()

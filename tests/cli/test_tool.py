@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core import config
+from dld_tui.core.custom_tools import store
+from dld_tui.core.custom_tools.model import Tool
+from tests.support.cli import Dld, listen_to_interrupts
+
+COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('\\x1b]0;copied')"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"model")
+    return path
+
+
+def test_a_tool_is_added_listed_run_and_removed(dld: Dld, model: Path, tmp_path: Path) -> None:
+    added = dld(
+        "tool", "add", "copy", sys.executable, "--output", ".onnx", "--open", "--limit", 60,
+        "--", "-S", "-c", COPY, "$Model", "$Output",
+    )  # fmt: skip
+    assert (added.status, added.out) == (0, ""), added.err
+    assert "config.toml" in added.err
+    expected = Tool(
+        "copy", sys.executable, ("-S", "-c", COPY, "$Model", "$Output"), ".onnx", True, limit=60
+    )
+    assert store.load() == {"copy": expected}
+    assert "60 s" in dld("tool", "list").out
+    data = dld("tool", "list", "--json").json["tools"][0]
+    assert (data["name"], data["arguments"][-1], data["folder"]) == ("copy", "$Output", None)
+
+    output = tmp_path / "o.onnx"
+    done = dld("tool", "run", "copy", model, "-o", output)
+    assert (done.status, done.out) == (0, "\\x1b]0;copied\n")
+    assert "o.onnx written" in done.err
+    assert output.read_bytes() == b"model"
+    assert "exists" in dld.fails(2, "tool", "run", "copy", model, "-o", output)
+    again = dld("tool", "run", "copy", model, "-o", output, "--force", "--json")
+    assert (again.json["output"], again.json["lines"]) == (str(output), 1)
+
+    assert dld("tool", "remove", "copy").status == 0
+    assert store.load() == {}
+    assert "no tool yet" in dld("tool", "list").err
+
+
+def test_mistakes_are_said_in_one_line(dld: Dld, model: Path, tmp_path: Path) -> None:
+    store.save(Tool("show", "cat"))
+    store.save(Tool("gone", "no-such-program"))
+    store.save(Tool("fails", sys.executable, ("-S", "-c", "raise SystemExit(7)")))
+    assert "already" in dld.fails(2, "tool", "add", "show", "cat")
+    assert dld("tool", "add", "show", "less", "--force").status == 0
+    assert store.find("show") == Tool("show", "less")
+    assert "$$ for a dollar" in dld.fails(2, "tool", "add", "x", "cat", "$HOME")
+    assert "absolute" in dld.fails(2, "tool", "add", "x", "./cat")
+    assert "suffix" in dld.fails(2, "tool", "add", "x", "cat", "$Output")
+    assert "time limit" in dld.fails(2, "tool", "add", "x", "cat", "--limit", "-1")
+    assert "Known tools: show" in dld.fails(2, "tool", "run", "x", model)
+    assert "Known tools" in dld.fails(2, "tool", "remove", "show", "x")
+    assert "show" in store.load(), "nothing is removed when one of the names is wrong"
+    assert "no such file" in dld.fails(3, "tool", "run", "show", tmp_path / "none")
+    assert "PATH" in dld.fails(4, "tool", "run", "gone", model)
+    assert "exit status 7" in dld.fails(5, "tool", "run", "fails", model)
+    assert "writes no output" in dld.fails(2, "tool", "run", "show", model, "-o", tmp_path / "o")
+    config.config_path().write_text("[tools.a]\nshell = true\n")
+    assert "shell" in dld.fails(3, "tool", "list")
+
+
+def test_ctrl_c_ends_the_tool(model: Path) -> None:
+    program = "import time; print('up', flush=True); time.sleep(1000)"
+    store.save(Tool("hang", sys.executable, ("-S", "-c", program), limit=0))
+    command = [sys.executable, "-m", "dld_tui", "tool", "run", "hang", str(model)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n", "what it prints comes while it runs"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130

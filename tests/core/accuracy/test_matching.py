@@ -1,0 +1,31 @@
+"""Names of two models are matched, then places; inputs are carried over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dld_tui.core.accuracy.matching import as_type, carried_over, match_names
+
+
+def test_names_come_before_places() -> None:
+    assert match_names(["a", "b"], ["b", "a"]) == {"a": "a", "b": "b"}
+    assert match_names(["a", "b", "c"], ["x", "b", "y"]) == {"a": "x", "b": "b", "c": "y"}
+
+
+def test_places_count_only_when_equally_many_are_left() -> None:
+    assert match_names(["a", "b"], ["b"]) == {"b": "b"}
+    assert match_names(["a", "b"], ["x"]) == {}
+
+
+def test_inputs_are_carried_over_by_name_and_place() -> None:
+    given, missing = carried_over({"a": 1, "b": 2}, ["a", "b"], ["x", "b"])
+    assert given == {"x": 1, "b": 2}
+    assert missing == []
+    assert carried_over({"a": 1}, ["a"], ["a", "new"]) == ({"a": 1}, ["new"])
+
+
+def test_values_get_the_other_type() -> None:
+    value = np.array([1.5], np.float32)
+    assert as_type(value, np.dtype(np.float16)).dtype == np.float16
+    assert as_type(value, np.dtype(np.float32)) is value
+    assert [item.dtype for item in as_type([value], np.dtype(np.float16))] == [np.float16]

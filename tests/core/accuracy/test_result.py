@@ -1,0 +1,87 @@
+"""Rows of a comparison: their verdict, their order, the first divergence, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+
+from dld_tui.core.accuracy.result import Result, Row, in_order, merged
+from dld_tui.core.accuracy.rows import (
+    CSV_COLUMNS,
+    cosine_text,
+    csv_row,
+    figure,
+    listed,
+    signal_text,
+    special_text,
+    verdict,
+)
+from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.tolerance import Tolerance
+
+ONES = np.ones(4, np.float32)
+TOLERANCE = Tolerance(1e-3, 0.0)
+
+
+def row(name: str, difference: float, order: int, *, is_output: bool = False) -> Row:
+    error = compare(ONES, ONES + np.float32(difference), TOLERANCE)
+    problem = TOLERANCE.problem(error) or ""
+    return Row(name, name, f"make_{name}", "Add", order, is_output, TOLERANCE.text, problem, error)
+
+
+ROWS = (row("a", 0, 0), row("b", 0.01, 3), row("c", 0.5, 2), row("y", 0, 7, is_output=True))
+
+
+def test_the_verdict_is_of_the_outputs_and_the_divergence_of_all() -> None:
+    found = Result(in_order(ROWS))
+    assert found.is_good
+    assert [one.order for one in found.rows] == [0, 1, 2, 3]
+    assert found.first is not None
+    assert found.first.name == "c", "the first as the model computes, not as it is listed"
+    assert [one.name for one in found.worst()][:2] == ["c", "b"]
+    assert not Result((*ROWS, row("z", 1, 9, is_output=True))).is_good
+    assert Result(ROWS[:1]).first is None
+
+
+def test_of_two_sets_the_worse_stays() -> None:
+    small, large = row("a", 0.1, 0), row("a", 0.2, 0)
+    assert merged([], [small]) == [small]
+    assert merged([small], [large]) == [large]
+    assert merged([large], [small]) == [large]
+
+
+def test_errors_of_nodes_are_parts_of_their_values() -> None:
+    growth = Result((row("a", 0.5, 0), row("b", math.nan, 1))).growth
+    assert math.isclose(growth["make_a"], 0.5, rel_tol=1e-6)
+    assert growth["make_b"] == 1
+
+
+def test_json_gives_the_same_rows() -> None:
+    data = json.loads(json.dumps([one.to_json() for one in ROWS]))
+    assert Result.from_json({"tensors": data, "remarks": ["so"]}) == Result(ROWS, ("so",))
+
+
+def test_figures_as_text() -> None:
+    assert (figure(None), figure(0), figure(0.00123)) == ("", "0", "1.23e-03")
+    assert (cosine_text(None), cosine_text(1), cosine_text(0.9)) == ("", "1", "0.9")
+    assert cosine_text(1 - 2e-7) == "1-2e-07"
+    assert signal_text(ROWS[0].error) == "same"
+    assert signal_text(ROWS[2].error) == "6.0"
+    odd = compare(np.array([1, np.inf]), np.array([np.nan, np.inf]))
+    assert special_text(odd) == "1 NaN 1>1 Inf"
+    assert signal_text(odd) == ""
+    assert verdict(ROWS[0]) == "ok"
+    assert "outside of atol 0.001" in verdict(ROWS[2])
+    assert listed(ROWS, 2) == list(ROWS[:2])
+    assert listed(ROWS, 0) == list(ROWS)
+
+
+def test_a_row_of_csv_has_all_columns() -> None:
+    fields = dict(zip(CSV_COLUMNS, csv_row(ROWS[2]), strict=True))
+    assert fields["tensor"] == "c"
+    assert fields["shape"] == "4"
+    assert fields["max_abs"] == 0.5
+    assert fields["outside"] == 4
+    assert fields["tolerance"] == TOLERANCE.text

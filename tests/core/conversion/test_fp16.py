@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps, to_fp16
+from dld_tui.core.conversion.fp16_text import fp16_lines
+from dld_tui.core.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.files.splice import splice
+from tests.support import models
+
+HALF, FLOAT = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
+
+SIZES = """
+<ir_version: 10, opset_import: ["" : 18]>
+sizes (float[N, 4] x) => (float[N, 4] y)
+<int64[1] axis = {0}>
+{
+    [shape] s = Shape(x)
+    [wide] f = Cast <to = 1> (s)
+    [scale] g = Mul(f, f)
+    [root] r = Sqrt(g)
+    [whole] i = Cast <to = 7> (r)
+    [again] y = Reshape(x, i)
+}
+"""
+MIXED = """
+<ir_version: 10, opset_import: ["" : 18]>
+mixed (float[2, 3] x) => (float[2, 3] y)
+<float[3] w = {1, 70000, 1e-9}, float[3] v = {1, 2, 3}>
+{
+    [one] a = Add(x, w)
+    [two] b = Sub(a, w)
+    [three] c = Mul(b, v)
+    [four] d = Div(c, v)
+    [five] y = Relu(d)
+}
+"""
+FILLED = """
+<ir_version: 10, opset_import: ["" : 18]>
+filled (float[2, 3] x) => (float[2, 3] y)
+<int64[2] shape = {2, 3}>
+{
+    [fill] k = ConstantOfShape <value = float[1] {2.0}> (shape)
+    [half] h = Constant <value_float = 0.5> ()
+    [one] a = Mul(x, k)
+    [two] y = Mul(a, h)
+}
+"""
+
+
+@contextmanager
+def converted(
+    path: Path, options: Fp16Options | None = None
+) -> Iterator[tuple[Fp16Model, onnx.ModelProto]]:
+    """Convert a file; yields what was done, and the whole result."""
+    with closing(Document.open(path)) as document:
+        made = to_fp16(document, options)
+        with closing(made.document):
+            pieces = splice(skeleton_bytes(made.document), made.document.blobs)
+            data = b"".join(p if isinstance(p, bytes) else p.read() for p in pieces)
+            model = onnx.ModelProto.FromString(data)
+            onnx.checker.check_model(model, full_check=True)
+            yield made, model
+
+
+def node(model: onnx.ModelProto, name: str) -> onnx.NodeProto:
+    return next(one for one in model.graph.node if one.name == name)
+
+
+def border_types(model: onnx.ModelProto) -> list[int]:
+    records = (*model.graph.input, *model.graph.output)
+    return [record.type.tensor_type.elem_type for record in records]
+
+
+def weights(model: onnx.ModelProto) -> dict[str, Any]:
+    return {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+
+
+def run(model: str | onnx.ModelProto, feeds: dict[str, Any]) -> Any:
+    return next(iter(ReferenceEvaluator(model).run(None, feeds)))
+
+
+def same_results(path: Path, model: onnx.ModelProto, dtype: Any, **more: Any) -> None:
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    before = run(str(path), {"x": x, **more})
+    after = run(model, {"x": x.astype(dtype), **more})
+    assert after.dtype == dtype
+    np.testing.assert_allclose(after.astype(np.float32), before, atol=2e-2)
+
+
+def test_nodes_weights_and_borders_become_float16_under_their_old_names(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    before = path.read_bytes()
+    with converted(path) as (made, model):
+        assert (made.nodes, made.casts, made.weights) == (4, 0, 1)
+        assert [one.op_type for one in model.graph.node] == ["Relu", "Add", "Mul", "Sigmoid"]
+        assert [list(one.output) for one in model.graph.node] == [["a"], ["b"], ["c"], ["y"]]
+        assert weights(model)["w"].dtype == np.float16
+        assert weights(model)["unused"].dtype == np.float32, "nobody asked for it"
+        types = [
+            one.type.tensor_type.elem_type for one in (*model.graph.input, *model.graph.output)
+        ]
+        assert types == [HALF, HALF]
+    assert path.read_bytes() == before
+
+
+def test_inputs_and_outputs_may_keep_their_types(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    with converted(path, Fp16Options(keep_io_types=True)) as (made, model):
+        assert made.casts == 2
+        ops = [one.op_type for one in model.graph.node]
+        assert ops == ["Cast", "Relu", "Add", "Mul", "Sigmoid", "Cast"]
+        types = [
+            one.type.tensor_type.elem_type for one in (*model.graph.input, *model.graph.output)
+        ]
+        assert types == [FLOAT, FLOAT]
+
+
+@pytest.mark.parametrize(
+    "options", [Fp16Options(op_block=("Mul",)), Fp16Options(node_block=("three",)),
+                Fp16Options(node_block=("thr*",))]
+)  # fmt: skip
+def test_blocked_nodes_keep_float32_and_their_weights(tmp_path: Path, options: Fp16Options) -> None:
+    path = models.write(tmp_path, MIXED.replace("70000", "7"))
+    with converted(path, options) as (made, model):
+        assert dict(made.kept) == {"Mul: blocked": 1}
+        found = weights(model)
+        assert found["v"].dtype == np.float32, "the blocked node takes it"
+        assert sorted(str(one.dtype) for one in found.values()) == ["float16", "float16", "float32"]
+        assert node(model, "three").input[1] == "v" != node(model, "four").input[1]
+        same_results(path, model, np.float16)
+
+
+def test_a_blocked_node_must_be_there(tmp_path: Path) -> None:
+    path = models.write(tmp_path, MIXED)
+    with (
+        pytest.raises(UsageError, match="no node is named 'ghost'"),
+        converted(path, Fp16Options(node_block=("ghost",))),
+    ):
+        pass
+
+
+def test_a_layer_precision_is_kept(tmp_path: Path) -> None:
+    model = models.parse(MIXED)
+    model.graph.node[2].metadata_props.add(key="dld.precision", value="fp32")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with converted(path) as (made, result):
+        assert dict(made.kept) == {"Mul: its layer precision is fp32": 1}
+        assert node(result, "three").metadata_props[0].value == "fp32"
+
+
+def test_values_out_of_range_become_the_largest_and_the_smallest_and_are_told(
+    tmp_path: Path,
+) -> None:
+    with converted(models.write(tmp_path, MIXED)) as (made, model):
+        assert weights(model)["w"].tolist() == [1, 65504, float(np.float16(6e-8))]
+        (loss,) = made.losses
+        assert (loss.name, loss.count, loss.overflow, loss.underflow) == ("w", 3, 1, 1)
+        assert loss.largest == 70000
+        lines = fp16_lines(
+            {"nodes": made.nodes, "casts": made.casts, "weights": made.weights, "kept": {},
+             "inlined": 0, "losses": [loss.to_json()] * 7},
+            all_losses=False,
+        )  # fmt: skip
+        assert lines[1:3] == [
+            "7 weights with values out of float16's range:",
+            "  w: of 3 1 too large, 1 too small; largest 7e+04",
+        ]
+        assert lines[-1] == "  and 2 more: --range-check lists all"
+
+
+def test_what_computes_with_sizes_stays_exact(tmp_path: Path) -> None:
+    with converted(models.write(tmp_path, SIZES)) as (made, model):
+        assert made.kept["sizes of tensors are computed in it"] == 2
+        assert node(model, "scale").input[0] == "f"
+        assert model.graph.output[0].type.tensor_type.elem_type == HALF
+
+
+def test_constants_in_nodes_become_float16_without_casts(tmp_path: Path) -> None:
+    path = models.write(tmp_path, FILLED)
+    with converted(path) as (made, model):
+        assert (made.casts, made.weights) == (0, 2)
+        assert node(model, "fill").attribute[0].t.data_type == HALF
+        assert node(model, "half").attribute[0].t.data_type == HALF
+        same_results(path, model, np.float16)
+
+
+def test_bodies_are_converted_and_the_model_stays_valid(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.PLAIN_BRANCHES)
+    with converted(path) as (made, model):
+        assert made.nodes == 5
+        x = np.ones((2, 4), np.float16)
+        y = run(model, {"choice": np.array(True), "x": x})
+        assert y.dtype == np.float16
+        assert np.array_equal(y, np.zeros((2, 4)))
+
+
+def test_a_large_weight_is_converted_in_parts_and_can_be_stopped(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    values = np.random.default_rng(0).standard_normal(700_000).astype(np.float32)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(values[None, :4] * 0, "w"))
+    model.graph.initializer.append(numpy_helper.from_array(values, "big"))
+    model.graph.node.append(onnx.helper.make_node("Mul", ["big", "big"], ["z"], "square"))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("z", FLOAT, [700_000]))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with converted(path) as (_, result):
+        assert np.array_equal(weights(result)["big"], values.astype(np.float16))
+    with closing(Document.open(path)) as document:
+        steps = fp16_steps(document, Fp16Options(), cancelled=lambda: True)
+        with pytest.raises(CancelledError):
+            list(steps)
+
+
+def test_a_model_without_floating_point_nodes_stays_as_it_is(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    whole (int64[2] x) => (int64[2] y) { [n] y = Abs(x) }
+    """
+    with converted(models.write(tmp_path, text)) as (made, model):
+        assert made.nodes == 0
+        assert "nothing is another" in made.notes[0]
+        assert [one.op_type for one in model.graph.node] == ["Abs"]
+
+
+def test_progress_counts_bytes(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with closing(Document.open(models.write(tmp_path, MIXED))) as document:
+        made = to_fp16(document, progress=lambda done, total: seen.append((done, total or 0)))
+        made.document.close()
+    assert seen == [(12, 24), (24, 24)]

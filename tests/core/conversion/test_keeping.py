@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import onnx
+
+from dld_tui.core.conversion.copies import open_model
+from dld_tui.core.conversion.keeping import keep
+from dld_tui.core.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.files.view import discard_view, external_view
+from tests.core.conversion.test_storage import model_file
+from tests.support import models
+
+
+def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
+    model = models.parse(models.PLAIN_BRANCHES)
+    model.doc_string, model.producer_name = "about", "me"
+    model.metadata_props.add(key="licence", value="none")
+    model.graph.doc_string = "graph"
+    model.graph.node[0].doc_string = "first"
+    model.graph.node[0].metadata_props.add(key="dld.precision", value="fp16")
+    model.graph.node[1].attribute[0].g.node[0].doc_string = "inside"
+    model.graph.output[0].doc_string = "result"
+    model.graph.quantization_annotation.add(tensor_name="a")
+    bare = models.parse(models.PLAIN_BRANCHES)
+    for node in bare.graph.node:
+        node.ClearField("name")
+    for name, made in (("old", model), ("new", bare)):
+        (tmp_path / f"{name}.onnx").write_bytes(made.SerializeToString())
+    with (
+        closing(Document.open(tmp_path / "old.onnx")) as old,
+        closing(Document.open(tmp_path / "new.onnx")) as new,
+    ):
+        assert keep(old, new) == 3
+        result = onnx.ModelProto.FromString(skeleton_bytes(new))
+    assert result == model
+
+
+def test_what_the_result_says_itself_stays(tmp_path: Path) -> None:
+    old, new = models.parse(models.CHAIN), models.parse(models.CHAIN)
+    old.graph.node[0].doc_string, new.graph.node[0].doc_string = "before", "after"
+    new.graph.node[1].op_type = "Sub"
+    old.graph.node[1].doc_string = "of an Add"
+    for name, made in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.onnx").write_bytes(made.SerializeToString())
+    with (
+        closing(Document.open(tmp_path / "old.onnx")) as one,
+        closing(Document.open(tmp_path / "new.onnx")) as two,
+    ):
+        assert keep(one, two) == 0
+        result = onnx.ModelProto.FromString(skeleton_bytes(two))
+    assert [node.doc_string for node in result.graph.node[:2]] == ["after", ""]
+
+
+def test_weights_of_a_view_are_the_models_own_again(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    with closing(Document.open(path)) as document:
+        view = external_view(
+            skeleton_bytes(document), document.blobs, tmp_path, external=document.external,
+            values=True,
+        )  # fmt: skip
+        with closing(open_model(view)) as again:
+            tensor = again.main.initializer("large")
+            assert tensor is not None
+            assert not tensor.is_external
+            assert tensor.read(7, 1)[0] == 7
+        discard_view(view)

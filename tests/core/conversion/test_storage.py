@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.conversion.result import written
+from dld_tui.core.conversion.storage import HASH_KEY, restored, stripped, to_external, to_inline
+from dld_tui.core.conversion.summary import summary_lines
+from dld_tui.core.document import Document
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Finished
+from dld_tui.core.types import JSON
+from tests.support import models
+
+
+def model_file(folder: Path, scale: float = 1) -> Path:
+    model = models.parse(models.CHAIN)
+    values = np.arange(4_000, dtype=np.float32) * scale
+    model.graph.initializer.append(numpy_helper.from_array(values, "large"))
+    path = folder / f"m{scale:g}.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def finish(before: Document, after: Document, output: Path) -> dict[str, JSON]:
+    last = [*written(before, after, output)][-1]
+    assert isinstance(last, Finished)
+    return last.result
+
+
+def test_to_a_data_file_and_back_gives_the_same_bytes(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    outside, inside = tmp_path / "outside.onnx", tmp_path / "inside.onnx"
+    with closing(Document.open(path)) as document:
+        made = to_external(document)
+        with closing(made.document):
+            result = finish(document, made.document, outside)
+    assert (made.count, made.bytes) == (1, 16_000)
+    assert (tmp_path / "outside.onnx.data").stat().st_size == 16_000
+    lines = summary_lines(result["before"], result["after"])  # type: ignore[arg-type]
+    assert any("external" in line and "16 kB" in line for line in lines)
+    assert numpy_helper.to_array(onnx.load(outside).graph.initializer[2])[7] == 7
+
+    with closing(Document.open(outside)) as document:
+        back = to_inline(document)
+        with closing(back.document):
+            finish(document, back.document, inside)
+    assert inside.read_bytes() == path.read_bytes()
+
+
+def test_a_data_file_may_have_a_name_and_small_weights_stay(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    with closing(Document.open(path)) as document:
+        made = to_external(document, "w.bin", threshold=1)
+        with closing(made.document):
+            finish(document, made.document, tmp_path / "out.onnx")
+    assert made.count == 3
+    assert (tmp_path / "w.bin").exists()
+
+
+def test_weights_are_taken_out_with_their_hashes_and_put_back(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    bare, whole = tmp_path / "bare.onnx", tmp_path / "whole.onnx"
+    with closing(Document.open(path)) as document:
+        made = stripped(document)
+        with closing(made.document):
+            result = finish(document, made.document, bare)
+    assert bare.stat().st_size < 2_000
+    assert result["after"]["weight_bytes"] == 24  # type: ignore[index, call-overload]
+    (entry,) = onnx.load(bare).graph.initializer[2].metadata_props
+    assert entry.key == HASH_KEY
+    assert len(entry.value) == 64
+
+    with closing(Document.open(bare)) as document, closing(Document.open(path)) as source:
+        back = restored(document, source)
+        with closing(back.document):
+            finish(document, back.document, whole)
+    assert whole.read_bytes() == path.read_bytes()
+
+
+def test_other_values_are_refused_by_name_unless_they_are_wanted(tmp_path: Path) -> None:
+    path, other = model_file(tmp_path), model_file(tmp_path, 2)
+    bare = tmp_path / "bare.onnx"
+    with closing(Document.open(path)) as document:
+        made = stripped(document)
+        with closing(made.document):
+            finish(document, made.document, bare)
+    with closing(Document.open(bare)) as document, closing(Document.open(other)) as source:
+        with pytest.raises(InputError, match="'large' has other values"):
+            restored(document, source)
+        made = restored(document, source, any_values=True)
+        made.document.close()
+    assert made.count == 1
+
+
+def test_a_weight_that_is_missing_or_of_another_shape_is_named(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.onnx"
+    with closing(Document.open(model_file(tmp_path))) as document:
+        made = stripped(document)
+        with closing(made.document):
+            finish(document, made.document, bare)
+    plain = models.write(tmp_path, models.CHAIN)
+    with (
+        closing(Document.open(bare)) as document,
+        closing(Document.open(plain)) as source,
+        pytest.raises(InputError, match="no weight 'large'"),
+    ):
+        restored(document, source)
+
+
+def test_a_request_names_model_and_output() -> None:
+    request = ConversionRequest(Path("a"), Path("b"))
+    assert (request.model, request.output) == (Path("a"), Path("b"))

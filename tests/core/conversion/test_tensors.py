@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.core.conversion.loss_text import loss_lines
+from dld_tui.core.conversion.result import written
+from dld_tui.core.conversion.tensors import Selection, convert_tensors, losses
+from dld_tui.core.document import Document
+from dld_tui.core.errors import EditError
+from tests.core.conversion.test_fp16 import run
+from tests.support import models
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 18]>
+many (float[3] x) => (float[3] y)
+<float[3] w = {1, 70000, 3}, int64[1] axis = {0}>
+{
+    [k] k = Constant <value = float[1] {0.1}> ()
+    [l] l = Constant <value_floats = [1.0, 2.0, 3.0]> ()
+    [one] a = Add(x, w)
+    [two] b = Mul(a, k)
+    [three] y = Add(b, l)
+}
+"""
+
+
+def convert(path: Path, chosen: Selection, *, casts: bool = True) -> onnx.ModelProto:
+    with closing(Document.open(path)) as document:
+        *_, made = convert_tensors(document, "float16", chosen, casts=casts)
+        with closing(made.document):
+            out = path.with_name("out.onnx")
+            list(written(document, made.document, out))
+    return onnx.load(out)
+
+
+def test_each_tensor_and_its_loss_is_listed(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, MODEL))) as document:
+        found = list(losses(document, "float16", Selection()))
+        assert [(one["name"], one["kind"]) for one in found] == [
+            ("w", "initializer"), ("k", "constant"), ("l", "list")
+        ]  # fmt: skip
+        assert (found[0]["overflow"], found[1]["rounded"]) == (1, 1)
+        assert loss_lines(found)[:2] == [
+            "3 weights would be rounded:",
+            "  w: 1 too large; largest error 0",
+        ]
+        named = list(losses(document, "float16", Selection(names=("k", "l*"))))
+        assert [one["name"] for one in named] == ["k", "l"]
+        typed = list(losses(document, "int32", Selection(types=("int64",))))
+        assert [one["name"] for one in typed] == ["axis"]
+        assert not list(losses(document, "float16", Selection(least_bytes=13)))
+        with pytest.raises(EditError, match="no element type"):
+            list(losses(document, "float17", Selection()))
+
+
+def test_casts_keep_the_model_valid(tmp_path: Path) -> None:
+    path = models.write(tmp_path, MODEL.replace("70000", "2"))
+    made = convert(path, Selection())
+    onnx.checker.check_model(made, full_check=True)
+    stored = {one.name: numpy_helper.to_array(one).dtype for one in made.graph.initializer}
+    assert stored == {"w_float16": np.float16, "axis": np.int64}
+    assert [one.op_type for one in made.graph.node].count("Cast") == 3
+    x = np.array([1, 2, 3], np.float32)
+    np.testing.assert_allclose(run(made, {"x": x}), run(str(path), {"x": x}), rtol=1e-3)
+
+
+def test_without_casts_the_types_are_changed_as_they_are(tmp_path: Path) -> None:
+    made = convert(models.write(tmp_path, MODEL), Selection(names=("w",)), casts=False)
+    assert made.graph.initializer[0].data_type == onnx.TensorProto.FLOAT16
+    assert all(one.op_type != "Cast" for one in made.graph.node)

@@ -1,0 +1,182 @@
+"""The page of a comparison, the page of a search, and what they do in the editor."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities import accuracy, search_precision
+from dld_tui.core.document.precision import precision_of
+from dld_tui.core.events import Finished
+from dld_tui.screens.accuracy import AccuracyScreen, AccuracyTable
+from dld_tui.screens.activity import ActivityScreen
+from dld_tui.screens.openers import make_result
+from dld_tui.screens.precision import KeptTable, PrecisionScreen
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import PromptDialog
+from tests.activities.test_accuracy import OTHER
+from tests.backends.test_precision_trials import OVERFLOWS
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def result_of(activity: Any, request: Any) -> dict[str, Any]:
+    *_, last = activity.run(request)
+    assert isinstance(last, Finished)
+    return last.result
+
+
+async def compared(session: Session, path: Path) -> AccuracyScreen:
+    other = models.write(path.parent, OTHER, "other.onnx")
+    result = result_of(accuracy, accuracy.Request(path, other, tensors=True))
+    page = make_result("accuracy", result, path)
+    assert isinstance(page, AccuracyScreen)
+    session.app.add_page(page)
+    await session.until(lambda: page.is_current and page.row is not None)
+    return page
+
+
+def names(page: AccuracyScreen) -> list[str]:
+    table = page.query_one(AccuracyTable)
+    return [str(table.table.key(row)) for row in table.order]
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_the_tensors_and_their_verdict(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, size) as session:
+        page = await compared(session, path)
+        assert "1 of 1 output not within tolerance" in session.text
+        assert "y: 1 of 4 elements are outside of atol 1e-05" in session.text
+        assert names(page) == ["b", "c", "y", "a"]
+
+        await session.pilot.press("t")
+        assert names(page) == ["a", "b", "c", "y"]
+        await session.pilot.press("d")
+        assert page.row is not None
+        assert page.row.name == "b"
+        await session.pilot.press("f")
+        assert names(page) == ["b", "c", "y"]
+        await session.pilot.press("f")
+        assert names(page) == ["y"]
+        await session.pilot.press("d")
+        assert page.row is not None
+        assert (page.row.name, page.filter) == ("b", "all tensors")
+
+        await session.pilot.press("enter")
+        await session.until(lambda: session.app.page is session.screen)
+        await session.until(lambda: session.screen.explorer.node is not None)
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "second"
+
+
+async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, WIDE) as session:
+        assert "errors" not in [overlay.name for overlay in session.screen.graph.overlays()]
+        await compared(session, path)
+        overlay = next(o for o in session.screen.graph.overlays() if o.name == "errors")
+        rows = range(len(session.screen.document.main.nodes) + 2)
+        assert any(overlay.text(row, row + 1) for row in rows)
+        assert overlay.legend.endswith("in accuracy of model.onnx")
+
+        await session.pilot.press("w")
+        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        await session.pilot.press("enter")
+        target = tmp_path / "model.accuracy.csv"
+        await session.until(target.is_file)
+        await session.until(lambda: target.read_text().count("\n") == 5)
+        assert [row["tensor"] for row in csv.DictReader(target.open())] == ["a", "b", "c", "y"]
+
+
+async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path) as session:
+        session.screen.edit(
+            "add_node", scope=[], op_type="Tanh", domain="", inputs=["a"], outputs=["t"]
+        ) if False else session.screen.edit(
+            "set_elements", scope=[], tensor={"initializer": "w"}, start=0, values=[3]
+        )
+        session.screen.action_accuracy_edits()
+        await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
+        page = session.app.screen
+        assert isinstance(page, AccuracyScreen)
+        assert page.found.first is not None
+        assert page.found.first.name == "b"
+        assert page.model == path
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["model.onnx"]
+
+
+async def test_the_forms(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path) as session:
+        session.screen.action_search_precision()
+        await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
+        form = session.app.screen
+        assert isinstance(form, ActivityScreen)
+        await session.until(lambda: form.query("ParamForm"))
+        assert form.command_line == f"dld accuracy --search fp16 {path}"
+        await session.pilot.press("escape")
+        session.screen.action_accuracy()
+        await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
+
+
+async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    result = result_of(search_precision, search_precision.Request(path))
+    async with opened(path, NARROW) as session:
+        page = make_result("search_precision", result, path)
+        assert isinstance(page, PrecisionScreen)
+        session.app.add_page(page)
+        await session.until(lambda: page.is_current and page.query(KeptTable))
+        assert "bigger" in session.text
+        assert "in fp16" in session.text
+        await session.pilot.press("a")
+        nodes = session.screen.document.main.nodes
+        await session.until(lambda: all(precision_of(node) for node in nodes))
+        found = {node.name: precision_of(node) for node in nodes}
+        kept = {one["node"] for one in result["kept"]}
+        assert {name for name, precision in found.items() if precision == "fp32"} == kept
+
+        await session.until(lambda: session.app.page is session.screen)
+        session.screen.action_undo()
+        await session.until(lambda: not any(map(precision_of, nodes)))
+
+
+async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    result = result_of(search_precision, search_precision.Request(path))
+    async with opened(path, NARROW) as session:
+        page = PrecisionScreen(result, path)
+        session.screen.edit("rename_node", scope=[], node="bigger", name="other")
+        session.app.add_page(page)
+        await session.until(lambda: page.is_current and page.query(KeptTable))
+        await session.pilot.press("a")
+        await session.until(lambda: "are not in the model any more" in session.text)
+        await session.pilot.press("escape")
+        await session.pilot.press("w")
+        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        await session.pilot.press("enter")
+        await session.until((tmp_path / "model.precisions.jsonl").is_file)
+
+
+async def test_no_set_is_enough(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    data: dict[str, Any] = {"precision": "fp16", "kept": None, "trials": 2, "seconds": 1.0}
+    async with opened(path, WIDE) as session:
+        page = PrecisionScreen(data, path)
+        session.app.add_page(page)
+        await session.until(lambda: page.is_current and page.query(KeptTable))
+        assert "No set of nodes is enough" in session.text
+        assert "precisions" not in page.facts()

@@ -1,0 +1,223 @@
+"""Custom tools: managed on their page, run on the model with its edits, stopped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+from textual.widgets import Input
+
+from dld_tui.activities.run_tool import request_for
+from dld_tui.app import DldApp
+from dld_tui.core.custom_tools import store
+from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.errors import CancelledError
+from dld_tui.core.events import Cancelled, Failed, Finished
+from dld_tui.core.params import to_json
+from dld_tui.core.types import CancelCheck
+from dld_tui.screens.palette import Palette, entries_for
+from dld_tui.screens.tool_form import ToolFormScreen
+from dld_tui.screens.tool_job import ToolJobScreen
+from dld_tui.screens.tools import ToolsScreen
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.param_form import ParamForm
+from tests.support import models
+from tests.support.tui import screen_text, until
+from tests.support.workspace import NARROW, Session, opened
+
+COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied', sys.argv[1])"
+
+
+@pytest.fixture(autouse=True)
+def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+def python(name: str, program: str, *arguments: str, **about: object) -> Tool:
+    given = ("-u", "-S", "-c", program, *arguments)
+    return Tool(name, sys.executable, given, **about)  # type: ignore[arg-type]
+
+
+def job(session: Session) -> ToolJobScreen:
+    screen = session.app.screen
+    assert isinstance(screen, ToolJobScreen)
+    return screen
+
+
+async def start(session: Session, at: int = 0) -> None:
+    """Run a tool from its page."""
+    await session.pilot.press("f10")
+    await session.until(lambda: isinstance(session.app.screen, ToolsScreen))
+    await session.pilot.press(*["down"] * at, "f5")
+
+
+async def test_a_tool_is_added_changed_and_removed() -> None:
+    app = DldApp()
+    async with app.run_test(size=NARROW) as pilot:
+        await pilot.press("f10")
+        await pilot.pause()
+        assert "There is no tool yet" in screen_text(app)
+        await pilot.press("a")
+        await pilot.pause()
+        assert isinstance(app.screen, ToolFormScreen)
+        await pilot.press("f5")
+        await pilot.pause()
+        assert isinstance(app.screen, ToolFormScreen), "a name and an application are needed"
+        await pilot.press(*"show", "tab", *"cat", "f5")
+        await pilot.pause()
+        assert isinstance(app.screen, ToolsScreen)
+        assert store.load() == {"show": Tool("show", "cat")}
+        assert app.config.tools == store.load()
+        assert "$Model" in screen_text(app)
+        await pilot.press("e")
+        await pilot.pause()
+        app.screen.query_one(ParamForm).set_values({"name": "list", "arguments": "-n '$Model' a"})
+        await pilot.press("f5")
+        await pilot.pause()
+        assert store.load() == {"list": Tool("list", "cat", ("-n", "$Model", "a"))}
+        await pilot.press("a")
+        await pilot.pause()
+        await pilot.press(*"list", "tab", *"less", "f5")
+        await pilot.pause()
+        assert isinstance(app.screen, ErrorDialog), "the name is taken"
+        await pilot.press("escape", "escape")
+        await pilot.press("d")
+        await pilot.pause()
+        assert isinstance(app.screen, ChoiceDialog)
+        await pilot.press("r")
+        await pilot.pause()
+        assert store.load() == {}
+
+
+async def test_nothing_runs_without_a_model() -> None:
+    store.save(Tool("show", "cat"))
+    app = DldApp()
+    async with app.run_test(size=NARROW) as pilot:
+        await pilot.press("f10")
+        await pilot.pause()
+        await pilot.press("f5")
+        await pilot.pause()
+        assert isinstance(app.screen, ToolsScreen)
+        assert [n.message for n in app._notifications] == ["run: no model is open"]
+
+
+async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    before = path.read_bytes()
+    store.save(python("a/copy", COPY, "$Model", "$Output", output=".onnx", open=True))
+    async with opened(path, NARROW) as session:
+        node = session.screen.document.main.nodes[0]
+        session.screen.edit("rename_node", scope=[], node=node.name, name="new name")
+        await start(session)
+        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        offered = session.app.screen.query_one(Input).value
+        assert offered == str(tmp_path / "model-a-copy.onnx")
+        await session.pilot.press("enter")
+        await session.until(lambda: len(session.app.pages) == 2)
+        assert onnx.load(offered).graph.node[0].name == "new name"
+        onnx.checker.check_model(offered)
+        assert path.read_bytes() == before
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["model-a-copy.onnx", path.name]
+
+
+async def test_a_model_without_edits_is_given_as_it_is_and_the_log_stays(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    store.save(python("show", "import sys; print('given', sys.argv[1:])", "$Model"))
+    async with opened(path) as session:
+        await start(session)
+        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
+        await session.until(lambda: isinstance(job(session).end, Finished))
+        assert f"given ['{path}']" in session.text
+        assert "done" in session.text
+        await session.pilot.press("enter")
+        assert isinstance(session.app.screen, ToolJobScreen), "there is no result to open"
+        await session.pilot.press("escape")
+        await session.until(lambda: session.app.screen is session.screen)
+
+
+async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    program = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        " print('\\x1b]0;up', sys.argv[1]); time.sleep(1000)"
+    )
+    store.save(python("hang", program, "$Model", limit=0))
+    async with opened(path) as session:
+        node = session.screen.document.main.nodes[0]
+        session.screen.edit("rename_node", scope=[], node=node.name, name="new name")
+        await start(session)
+        await session.until(lambda: "\\x1b]0;up" in session.text)
+        folder = job(session)._folder
+        assert folder is not None
+        assert [each.name for each in folder.iterdir()] == [path.name]
+        await session.pilot.press("escape")
+        await session.until(lambda: job(session).end is not None)
+        assert "stopped" in session.text
+        await session.pilot.press("escape")
+        await session.until(lambda: session.app.screen is session.screen)
+        await session.until(lambda: not folder.exists())
+
+
+async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    mark = tmp_path / "mark"
+    program = (
+        "import os, sys; mark = sys.argv[1]; there = os.path.exists(mark);"
+        " open(mark, 'w'); sys.exit(0 if there else 9)"
+    )
+    store.save(python("second", program, str(mark)))
+    async with opened(path) as session:
+        session.screen.edit(
+            "rename_node", scope=[], node=session.screen.document.main.nodes[0].name, name="x"
+        )
+        await start(session)
+        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
+        await session.until(lambda: isinstance(job(session).end, Failed))
+        assert "exit status 9" in session.text
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(job(session).end, Finished))
+
+
+async def test_the_writing_of_the_model_can_be_stopped_too(tmp_path: Path) -> None:
+    began = threading.Event()
+
+    def prepare(cancelled: CancelCheck) -> None:
+        began.set()
+        while not cancelled():
+            time.sleep(0.005)
+        raise CancelledError
+
+    app = DldApp()
+    async with app.run_test(size=NARROW) as pilot:
+        request = to_json(request_for(Tool("t", "cat"), tmp_path / "m.onnx", None))
+        screen = ToolJobScreen(request, None, title="t", prepare=prepare, folder=tmp_path)
+        app.push_screen(screen)
+        await until(pilot, began.is_set)
+        assert screen.at_work
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(screen.end, Cancelled))
+        assert "stopped" in screen_text(app)
+        assert tmp_path.exists()
+        await pilot.press("escape")
+        await until(pilot, lambda: not tmp_path.exists())
+
+
+async def test_each_tool_is_a_command_of_the_palette(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    name = "it's [b]\"x\"(1), 'y'"
+    store.save(python(name, "print('was run')"))
+    async with opened(path) as session:
+        commands = [each.command for each in entries_for(session.app.screen)]
+        mine = [command for command in commands if command.id.startswith("tool.")]
+        assert [command.parameter for command in mine] == [name]
+        await session.pilot.press("ctrl+p")
+        await session.until(lambda: isinstance(session.app.screen, Palette))
+        await session.type("run it's [b]")
+        await session.pilot.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
+        await session.until(lambda: "was run" in session.text)
