@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import statistics
 import sys
 
 from benchmarks import harness
@@ -37,16 +38,12 @@ def main(argv: list[str]) -> int:
     mine, peer = harness.medians(ours), harness.medians(plain)
     table.add("whole build", mine["s"], peer["s"], unit="s")
     table.add("processor time", mine["cpu_s"], peer["cpu_s"], unit="s")
+    # A busy machine adds seconds to some builds of both; the two of a round meet about the same.
+    paired = [run["s"] / peer_run["s"] for run, peer_run in zip(ours, plain, strict=True)]
+    ratio = statistics.median(paired)
+    table.add("ratio of a round, median", ratio, unit="x", bound=MOST, rule="5 % over the peer")
     best, best_peer = (min(run["s"] for run in runs) for runs in (ours, plain))
-    # A busy machine adds seconds to some builds of both; the best of each met the least of that.
-    table.add(
-        "best whole build",
-        best,
-        best_peer,
-        unit="s",
-        bound=MOST * best_peer,
-        rule="5 % over the peer",
-    )
+    table.add("best whole build", best, best_peer, unit="s")
     table.add("parsing and building alone", mine["library_s"], unit="s")
     table.add("peak memory", mine["peak_mb"], peer["peak_mb"], unit="MB")
     table.add("engine", mine["bytes"] / 1e6, peer["bytes"] / 1e6, unit="MB")

@@ -29,9 +29,7 @@ def main(argv: list[str]) -> int:
             options.rounds,
             **private,
         )
-    table = harness.Table(
-        f"One file of {size / 1e9:.2f} GB, largest tensor {largest:.0f} MB"
-    )
+    table = harness.Table(f"One file of {size / 1e9:.2f} GB, largest tensor {largest:.0f} MB")
     bound, rule = 2.5 * largest + 500, "2.5 x largest tensor + 500 MB"
     for what, ours, peer in (
         ("float16", half["own_fp16"], half["onnxruntime_fp16"]),

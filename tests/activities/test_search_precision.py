@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_a_search_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
     whole, all_trials = search(Request(path, seed=1))
 
     begun = run(Request(path))
+    assert isinstance(begun, Generator)
     cut_after = 4
     made = 0
     for event in begun:
@@ -90,7 +92,9 @@ def test_another_model_does_not_take_up_the_trials(tmp_path: Path) -> None:
     second, _ = search(Request(path))
     assert first["kept"]
     assert second["kept"] == []
-    assert len(list((tmp_path / "cache" / "precision-search").iterdir())) == 1, "what nothing had to be tried for"
+    assert len(list((tmp_path / "cache" / "precision-search").iterdir())) == 1, (
+        "what nothing had to be tried for"
+    )
 
 
 def test_the_cost_alone(tmp_path: Path) -> None:

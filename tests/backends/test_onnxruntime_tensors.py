@@ -82,3 +82,23 @@ def test_groups_stay_within_the_budget() -> None:
     assert list(groups(types, ["a", "b"], 1)) == [["a"], ["b"]]
     assert list(groups({"u": None}, ["u", "a"], 100)) == [["u"], ["a"]]
     assert list(groups({}, [], 100)) == []
+
+
+def test_what_is_known_is_not_computed_again(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("y = Sigmoid(c)", "y = Sum(c, a)")
+    with TensorRunner(Document.open(models.write(tmp_path, text)), PLAIN) as runner:
+        assert runner.still_needed(["y"], {"a", "b", "c"}) == {"a", "c"}
+        assert runner.still_needed(["c"], {"a"}) == {"a"}
+        known = {"c": np.full((1, 4), 7, np.float32), "a": np.full((1, 4), 1, np.float32)}
+        (found,) = runner.each(["y"], [{"x": X, **known}])
+        assert found["y"] is not None
+        assert found["y"].tolist() == [[8, 8, 8, 8]]
+        assert [spec.name for spec in runner.inputs] == ["x"], "those of the model itself"
+
+
+def test_only_the_nodes_that_are_needed_are_run(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("c = Mul(b, b)", "c = Reshape(b, w)")
+    with TensorRunner(Document.open(models.write(tmp_path, text)), PLAIN) as runner:
+        assert runner.values(["a"], {"x": X})["a"] is not None
+        with pytest.raises(ActivityError):
+            runner.values(["c"], {"x": X})

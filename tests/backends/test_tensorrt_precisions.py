@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends import tensorrt_builder
+from dld_tui.backends.tensorrt_config import configure
 from dld_tui.backends.tensorrt_network import node_names, wanted_precisions
 from dld_tui.core.document import Document
+from dld_tui.core.document.saving import save
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
@@ -41,24 +42,26 @@ def edited(folder: Path, text: str, *nodes: tuple[list[str], str], precision: st
     """Write a model in which nodes were given a precision, as the user interface does it."""
     path = models.write(folder, text)
     with contextlib.closing(Document.open(path)) as document:
-        document.apply("set_precision", nodes=[list(node) for node in nodes], precision=precision)
-        return document.save(folder / "edited.onnx") or folder / "edited.onnx"
+        document.apply(
+            "set_precision", nodes=[[[*scope], ref] for scope, ref in nodes], precision=precision
+        )
+        save(document, folder / "edited.onnx")
+    return folder / "edited.onnx"
 
 
 def halves(monkeypatch: pytest.MonkeyPatch, model: Path, **settings: Any) -> dict[str, int]:
     """Build with TensorRT-RTX; return the layers of its network with a Half output, by type."""
     found: dict[str, int] = {}
-    configure = tensorrt_builder.configure
 
     def seen(builder: Any, made: Any, *others: Any) -> Any:
         for index in range(made.network.num_layers):
             layer = made.network.get_layer(index)
             kinds = [layer.get_output(at).dtype.name for at in range(layer.num_outputs)]
-            if "HALF" in kinds:
+            if "HALF" in kinds and layer.type.name != "SHUFFLE":  # it fits a weight to a shape
                 found[layer.type.name] = found.get(layer.type.name, 0) + 1
         return configure(builder, made, *others)
 
-    monkeypatch.setattr(tensorrt_builder, "configure", seen)
+    monkeypatch.setattr("dld_tui.backends.tensorrt_builder.configure", seen)
     result, _ = build(model, model.with_suffix(".engine"), **settings)
     assert result["bytes"]
     return found
@@ -121,20 +124,27 @@ class TestWeak:
         path = edited(tmp_path, FUNCTIONS, (scope, "act"), precision="bf16")
         with contextlib.closing(Document.open(path)) as document:
             wanted = wanted_precisions(document, BuildSettings(path))
+            asked = wanted_precisions(document, BuildSettings(path, layer_precision=("act:fp16",)))
         assert wanted == {"act (Inner)": "bf16"}
+        assert asked == dict.fromkeys(("act", "act (Inner)", "act (Outer)"), "fp16")
         assert set(wanted) & names("act | mid (Inner) | one (Outer)")
         assert not set(wanted) & (names("act") | names("act | one (Outer)"))
         assert "inner" in names("inner | yes (then_branch) | choose (If)")
 
 
-def test_dimensions_named_like_none_are_not_tied(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("[N, 4]", "[N, M]")
-    model = models.parse(text)
+def free(folder: Path) -> Path:
+    """Write a model whose free dimensions are all called ``?``, as some exporters do."""
+    model = models.parse(models.CHAIN.replace("[N, 4]", "[N, M]"))
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:
             dim.dim_param = "?"
-    path = tmp_path / "free.onnx"
+    path = folder / "free.onnx"
     path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_dimensions_without_a_name_are_not_tied(tmp_path: Path) -> None:
+    path = free(tmp_path)
     before = path.read_bytes()
     _, _, config = fake_build(fake_tensorrt(), path, opt_shapes=("x:2x4",))
     (profile,) = config._profiles
@@ -146,12 +156,6 @@ class TestFreeDimensions:
     pytestmark = needs_rtx
 
     def test_two_sizes_of_a_placeholder(self, tmp_path: Path) -> None:
-        model = models.parse(models.CHAIN.replace("[N, 4]", "[N, M]"))
-        for value in (*model.graph.input, *model.graph.output):
-            for dim in value.type.tensor_type.shape.dim:
-                dim.dim_param = "?"
-        path = tmp_path / "free.onnx"
-        path.write_bytes(model.SerializeToString())
-        result, _ = build(path, tmp_path / "m.engine", opt_shapes=("x:2x4",))
+        result, _ = build(free(tmp_path), tmp_path / "m.engine", opt_shapes=("x:2x4",))
         assert result["bytes"]
         assert not list(tmp_path.glob(".dld-view-*"))

@@ -11,11 +11,11 @@ from dld_tui.app import DldApp
 from dld_tui.core.connections import store
 from dld_tui.core.connections.model import Connection
 from dld_tui.core.events import Event, Failed, Finished, Metric, Progress
+from dld_tui.core.types import JSON
 from dld_tui.screens import target_jobs
 from dld_tui.screens.activity import ActivityScreen
 from dld_tui.screens.compare import CompareScreen
 from dld_tui.screens.job import JobScreen
-from dld_tui.screens.leaving import ask_to_quit
 from dld_tui.screens.many_jobs import ManyJobsScreen
 from dld_tui.screens.target_jobs import TargetJobsScreen
 from dld_tui.screens.targets import TargetsScreen
@@ -83,7 +83,7 @@ async def test_a_profile_through_the_form_runs_on_the_target(
 ) -> None:
     pytest.importorskip("onnxruntime")
     model = models.write(tmp_path, models.layered())
-    values = {"model": str(model), "output": str(tmp_path / "r.dldprof"),
+    values: dict[str, JSON] = {"model": str(model), "output": str(tmp_path / "r.dldprof"),
               "shape": ["x:2x4"], "duration": 0.1, "warm_up": 1}  # fmt: skip
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -94,6 +94,7 @@ async def test_a_profile_through_the_form_runs_on_the_target(
         await pilot.press("f5")
         await until(pilot, lambda: app.screen.SCOPE == "report" or said_failed(app))  # type: ignore[attr-defined]
         assert app.screen.SCOPE == "report", screen_text(app)  # type: ignore[attr-defined]
+        await until(pilot, lambda: "median" in screen_text(app))
     assert (tmp_path / "r.dldprof").is_file()
     assert (tmp_path / "deployed" / "objects").is_dir()
 
@@ -117,7 +118,7 @@ async def test_a_job_that_was_left_is_found_and_fetched(
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
-        assert isinstance(app.screen, TargetsScreen)
+        await until(pilot, lambda: isinstance(app.screen, TargetsScreen))
         await pilot.press("J")
         await until(pilot, lambda: screen_text(app).count("running") == 2)
         await pilot.press("c", "s")
@@ -139,15 +140,15 @@ async def test_leaving_a_job_on_a_target_does_not_stop_it() -> None:
         screen = JobScreen("fake", {}, lambda _: None, title="T", target="box", start=lambda: job)
         app.push_screen(screen)
         await until(pilot, lambda: "Measuring" in screen_text(app))
-        ask_to_quit(app, [], [screen])
-        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
-        assert "T continues on box" in screen_text(app)
-        assert "lose" not in screen_text(app)
-        await pilot.press("escape", "escape")
-        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        await app.action_quit()
+        await until(pilot, lambda: "T continues on box" in screen_text(app))
+        assert "lose this" not in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen)
+        await pilot.press("escape")
+        await until(pilot, lambda: "with or without" in screen_text(app))
         await pilot.press("c")
-        await until(pilot, lambda: app.screen is not screen)
-        assert job.go.is_set()
+        await until(pilot, job.go.is_set)
         assert not job.cancelled
 
 
@@ -165,6 +166,7 @@ async def test_jobs_on_several_targets_end_in_a_comparison(tmp_path: Path) -> No
         assert app.screen is screen
         jobs[1].go.set()
         await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        await until(pilot, lambda: "By layer" in screen_text(app))
         assert app.screen.paths == reports  # type: ignore[attr-defined]
 
 
@@ -182,12 +184,13 @@ async def test_one_of_several_that_fails_is_shown_and_the_others_open(tmp_path: 
         assert "mend it" in screen_text(app)
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.SCOPE == "report")  # type: ignore[attr-defined]
+        await until(pilot, lambda: "median" in screen_text(app))
 
 
 async def test_several_targets_are_marked_in_the_form(box: Connection, tmp_path: Path) -> None:
     model = models.write(tmp_path, models.layered())
     (tmp_path / "r-box.dldprof").touch()
-    values = {"model": str(model), "output": str(tmp_path / "r.dldprof")}
+    values: dict[str, JSON] = {"model": str(model), "output": str(tmp_path / "r.dldprof")}
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         form = ActivityScreen("profile_onnxruntime", values)
@@ -198,7 +201,8 @@ async def test_several_targets_are_marked_in_the_form(box: Connection, tmp_path:
         await pilot.press("down", "space", "enter")
         await until(pilot, lambda: app.screen is form)
         assert form.command_line.endswith("--target local --target box")
-        assert "local + box" in screen_text(app)
+        await until(pilot, lambda: "local + box" in screen_text(app))
         await pilot.press("f5")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
-        assert "r-box.dldprof exists" in screen_text(app)
+        assert isinstance(app.screen, ChoiceDialog)
+        assert "r-box.dldprof exists" in app.screen.message

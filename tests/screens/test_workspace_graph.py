@@ -8,6 +8,7 @@ import pytest
 
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.widgets.graph_model import GraphModel, GraphView
+from dld_tui.widgets.graph_views import AT_ONCE
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
 from tests.support.workspace import NARROW, WIDE, opened
@@ -271,3 +272,28 @@ async def test_the_graph_is_beside_the_layers_where_there_is_room(
         await session.press("2")
         assert session.screen.graph.display
         assert session.screen.graph.has_focus_within
+
+
+async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.layered(70))
+    async with opened(path, NARROW) as session:
+        await to_graph(session, "/layers.60/gate")
+        graph = session.screen.graph
+        assert graph.model is not None
+        vertex = graph.cursor_vertex
+        graph.model.overview.open_all()
+        graph.model.set_view(GraphView.CANVAS)
+        graph.show_view(vertex)
+        assert graph.list.display  # there are no boxes yet
+        assert at(session) == "/layers.60/gate"
+        graph.reveal(named(session, "/layers.20/gate"))
+        await session.until(lambda: graph.canvas.display)
+        assert len(graph.boxes) > AT_ONCE
+        assert graph.canvas.has_focus
+        assert at(session) == "/layers.20/gate"
+        # What is asked for last is shown, with the cursor where it was.
+        graph.action_zoom_in()
+        graph.action_zoom_out()
+        await session.press("v")
+        assert graph.list.display
+        assert at(session) == "/layers.20/gate"

@@ -35,12 +35,18 @@ def dom_after(page: str, script: str, folder: Path) -> str:
 
     The script is put last into the page and its hash into the page's policy, which else stays.
     """
-    program = browser()
+    browser()
     assert "script-src '" in page
     page = page.replace("script-src '", f"script-src '{digest(script)}' '", 1)
     page = page.replace("</body>", f"<script>{script}</script></body>")
     target = folder / "page.html"
     target.write_text(page, encoding="utf-8")
+    return dom_of(target, folder)
+
+
+def dom_of(target: Path, folder: Path) -> str:
+    """Return the document that a browser makes of a file, after its scripts; it may take 2 min."""
+    program = browser()
     done = subprocess.run(
         [program, *_FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", target.as_uri()],
         capture_output=True,

@@ -12,7 +12,7 @@ import pytest
 from dld_tui.activities import convert_opset, profile_onnxruntime_request
 from dld_tui.core.connections.model import Connection
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
 from dld_tui.targets.local import LocalTarget
@@ -52,12 +52,14 @@ def test_the_report_of_a_run_that_is_stopped_comes_back(
 ) -> None:
     model = models.write(tmp_path, models.layered())
     report = tmp_path / "part.dldprof"
-    request = profile_onnxruntime_request.Request(model, report, shape=("x:2x4",), duration=60)
+    request = profile_onnxruntime_request.Request(
+        model, report, shape=("x:2x4",), duration=0.1, layer_passes=50_000
+    )
     job = target_of(connection, REAL).start("profile_onnxruntime", to_json(request))
     seen: list[Event] = []
     for event in job.events():
         seen.append(event)
-        if isinstance(event, Metric) and event.name == "latency":
+        if isinstance(event, Progress) and event.stage == "Measuring layers" and event.done > 2:
             job.cancel()
     assert seen[-1] == Cancelled()
     opened = open_report(report)

@@ -28,7 +28,7 @@ from dld_tui.core.inputs.shapes import InputSpec, parse_shapes, resolve_shapes
 _SETTINGS = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
 )
-_LARGE, _MANY = 1 << 16, 256 << 20
+_LARGE, _MANY = 1 << 16, 64 << 20
 """Bytes of weights, and of all of them, from which nodes make them."""
 _SINCE = 9
 _MADE = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE,

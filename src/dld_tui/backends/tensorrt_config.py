@@ -236,7 +236,7 @@ def _set_devices(
     devices = dict(named_value(item) for item in settings.layer_device)
     missing = set(devices)
     for layer in layers(made.network) if devices else ():
-        for name, device in chosen(devices, node_names(layer)):
+        for name, device in chosen(devices, node_names(layer, made.functions)):
             missing.discard(name)
             config.set_device_type(layer, _member("DeviceType", device.upper(), facts))
     for name in sorted(missing):

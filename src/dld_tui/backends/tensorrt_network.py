@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import tensorrt as trt
 
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
 else:
     from dld_tui.backends.tensorrt_library import trt
 
@@ -182,6 +183,8 @@ def parse(
         ActivityError: An operator is not supported, or the model is not valid; names the node.
         InputError: The file cannot be read.
     """
+    from dld_tui.core.document.calls import key_of
+
     facts = library.facts
     strong = is_strong(settings, facts)
     flags = 0
@@ -200,7 +203,7 @@ def parse(
         raise parser_error(
             parser_problems(parser, facts.has), list(log.errors), document, facts.title
         )
-    functions = frozenset(function.name for function in document.functions)
+    functions = frozenset(key_of(function)[1] for function in document.functions)
     made = Network(network, parser, builder, strong, functions)
     _set_formats(made, settings, facts)
     return made
@@ -215,7 +218,7 @@ def layers(network: trt.INetworkDefinition) -> Iterator[trt.ILayer]:
 def node_names(layer: trt.ILayer, functions: Collection[str] = ()) -> set[str]:
     """Return the names of the ONNX nodes that a layer was parsed from, as far as it says them.
 
-    Behind a node in a body its metadata tells the calls around: ``act | mid (Inner) | one (Outer)``.
+    Behind a node in a body stand the calls around it: ``act | mid (Inner) | one (Outer)``.
     A node of a local function is called ``act (Inner)``, as names are its own there.
     """
     told = _METADATA.findall(str(getattr(layer, "metadata", "") or ""))
@@ -238,7 +241,6 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
     Raises:
         UsageError: A precision cannot be read.
     """
-    from dld_tui.core.document.calls import enclosing_function
     from dld_tui.core.document.precision import PRECISIONS, precision_of
 
     wanted = {}
@@ -247,15 +249,22 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
             if found := precision_of(node):
                 if found not in PRECISIONS:
                     raise UsageError(f"{_shown(node.name)} has the unknown precision {found!r}")
-                name = parser_name(node.name, node.outputs)
-                function = enclosing_function(scope)
-                wanted[name if function is None else f"{name} ({function.name})"] = found
+                wanted[_qualified(parser_name(node.name, node.outputs), scope)] = found
     for item in settings.layer_precision:
         name, kind = named_value(item)
         if kind not in PRECISIONS:
             raise UsageError(f"{kind!r} is not a precision", hint=f"Known: {', '.join(PRECISIONS)}")
-        wanted[name] = kind
+        named = {_qualified(name, scope) for scope in document.scopes() if scope.nodes_named(name)}
+        wanted.update(dict.fromkeys(named or {name}, kind))
     return wanted
+
+
+def _qualified(name: str, scope: Scope) -> str:
+    """Return what :func:`node_names` calls a node of a scope."""
+    from dld_tui.core.document.calls import enclosing_function, key_of
+
+    function = enclosing_function(scope)
+    return name if function is None else f"{name} ({key_of(function)[1]})"
 
 
 def parser_name(name: str, outputs: Sequence[str]) -> str:

@@ -229,6 +229,10 @@ class JobScreen(SubPage):
             else:
                 self.notify(f"{self.job_title}: done", markup=False)
 
+    def on_line_view_activated(self) -> None:
+        """Open what was made: the list takes Enter before this page does."""
+        self.action_result()
+
     # Commands
 
     def action_cancel(self) -> None:

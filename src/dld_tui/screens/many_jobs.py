@@ -73,7 +73,11 @@ class _Run:
         room = max(10, width - _NAME - 4)
         if isinstance(self.end, Finished):
             what = visible(str(self.report or "done"))
-            return [(f"{shown.good} ", "good"), (name, "strong"), (clip(what, room), "")]
+            return [
+                (f"{shown.good} ", "good"),
+                (name, "strong"),
+                (clip(what, room, keep="end"), ""),
+            ]
         if isinstance(self.end, Failed):
             where = f"{self.end.where}: " if self.end.where else ""
             text = visible(f"{where}{self.end.message}")
@@ -231,6 +235,10 @@ class ManyJobsScreen(SubPage):
                 self.action_result()
             else:
                 self.notify(f"{self.job_title}: done on {many} targets", markup=False)
+
+    def on_line_view_activated(self) -> None:
+        """Open what was made: the list takes Enter before this page does."""
+        self.action_result()
 
     # Commands
 

@@ -23,6 +23,7 @@ from dld_tui.screens.workspace_base import is_alive
 from dld_tui.screens.workspace_edit import Editing
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.graph_model import GraphModel
+from dld_tui.widgets.graph_overlays import memory_overlay
 from dld_tui.widgets.graph_pane import GraphPane
 from dld_tui.widgets.host import host
 from dld_tui.widgets.line_view import LineView, MarksChanged
@@ -30,7 +31,7 @@ from dld_tui.widgets.line_view import LineView, MarksChanged
 if TYPE_CHECKING:
     from dld_tui.screens.plan_load import Loaded
 
-_AT_ONCE = 2_000
+_AT_ONCE = 1_000
 """Nodes of the largest scope whose graph is made between two key presses."""
 _AGAIN_S = 0.4
 """A larger one is made again when no edit came for so long."""
@@ -66,6 +67,7 @@ class Graphs(Editing):
                 gc.freeze()  # else each later collection would walk the whole graph
                 self.call_later(self._show_graph_model, model)
                 model.weigh()
+                memory_overlay(model)  # keeps it for later
                 self.call_later(self._graph_weighed, model)
             self.call_later(self._graph_ended)
 
@@ -178,10 +180,13 @@ class Graphs(Editing):
 
     def _report_times(self) -> tuple[dict[Node, float], str]:
         """Return the milliseconds of nodes in what was opened last: a report, or an engine."""
+        pages = [page for page in reversed(host(self).pages) if page is not self]
+        if not pages:
+            return {}, ""
         from dld_tui.screens.plan import PlanScreen
-        from dld_tui.screens.report import ReportScreen  # lazy: most sessions need none
+        from dld_tui.screens.report import ReportScreen  # lazy: they take 0.2 s, most need none
 
-        for page in reversed(host(self).pages):
+        for page in pages:
             if isinstance(page, PlanScreen):
                 times = self._engine_times(page.loaded)
                 if times:

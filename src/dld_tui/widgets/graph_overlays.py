@@ -162,8 +162,14 @@ class ErrorOverlay(HeatOverlay):
 
 def memory_overlay(model: ViewedGraph) -> HeatOverlay | None:
     """Return the bytes as heat; None when there are none, or they are not known yet."""
+    known = model.memory_heat
+    if isinstance(known, HeatOverlay):
+        return known
     found = model.memory()
-    return None if found is None else HeatOverlay(model.memory_name, "", *found)
+    if found is None:
+        return None
+    model.memory_heat = made = HeatOverlay(model.memory_name, "", *found)
+    return made
 
 
 def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> TimeOverlay | None:

@@ -55,6 +55,8 @@ class ViewedGraph:
         """The vertex up to which the focus view goes; None for a neighbourhood."""
         self.weights: Weights | None = None
         """The bytes of weights that are used, once they are known."""
+        self.memory_heat: object = None
+        """The overlay of these bytes, which is made once: there may be 50,000."""
         self._entered_rail_at: int | None = None
         """Where the cursor was when the rail view was entered."""
 

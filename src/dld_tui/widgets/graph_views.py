@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from textual.app import ComposeResult
@@ -15,12 +16,15 @@ from dld_tui.widgets import glyphs
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.graph_boxes import Boxes
 from dld_tui.widgets.graph_canvas import GraphCanvas
+from dld_tui.widgets.graph_drawing import Drawing
 from dld_tui.widgets.graph_notes import GraphNotes
 from dld_tui.widgets.graph_overlays import Overlay, overlays
 from dld_tui.widgets.graph_rows import GraphRows
 from dld_tui.widgets.graph_viewed import CANVAS_BOXES, GraphView, ViewedGraph
 from dld_tui.widgets.line_view import LineView
 
+AT_ONCE = 300
+"""Boxes of the largest canvas that is arranged between two key presses."""
 AskTimes = Callable[[], "tuple[Mapping[Any, float], str]"]
 """Returns milliseconds by node or layer, and which report they are from; empty without a report."""
 
@@ -64,6 +68,10 @@ class GraphViews(Frame, Vertical):
         self._findings: Sequence[Any] = ()
         self._overlay = Overlay()
         self._overlay_name = Overlay.name
+        self._wanted: int | None = None
+        """The vertex that a canvas, which a thread is arranging, will have the cursor on."""
+        self._drawing: object = None
+        """What that thread works on; another thread's drawing comes too late."""
 
     def compose(self) -> ComposeResult:
         """Lay out the two kinds of views; one is seen at a time."""
@@ -224,8 +232,8 @@ class GraphViews(Frame, Vertical):
     def _at_cursor(self) -> int | Fold | None:
         """The vertex or fold under the cursor."""
         model = self.model
-        if model is None:
-            return None
+        if model is None or self._wanted is not None:
+            return self._wanted
         if self.canvas.display:
             return self.boxes[self.canvas.cursor] if self.canvas.cursor < len(self.boxes) else None
         if self.list.cursor >= len(model.rows):
@@ -275,13 +283,14 @@ class GraphViews(Frame, Vertical):
         self.show_view(fold.vertices[0])
         if not self.canvas.display:
             self.list.cursor = next((n for n, r in enumerate(model.rows) if r.fold is fold), 0)
-        elif not model.overview.is_open(fold):
+        elif not model.overview.is_open(fold) and self._wanted is None:
             self.canvas.move_to(self.box_of(fold))
 
     def _show_list(self, vertex: int) -> None:
         model, notes = self.model, self.notes
         assert model is not None  # the callers have looked
         assert notes is not None
+        self._wanted = self._drawing = None
         had_focus = self.canvas.has_focus
         self.canvas.display, self.list.display = False, True
         self.list.set_lines(GraphRows(model, notes, self._overlay), keep=False)
@@ -293,12 +302,13 @@ class GraphViews(Frame, Vertical):
     def _show_canvas(self, vertex: int) -> None:
         model = self.model
         assert model is not None  # the callers have looked
+        things: list[int | Fold]
         if model.view is GraphView.FOCUS:
             part = model.focus(vertex)
-            self.boxes = [*part.vertices]
+            things = [*part.vertices]
             cuts = list(zip(part.cut_above, part.cut_below, strict=True))
         else:
-            part, self.boxes = model.canvas_part()
+            part, things = model.canvas_part()
             cuts = []
             if len(part.graph) > CANVAS_BOXES:
                 model.set_view(GraphView.FOLDED)
@@ -306,13 +316,34 @@ class GraphViews(Frame, Vertical):
                 self.notify(message, timeout=4)
                 self._show_list(vertex)
                 return
-        cursor = self.box_of(vertex)
         assert self.notes is not None  # made with the model
-        boxes = Boxes(model, self.notes, self._overlay, self.boxes)
-        drawing = boxes.drawing(part.graph, self.zoom, cuts)
+        boxes = Boxes(model, self.notes, self._overlay, things)
+        zoom = self.zoom
+        if len(things) <= AT_ONCE:
+            self._show_drawing(boxes.drawing(part.graph, zoom, cuts), things, vertex)
+            return
+        if not self.canvas.display:
+            self._show_list(vertex)  # its rows may be others now
+        self.boxes, self._wanted = [], vertex
+        asked = self._drawing = object()
+
+        def arrived(drawing: Drawing) -> None:
+            if self.is_attached and self._drawing is asked and self._wanted is not None:
+                self._show_drawing(drawing, things, self._wanted)
+
+        def task() -> None:
+            # An edit may change the model while it is read: then all is drawn again after it.
+            with suppress(RuntimeError, KeyError, IndexError):
+                self.call_later(arrived, boxes.drawing(part.graph, zoom, cuts))
+
+        self.run_worker(task, thread=True, group="canvas", exclusive=True, name="draw the graph")
+
+    def _show_drawing(self, drawing: Drawing, things: list[int | Fold], vertex: int) -> None:
+        """Show a drawing on the canvas, whose boxes are so many things."""
+        self.boxes, self._wanted, self._drawing = things, None, None
         had_focus = self.list.has_focus
         self.list.display, self.canvas.display = False, True
-        self.canvas.set_drawing(drawing, cursor)
+        self.canvas.set_drawing(drawing, self.box_of(vertex))
         self._note_boxes()
         if had_focus:
             self.canvas.focus()
@@ -337,6 +368,8 @@ class GraphViews(Frame, Vertical):
             return
         if model.view is GraphView.FOCUS:
             self.show_view(vertex)
+        elif self._wanted is not None:
+            self._wanted = vertex
         elif self.canvas.display:
             self.canvas.move_to(self.box_of(vertex))
         else:

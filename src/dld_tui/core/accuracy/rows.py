@@ -13,6 +13,9 @@ CSV_COLUMNS = (
     "inf_reference", "inf_other", "special", "outside", "tolerance", "problem",
 )  # fmt: skip
 
+_EXACT = 1e-12
+"""Cosines that differ less from 1 do so because sums are rounded."""
+
 
 def csv_row(row: Row) -> list[object]:
     """Return the fields of :data:`CSV_COLUMNS`; what is unknown is empty. Foreign text."""
@@ -37,7 +40,7 @@ def cosine_text(value: float | None) -> str:
     """Return a cosine, or how far it is from 1 where that needs many digits."""
     if value is None:
         return ""
-    return f"1-{1 - value:.0e}" if 0 < 1 - value < 1e-5 else f"{value:.6g}"
+    return f"1-{1 - value:.0e}" if _EXACT < 1 - value < 1e-5 else f"{value:.6g}"
 
 
 def signal_text(error: TensorError) -> str:

@@ -25,7 +25,7 @@ _LIST = table(
 )
 _JOBS = table(
     "target_jobs",
-    ("target_jobs.attach", "attach", "enter,a", "job", "go on with it",
+    ("target_jobs.attach", "attach", "enter,a", "job", "go on",
      "Show how far the job is, and fetch its result to the path that was asked for."),
     ("target_jobs.stop", "stop", "c,delete", "job", "stop it",
      "Stop the job, after asking; nothing of it is left on the target."),

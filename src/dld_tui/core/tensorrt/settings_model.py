@@ -83,7 +83,7 @@ class CommonSettings:
     log: Path | None = param(
         None,
         label="Log",
-        help="Where to write all that the library says. By default NAME.build.log beside the engine.",
+        help="Where to write what the library says. By default NAME.build.log beside the engine.",
         kind="output",
         spellings=("--log",),
         metavar="FILE",

@@ -51,7 +51,7 @@ class Supervisor:
         self._rest = {"o": _EVENT_BYTES, "e": _LOG_BYTES}
         self._cutters = {"o": LineCutter(_LINE_BYTES), "e": LineCutter(_LINE_BYTES)}
         self._signals: list[tuple[float, signal.Signals]] = []
-        self._cancelled = False
+        self._cancelled = self._killed = False
         self._reason = ""
 
     def run(self) -> None:
@@ -169,15 +169,17 @@ class Supervisor:
         now = time.monotonic()
         due = [number for at, number in self._signals if at <= now]
         self._signals = [item for item in self._signals if item[0] > now]
+        self._killed = self._killed or signal.SIGKILL in due
         for number in due:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, number)
 
     def _end(self, code: int | None) -> None:
         shutil.rmtree(self._folder / "tmp", ignore_errors=True)
-        if self._cancelled:  # nothing half-written stays
-            for name in ("out", "work"):
-                shutil.rmtree(self._folder / name, ignore_errors=True)
+        if self._cancelled:
+            shutil.rmtree(self._folder / "work", ignore_errors=True)
+        if self._killed:  # nothing half-written stays; a worker that ends by itself leaves none
+            shutil.rmtree(self._folder / "out", ignore_errors=True)
         end = {"code": code, "cancelled": self._cancelled, "reason": self._reason}
         with contextlib.suppress(OSError):
             self._events.write(b"x" + json.dumps(end).encode() + b"\n")
