@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
@@ -25,18 +25,9 @@ _HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(ConversionRequest):
     """Which model, where to, and what stays in float32."""
 
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path = param(
-        label="Output",
-        help="The file to write.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
     keep_io_types: bool = param(
         False,
         label="Keep I/O types",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
@@ -23,18 +24,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(ConversionRequest):
     """Which model, where to, and to which version."""
 
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path = param(
-        label="Output",
-        help="The file to write.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
     to: int = param(
         label="Version",
         help="The version of the ai.onnx operators to convert to.",

@@ -8,26 +8,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(ConversionRequest):
     """Which model, where to, and what to do."""
 
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path = param(
-        label="Output",
-        help="The file to write.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
     fold: bool = param(
         True,
         label="Fold constants",
