@@ -258,24 +258,20 @@ def _settings(provider: str, level: str) -> SessionSettings:
 def _feeds(
     request: Request, comparison: Comparison
 ) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
-    from dld_tui.core.inputs.folder import load_input_sets
-    from dld_tui.core.inputs.generate import random_inputs
-    from dld_tui.core.inputs.shapes import guessed_inputs, parse_shapes, resolve_shapes
+    from dld_tui.core.inputs.feeds import input_feeds
+    from dld_tui.core.inputs.shapes import guessed_inputs, parse_shapes
 
     specs = comparison.inputs
+    seeds = range(request.seed, request.seed + request.sets)
+    feeds = input_feeds(specs, request.inputs, request.shape, seeds)
     if request.inputs is not None:
-        if request.shape:
-            raise UsageError("--shape does not go with --inputs, whose data have shapes")
-        return [one.values for one in load_input_sets(request.inputs, specs)], []
-    given = parse_shapes(request.shape, [spec.name for spec in specs])
-    shapes = resolve_shapes(specs, given)
-    guessed = guessed_inputs(specs, given)
+        return feeds, []
+    guessed = guessed_inputs(specs, parse_shapes(request.shape, [spec.name for spec in specs]))
     remarks = [
         f"free dimensions of input {spec.text} were taken as 1: --shape {spec.option} gives them"
         for spec in guessed
     ]
-    seeds = range(request.seed, request.seed + request.sets)
-    return [random_inputs(specs, shapes, seed) for seed in seeds], remarks
+    return feeds, remarks
 
 
 def _remarks(request: Request, reference: Side, other: Side, comparison: Comparison) -> list[str]:

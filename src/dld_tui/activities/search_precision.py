@@ -17,9 +17,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dld_tui.core.errors import ActivityError, SaveError, UsageError
+from dld_tui.core.errors import ActivityError, SaveError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.params import param, to_json
 from dld_tui.core.types import JSON
@@ -204,22 +204,13 @@ def _trials(request: Request, document: Document) -> PrecisionTrials:
     from dld_tui.backends.onnxruntime_tensors import TensorRunner
     from dld_tui.backends.precision_trials import PrecisionTrials
     from dld_tui.core.accuracy.tolerance import parse_tolerances
-    from dld_tui.core.inputs.folder import load_input_sets
-    from dld_tui.core.inputs.generate import random_inputs
-    from dld_tui.core.inputs.shapes import parse_shapes, resolve_shapes
+    from dld_tui.core.inputs.feeds import input_feeds
 
-    if request.inputs is not None and request.shape:
-        raise UsageError("--shape does not go with --inputs, whose data have shapes")
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
     settings = _settings(request)
     with TensorRunner(document, settings) as runner:
         specs = runner.inputs
-    feeds: Sequence[Mapping[str, Any]]
-    if request.inputs is not None:
-        feeds = [one.values for one in load_input_sets(request.inputs, specs)]
-    else:
-        given = parse_shapes(request.shape, [spec.name for spec in specs])
-        feeds = [random_inputs(specs, resolve_shapes(specs, given), request.seed)]
+    feeds = input_feeds(specs, request.inputs, request.shape, [request.seed])
     return PrecisionTrials(document, request.precision, feeds, tolerances, settings)
 
 
