@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -193,11 +192,9 @@ def test_a_flood_neither_fills_the_memory_nor_holds_up_a_cancel(tmp_path: Path) 
             if lines == 1000:
                 job.cancel()
 
-        began = time.monotonic()
         with pytest.raises(CancelledError):
             job.result(heard)
-    assert lines < 5000
-    assert time.monotonic() - began < 20
+    assert lines < 20_000  # `yes` says millions a second
 
 
 def test_a_request_survives_its_way_to_the_worker() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,12 +48,15 @@ def test_it_reads_nothing(tmp_path: Path) -> None:
     assert texts(events)[-1].startswith("EOFError")
 
 
-def test_a_flood_is_left_out_but_for_its_end(tmp_path: Path) -> None:
+def test_a_flood_is_left_out_but_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(custom_tool, "_LINES_A_SECOND", 0)  # what is shown at first is all
     program = "[print(n) for n in range(200_000)]; print('at last')"
     events, end = played(program, tmp_path)
     said = texts(events)
     assert end.lines == 200_001
-    assert 1000 <= len(said) < 5000
+    assert 1000 <= len(said) < 1100
     assert said[:2] == ["0", "1"]
     assert said[-2:] == ["199999", "at last"]
     assert any("lines are not shown" in text for text in said)
@@ -79,10 +82,9 @@ def test_a_progress_bar_is_the_stage_and_its_last_state_the_line(tmp_path: Path)
 
 
 def test_what_hangs_is_stopped_at_its_limit(tmp_path: Path) -> None:
-    _, end = played("import time; time.sleep(1000)", tmp_path, 0.3)
+    _, end = played("import time; time.sleep(36_000)", tmp_path, 0.3)  # so long, but for the limit
     assert end.timed_out
     assert end.crashed is None
-    assert end.seconds < 30
 
 
 def test_what_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,22 +101,32 @@ def test_what_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
         os.kill(pid, 0)
 
 
-def test_what_closes_its_output_and_goes_on_is_waited_for(tmp_path: Path) -> None:
+def test_what_closes_its_output_and_goes_on_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    listen = custom_tool._listen
+
+    def spy(*arguments: Any) -> None:
+        nonlocal looks
+        looks += 1
+        listen(*arguments)
+
+    monkeypatch.setattr(custom_tool, "_listen", spy)
     program = "import os, time; os.close(1); os.close(2); time.sleep(0.5); os._exit(3)"
-    began = time.process_time()
     _, end = played(program, tmp_path)
     assert end.status == 3
-    assert time.process_time() - began < 0.3, "nobody spins meanwhile"
+    assert looks < 1000, "nobody spins meanwhile"
 
 
 def test_a_child_that_keeps_the_pipe_open_holds_nothing_up(tmp_path: Path) -> None:
     program = (
         "import subprocess, sys; print(subprocess.Popen([sys.executable, '-S', '-c',"
-        " 'import time; time.sleep(1000)']).pid)"
+        " 'import time; time.sleep(36_000)']).pid)"
     )
     events, end = played(program, tmp_path)
     os.kill(int(texts(events)[0]), signal.SIGKILL)
-    assert (end.status, end.seconds < 30) == (0, True)
+    assert end.status == 0
 
 
 def test_a_crash_has_the_name_of_its_signal(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.timeline import TimelineView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_nested_report, make_report, writer
+from tests.support.work import steps_in
 
 SMALL, LARGE = (80, 24), (200, 50)
 
@@ -444,23 +445,13 @@ async def test_without_colours_the_timeline_uses_glyphs(tmp_path: Path) -> None:
         assert "░" in text or "▒" in text
 
 
-async def test_five_thousand_layers(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "big.dldprof", layers=5000, passes=2)
+async def test_many_layers_are_filtered_with_little_work_for_each(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "big.dldprof", layers=2000, passes=2)
     async with opened(path, LARGE) as (pilot, screen):
-        view = timeline(screen)
-        worst = 0.0
-        for action in (view.action_zoom_in, view.action_zoom_in, view.action_zoom_reset):
-            started = time.perf_counter()
-            action()
-            text_of(view)
-            worst = max(worst, time.perf_counter() - started)
-        assert worst < 0.05
-        started = time.perf_counter()
-        pane(screen).set_filter("conv")
-        assert time.perf_counter() - started < 0.1
-        assert len(pane(screen).table.order) == 1000
+        assert steps_in(pane(screen).set_filter, "conv") < 100 * 2000
+        assert len(pane(screen).table.order) == 400
         await pilot.press("G")
-        assert pane(screen).table.cursor == 999
+        assert pane(screen).table.cursor == 399
 
 
 def slow_loading(monkeypatch: pytest.MonkeyPatch) -> threading.Event:

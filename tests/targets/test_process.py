@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -296,11 +295,9 @@ def test_lines_that_are_almost_events_are_logs() -> None:
 
 def test_children_of_the_worker_do_not_outlive_it_nor_hold_the_reader(tmp_path: Path) -> None:
     trace = tmp_path / "pid"
-    begin = time.monotonic()
-    events = read(start(["child", 600, str(trace)], ["finish"]))
+    events = read(start(["child", 36_000, str(trace)], ["finish"]))  # it does not wait for that
 
     assert events[-1] == Finished({})
-    assert time.monotonic() - begin < 30
     wait_until(lambda: is_gone(int(trace.read_text())), "the grandchild is gone")
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from time import perf_counter
 from typing import Any
 
 import pytest
 from textual.geometry import Region
 
+from dld_tui.widgets import line_search
 from dld_tui.widgets.line_view import LineView, ListSource
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, Numbered, rows_of, until
 
@@ -174,13 +174,26 @@ async def test_escape_returns_to_where_the_search_began() -> None:
         assert view.has_focus
 
 
-async def test_a_search_that_finds_nothing_says_so_and_does_not_stall() -> None:
-    app, view, _ = app_with(300_000)
+async def test_a_search_that_finds_nothing_says_so_and_does_not_stall(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert 0 < line_search._SLICE_S <= 0.02
+    monkeypatch.setattr(line_search, "_SLICE_S", -1.0)  # a slice is as short as can be
+    read: list[int] = []
+
+    class Counted(Numbered):
+        def text(self, index: int) -> str:
+            read.append(index)
+            return super().text(index)
+
+    view = LineView(Counted(5000))
+    app = HostApp(view)
     async with app.run_test(size=(60, 10)) as pilot:
-        begin = perf_counter()
+        read.clear()
         view.search("nowhere")
-        assert perf_counter() - begin < 0.3  # the whole search takes longer; it goes on in slices
-        await until(pilot, lambda: bool(app._notifications), times=1000)
+        assert len(read) == 256, "the rest is searched in slices, between other events"
+        await until(pilot, lambda: bool(app._notifications))
+        assert set(read) == set(range(5000))
         assert view.cursor == 0
 
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from dld_tui.core.report.trt_names import layer_type
@@ -29,8 +27,8 @@ def test_types_are_told_from_names(name: str, kind: str) -> None:
     assert layer_type(name) == kind
 
 
-def test_hostile_names_take_no_time() -> None:
-    start = time.process_time()
-    for name in ("_1" * 100_000, "(" * 100_000, "_" * 100_000, "/a_1 + " * 50_000):
-        layer_type(name)
-    assert time.process_time() - start < 2
+@pytest.mark.parametrize("part", ["_1", "(", "_", "/a_1 + "])
+def test_hostile_names_come_to_an_end(part: str) -> None:
+    """A pattern that tries every way to split the name would not, at this length."""
+    assert layer_type(part * 100_000) == "(unknown)"
+    assert layer_type(part * 100_000 + "/Conv") == "(unknown)", "its beginning is looked at"
