@@ -12,6 +12,10 @@ from benchmarks.terminal import Terminal
 SIZES = ((80, 24), (200, 50))
 ROWS = r"Sigmoid|layers\.0"
 """Text that only rows of the explorer hold."""
+PICTURE = r"overview"
+"""The title of the graph's first view, which is painted with its rows."""
+WIDE = 120
+"""Columns from which on the graph is seen beside the explorer."""
 
 TO_NODES = "gjjzjzjj"
 """Keys from the first row to a node: down to a scope, unfold it, and the one in it."""
@@ -36,8 +40,9 @@ def main(argv: list[str]) -> int:
         opened = harness.side_by_side(
             {"document_open": [many]}, options.rounds, **harness.private_folders(folder)
         )["document_open"]["open_ms"]
-        _add_first_rows(table, folder, many, small, opened, options.rounds)
+        empty = _add_first_rows(table, folder, many, small, opened, options.rounds)
         for columns, rows in SIZES:
+            _add_first_picture(table, folder, many, (columns, rows), empty, opened, options.rounds)
             _add_keys(table, folder, many, columns, rows, options.keys)
             _add_graph(table, folder, many, columns, rows, options.keys)
     return table.finish()
@@ -50,7 +55,8 @@ def _start(folder: Path, model: Path, columns: int, rows: int) -> Terminal:
 
 def _add_first_rows(
     table: harness.Table, folder: Path, many: Path, small: Path, open_ms: float, rounds: int
-) -> None:
+) -> float:
+    """Add when the rows come; returns the milliseconds of a model of 10 nodes."""
     times: dict[Path, list[float]] = {many: [], small: []}
     for _ in range(rounds):
         for model, found in times.items():
@@ -67,6 +73,36 @@ def _add_first_rows(
         bound=FIRST_ROWS_MS,
         rule="1 s",
     )
+    return empty
+
+
+def _add_first_picture(
+    table: harness.Table,
+    folder: Path,
+    model: Path,
+    size: tuple[int, int],
+    empty: float,
+    open_ms: float,
+    rounds: int,
+) -> None:
+    """Add when the first picture of the graph comes: after the open, and after the first rows."""
+    totals, later = [], []
+    for _ in range(rounds):
+        with _start(folder, model, *size) as terminal:
+            began = terminal.wait_for(ROWS, timeout=60)
+            if size[0] < WIDE:
+                terminal.send("2")  # the graph takes the explorer's place
+            shown = terminal.wait_for(PICTURE, timeout=60)
+        totals.append(shown * 1000)
+        later.append((shown - began) * 1000)
+    title = f"{size[0]}x{size[1]} graph: first picture"
+    total = statistics.median(totals)
+    table.add(f"{title}, start to it", total)
+    table.add(f"{title} after the open began", max(0.0, total - empty))
+    after = max(0.0, total - empty - open_ms)
+    table.add(f"{title} after the open", after, bound=GRAPH_MS, rule="1 s")
+    after = statistics.median(later)
+    table.add(f"{title} after the rows", after, bound=GRAPH_MS, rule="1 s")
 
 
 def _add_keys(
@@ -100,10 +136,9 @@ def _add_graph(
 ) -> None:
     size = f"{columns}x{rows} graph"
     with _start(folder, model, columns, rows) as terminal:
-        began = terminal.wait_for(ROWS, timeout=60)
+        terminal.wait_for(ROWS, timeout=60)
         terminal.press("2")
-        shown = (terminal.wait_for(r"overview", timeout=60) - began) * 1000
-        table.add(f"{size}: first picture after the rows", shown, bound=GRAPH_MS, rule="1 s")
+        terminal.wait_for(PICTURE, timeout=60)
         terminal.wait_idle()
         terminal.press("v")  # the rails, in which every node is a row
         terminal.wait_idle()

@@ -59,7 +59,7 @@ class Terminal:
         self._master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.output = bytearray()
-        self.started = time.perf_counter()
+        self.started = self._arrived = time.perf_counter()
         self._child = subprocess.Popen(
             command,
             stdin=terminal,
@@ -96,12 +96,18 @@ class Terminal:
             TimeoutError: It never came; the message holds the end of the text.
         """
         deadline = time.perf_counter() + timeout
+        is_new = True
         while time.perf_counter() < deadline:
-            if self._read(0.02) and re.search(pattern, self.text):
-                return time.perf_counter() - self.started
+            if is_new and re.search(pattern, self.text):
+                return self._arrived - self.started
             if self._child.poll() is not None:
                 break
+            is_new = self._read(0.02)
         raise TimeoutError(f"{pattern!r} never came; the terminal ends with: {self.text[-500:]!r}")
+
+    def send(self, keys: str) -> None:
+        """Send keys and wait for nothing."""
+        os.write(self._master, keys.encode())
 
     def press(self, keys: str, quiet: float = 0.15, patience: float = 2.0) -> Answer:
         """Send keys and read what they cause, until nothing came for `quiet` seconds.
@@ -110,7 +116,7 @@ class Terminal:
         """
         before = len(self.output)
         start = last = time.perf_counter()
-        os.write(self._master, keys.encode())
+        self.send(keys)
         row: tuple[int, float] | None = None
         while time.perf_counter() - last < (quiet if len(self.output) > before else patience):
             had = len(self.output) - before
@@ -158,4 +164,5 @@ class Terminal:
             time.sleep(timeout)
             return False
         self.output += chunk
+        self._arrived = time.perf_counter()
         return bool(chunk)

@@ -31,7 +31,7 @@ def search(request: Request) -> tuple[dict[str, Any], list[str]]:
     last = events[-1]
     assert isinstance(last, Finished)
     stages = [event.stage for event in events if isinstance(event, Progress)]
-    assert any(isinstance(event, Log) and "trials of" in event.text for event in events)
+    assert any(isinstance(event, Log) and "A trial takes" in event.text for event in events)
     return last.result, [stage for stage in stages if stage.startswith("Trying with")]
 
 

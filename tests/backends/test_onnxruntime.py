@@ -252,29 +252,3 @@ def test_a_broken_installation_says_what_is_wrong(
             backend.load()
     finally:
         backend.load.cache_clear()
-
-
-@pytest.mark.bench
-def test_the_latency_loop_is_within_three_percent_of_a_bare_loop(tmp_path: Path) -> None:
-    import statistics
-
-    from dld_tui.core.latency import Extent, measure
-
-    text = one_node("y = Softmax(x)", "float[N, 1000]", "float[N, 1000]")
-    session = session_of(tmp_path, text, SessionSettings(threads=1))
-    feed = session.feed({"x": np.ones((64, 1000), np.float32)})
-
-    def bare() -> float:
-        durations = []
-        for _ in range(1000):
-            begin = time.perf_counter()
-            session._session.run(None, feed)
-            durations.append(time.perf_counter() - begin)
-        return 1000 * statistics.median(durations)
-
-    def ours() -> float:
-        bursts = measure(session.timer([feed]), Extent(1000))
-        return statistics.median(ms for burst in bursts for ms in burst.milliseconds)
-
-    ratios = [ours() / bare() for _ in range(9)]
-    assert 0.97 < statistics.median(ratios) < 1.03

@@ -56,6 +56,13 @@ def explain(text: str, kind: type[Exception] = Fail, doing: str = "load") -> Dld
             " is invalid",
         ),
         (
+            f"{_FAIL}Load model from m.onnx failed:Type Error: Type parameter (T) of Optype (Conv)"
+            " bound to different types (tensor(float) and tensor(float16) in node (a/b;c).",
+            "m.onnx: node 'a/b;c' (Conv)",
+            "Type parameter (T) of Optype (Conv) bound to different types (tensor(float) and"
+            " tensor(float16)",
+        ),
+        (
             "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for"
             " Relu(14) node with name 'mynode'",
             "m.onnx: node 'mynode' (Relu)",

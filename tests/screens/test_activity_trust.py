@@ -23,6 +23,8 @@ from tests.support.tui import screen_text
         ({"model": "a.engine", "engine": None, "trust": False}, "a.engine"),
         ({"model": "a.engine", "engine": None, "trust": True}, ""),
         ({"model": "a.engine"}, ""),
+        ({"model": "a.onnx", "against": "a.engine", "trust": False}, "a.engine"),
+        ({"model": "a.onnx", "against": "b.onnx", "trust": False}, ""),
     ],
 )
 def test_what_is_asked_for(values: dict[str, JSON], engine: str) -> None:

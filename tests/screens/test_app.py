@@ -227,5 +227,5 @@ async def test_recent_files_are_remembered(tmp_path: Path, shared_data: Path) ->
     model = shared_data / "onnx" / "logreg_iris.onnx"
     app = DldApp([model], state=state)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: bool(app.pages), times=500)
+        await until(pilot, lambda: bool(app.pages))
     assert [file.path for file in state.recent()] == [str(model)]

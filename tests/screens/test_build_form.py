@@ -46,7 +46,7 @@ class FakeJob(Job):
         self.cancelled = Flag()
 
     def events(self) -> Iterator[Event]:
-        self.may_end.wait(20)
+        self.may_end.wait(60)
         found: list[JSON] = [facts.to_json() for facts in self.libraries]
         yield Finished({"libraries": found})
 

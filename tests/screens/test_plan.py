@@ -26,7 +26,7 @@ PANES = ("summary", "layers", "findings", "graph", "charts", "tables", "details"
 
 
 async def until(pilot: Pilot[Any], holds: Callable[[], object]) -> None:
-    for _ in range(500):
+    for _ in range(6000):
         if holds():
             await pilot.pause()
             return
@@ -71,18 +71,22 @@ async def test_a_large_screen_shows_layers_graph_and_details(engine: Path) -> No
         assert seen(screen) == {"summary", "layers", "tables", "details"}
 
 
+async def shows(pilot: Pilot[Any], screen: PlanScreen, *names: str) -> None:
+    await until(pilot, lambda: seen(screen) == set(names))
+
+
 async def test_a_small_screen_shows_one_pane_with_the_details(engine: Path) -> None:
     async with opened(engine, SMALL) as (pilot, screen):
         assert seen(screen) == {"summary"}
         for key, name in zip("234", ("layers", "findings", "graph"), strict=True):
             await pilot.press(key)
-            assert seen(screen) == {name, "details"}
+            await shows(pilot, screen, name, "details")
             assert screen.focused is not None
             assert any(node.id == name for node in screen.focused.ancestors_with_self)
         await pilot.press("5")
-        assert seen(screen) == {"charts"}
+        await shows(pilot, screen, "charts")
         await pilot.press("2", "m")
-        assert seen(screen) == {"layers"}
+        await shows(pilot, screen, "layers")
 
 
 async def test_table_graph_and_details_are_on_the_same_layer(engine: Path) -> None:

@@ -1,75 +1,19 @@
 from __future__ import annotations
 
-import csv
 import json
-import threading
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.pilot import Pilot
-from textual.widget import Widget
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.core.errors import CancelledError
 from dld_tui.core.report.model import Report
-from dld_tui.screens import report as module
-from dld_tui.screens.report import ReportScreen
-from dld_tui.screens.report_columns import ColumnsDialog
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.environment_lines import environment_lines, flat
-from dld_tui.widgets.layer_table import LayerPane
 from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
-from dld_tui.widgets.timeline import TimelineView
-from tests.support.profiles import kernel, run, write_profile
-from tests.support.report_files import HOSTILE, make_nested_report, make_report, writer
+from tests.support.report_files import make_nested_report, make_report
+from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
 from tests.support.work import steps_in
-
-SMALL, LARGE = (80, 24), (200, 50)
-
-
-async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
-    for _ in range(500):
-        if holds():
-            await pilot.pause()
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"did not happen in time: {what or holds}")
-
-
-@asynccontextmanager
-async def opened(
-    path: Path, size: tuple[int, int] = LARGE, config: Config | None = None
-) -> AsyncIterator[tuple[Pilot[Any], ReportScreen]]:
-    app = DldApp([path], config or Config())
-    async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ReportScreen) and app.screen.report)
-        screen = app.screen
-        assert isinstance(screen, ReportScreen)
-        await pilot.pause()
-        yield pilot, screen
-
-
-def text_of(widget: Widget) -> str:
-    lines = [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
-    return "\n".join(lines)
-
-
-def seen(screen: ReportScreen) -> set[str]:
-    names = ("summary", "timeline", "layers", "charts", "environment")
-    return {name for name in names if screen.query_one(f"#{name}").region.area > 0}
-
-
-def pane(screen: ReportScreen) -> LayerPane:
-    return screen.query_one(LayerPane)
-
-
-def timeline(screen: ReportScreen) -> TimelineView:
-    return screen.query_one(TimelineView)
 
 
 @pytest.fixture
@@ -215,59 +159,6 @@ async def test_marked_layers_are_added_up(report: Path) -> None:
         assert not screen.query_one("#sums").display
 
 
-async def test_csv_is_what_is_shown(
-    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with opened(report) as (pilot, screen):
-        await pilot.press("slash", *"type:relu", "enter", "w")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
-        await pilot.press("enter")
-        target = tmp_path / "tiny.csv"
-        await until(pilot, target.exists)
-        rows = list(csv.DictReader(target.read_text().splitlines()))
-        assert [row["type"] for row in rows] == ["Relu"] * 5
-        times = [float(row["time_ms"]) for row in rows]
-        assert times == sorted(times, reverse=True)
-
-        target.write_text("keep me")
-        await pilot.press("w", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
-        await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is screen)
-        assert target.read_text() == "keep me"
-        await pilot.press("w", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-        await pilot.press("r")
-        await until(pilot, lambda: target.read_text() != "keep me")
-
-
-async def test_csv_that_cannot_be_written_says_why(report: Path, tmp_path: Path) -> None:
-    async with opened(report) as (pilot, _):
-        await pilot.press("w")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PromptDialog))
-        dialog = pilot.app.screen
-        dialog.query_one("Input").value = str(tmp_path / "no" / "such" / "folder.csv")  # type: ignore[attr-defined]
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
-
-
-async def test_columns_are_chosen_and_remembered(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        assert "output shapes" in text_of(pane(screen).table)
-        await pilot.press("f")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsDialog))
-        dialog = pilot.app.screen
-        view = dialog.query_one("ColumnList")
-        view.go_to_key("output")  # type: ignore[attr-defined]
-        await pilot.press("space", "escape")
-        assert "output shapes" not in text_of(pane(screen).table)
-    async with opened(report) as (_, screen):
-        assert "output" not in pane(screen).columns
-
-
 async def test_enter_goes_to_the_node_of_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,67 +185,6 @@ async def test_enter_goes_to_the_node_of_the_model(
         await until(pilot, lambda: len(pilot.app._notifications) == 2)
         assert len(revealed) == 2
         assert "no longer there" in list(pilot.app._notifications)[-1].message
-
-
-async def test_a_partial_report_says_so(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "p.dldprof", finish=False)
-    async with opened(path, SMALL) as (_, screen):
-        assert "PARTIAL REPORT" in text_of(screen.query_one(SummaryView))
-
-
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_a_report_without_layers(tmp_path: Path, size: tuple[int, int]) -> None:
-    path = tmp_path / "empty.dldprof"
-    writer(path).finish()
-    async with opened(path, size) as (pilot, screen):
-        for key in (
-            "1",
-            "2",
-            "3",
-            "4",
-            "5",
-            "b",
-            "b",
-            "t",
-            "s",
-            "space",
-            "plus",
-            "0",
-            "percent_sign",
-        ):
-            await pilot.press(key)
-        await pilot.press("2", "left", "right", "down", "space", "enter")
-        assert "no timeline" in text_of(timeline(screen))
-
-
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_one_pass_and_no_durations(tmp_path: Path, size: tuple[int, int]) -> None:
-    path = make_report(tmp_path / "z.dldprof", layers=4, passes=1, latencies=1, zero=True)
-    async with opened(path, size) as (pilot, screen):
-        await pilot.press("2", "right", "plus", "plus", "space", "right", "space", "minus", "G")
-        assert timeline(screen).key_at_cursor() == 3
-        await pilot.press("right_square_bracket", "3", "b", "4", "percent_sign")
-
-
-@pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_hostile_names(tmp_path: Path, size: tuple[int, int]) -> None:
-    names = [HOSTILE, "x" * 100_000, "[bold]", "[/]", "", "\x00\n\t"]
-    path = make_report(
-        tmp_path / "h.dldprof", layers=6, names=names, network=HOSTILE, device=HOSTILE
-    )
-    async with opened(path, size) as (pilot, screen):
-        shown = ""
-        for key in "12345":
-            await pilot.press(key)
-            shown += "".join(text_of(widget) for widget in screen.query("*") if seen_text(widget))
-        assert "\x1b" not in shown
-        assert "\u202e" not in shown
-        assert "/blk[0]/Conv [/weight]\\x1b" in shown
-        await pilot.press("3", "space", "b", "b", "enter", "t", "plus")
-
-
-def seen_text(widget: Widget) -> bool:
-    return not widget.children and widget.region.area > 0
 
 
 async def test_nested_bodies_are_drawn_below_their_parent(tmp_path: Path) -> None:
@@ -407,27 +237,6 @@ async def test_a_bar_of_the_chart_filters_the_layers(report: Path) -> None:
         assert screen.pane == "layers"
 
 
-async def test_an_onnxruntime_profile_opens_as_a_report(tmp_path: Path) -> None:
-    path = write_profile(
-        tmp_path / "run_2026-01-02_03-04-05.json",
-        [kernel("a", "Conv", 0, 50), kernel("b", "Relu", 60, 20), run(0, 90)],
-    )
-    async with opened(path) as (_, screen):
-        assert screen.report is not None
-        assert [layer.name for layer in screen.report.layers] == ["a", "b"]
-        assert timeline(screen).key_at_cursor() == 0
-
-
-async def test_a_file_that_is_no_report_is_refused_with_a_reason(tmp_path: Path) -> None:
-    good = make_report(tmp_path / "good.dldprof").read_bytes()
-    bad = tmp_path / "bad.dldprof"
-    bad.write_bytes(good[:3000])
-    app = DldApp([bad], Config())
-    async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-        assert not app.pages
-
-
 async def test_ascii_glyphs_only(tmp_path: Path) -> None:
     path = make_nested_report(tmp_path / "n.dldprof")
     async with opened(path, LARGE, Config(glyphs="ascii")) as (pilot, screen):
@@ -452,42 +261,6 @@ async def test_many_layers_are_filtered_with_little_work_for_each(tmp_path: Path
         assert len(pane(screen).table.order) == 400
         await pilot.press("G")
         assert pane(screen).table.cursor == 399
-
-
-def slow_loading(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Let reports be read until they are cancelled; the event says that one has begun."""
-    started = threading.Event()
-
-    def slow(path: Path, cancelled: Callable[[], bool], tell: Callable[[float], None]) -> Any:
-        started.set()
-        tell(0.5)
-        while not cancelled():
-            time.sleep(0.01)
-        raise CancelledError
-
-    monkeypatch.setattr(module, "load", slow)
-    return started
-
-
-async def test_loading_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = slow_loading(monkeypatch)
-    app = DldApp([make_report(tmp_path / "a.dldprof")], Config())
-    async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, started.is_set)
-        await until(pilot, lambda: isinstance(app.screen, ReportScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: not app.pages)
-
-
-async def test_quitting_while_a_report_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started = slow_loading(monkeypatch)
-    app = DldApp([make_report(tmp_path / "a.dldprof")], Config())
-    async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, started.is_set)
-        await pilot.press("ctrl+q")
-    assert app.return_code == 0
 
 
 def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from textual.widgets import Input
 from dld_tui.screens import report_load
 from dld_tui.screens.report_load import load
 from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
-from tests.screens.test_report import opened, text_of, until
 from tests.support.report_files import make_report
+from tests.support.report_screen import opened, text_of, until
 
 PROFILE = '[\n  { "count" : 4 }\n, { "name" : "Conv_0", "timeMs" : 8, "averageMs" : 2 }\n]\n'
 TIMES = '[ { "startComputeMs" : 1, "endComputeMs" : 3.5, "computeMs" : 2.5 } ]'

@@ -14,8 +14,8 @@ from dld_tui.widgets.layer_table import LayerPane
 from dld_tui.widgets.report_summary import summary_lines
 from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.timeline import TimelineView
-from tests.screens.test_report import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
 from tests.support.gpu_reports import as_version_1, make_gpu_report
+from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ class Scripted(Job):
 
     def events(self) -> Iterator[Event]:
         yield Progress(1, 4, "passes", f"Measuring {HOSTILE}")
-        self.go.wait(30)
+        self.go.wait(60)
         yield from self.script
 
     def cancel(self) -> None:
@@ -130,7 +130,7 @@ async def test_a_job_that_was_left_is_found_and_fetched(
         await pilot.press("enter")
         await until(pilot, lambda: JobsStore().all() == [])
         await until(pilot, lambda: isinstance(app.screen, TargetJobsScreen))
-        assert "No job on a target" in screen_text(app)
+        await until(pilot, lambda: "No job on a target" in screen_text(app))
 
 
 async def test_leaving_a_job_on_a_target_does_not_stop_it() -> None:

@@ -92,7 +92,7 @@ async def test_the_demo_models_are_written_and_opened(monkeypatch: pytest.Monkey
     monkeypatch.setattr(app, "open_path", opened.append)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
-        await until(pilot, lambda: len(opened) == 2, times=500)
+        await until(pilot, lambda: len(opened) == 2)
     assert all(path.is_file() for path in opened)
 
 

@@ -226,69 +226,6 @@ async def test_marks_on_a_branch_mark_its_nodes(branches: Path) -> None:
         assert session.screen.explorer.marked == []
 
 
-@SIZES
-async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        screen = session.screen
-        await session.press("3")
-        assert screen.focused_pane() == "parameters"
-        await session.press("m")
-        assert screen.parameters.display
-        assert not screen.explorer.display
-        assert screen.parameters.outer_size.width == size[0]
-        await session.press("m")
-        await session.press("1")
-        assert screen.explorer.list.has_focus
-        assert screen.explorer.display
-
-
-@SIZES
-async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        before = session.screen.explorer.outer_size
-        await session.press("greater_than_sign", "greater_than_sign")
-        larger = session.screen.explorer.outer_size
-        assert larger.area > before.area
-    async with opened(chain, size) as session:
-        assert session.screen.explorer.outer_size == larger
-        session.screen.action_reset_layout()
-        await session.pilot.pause()
-        assert session.screen.explorer.outer_size == before
-
-
-async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
-    async with opened(chain) as session:
-        before = session.screen.explorer.outer_size
-        session.screen.action_save_layout()
-        await session.pilot.pause()
-        await session.type("mine")
-        await session.press("enter")
-        await session.press("less_than_sign")
-        assert session.screen.explorer.outer_size != before
-        session.screen.action_choose_layout()
-        await session.pilot.pause()
-        await session.press("1")
-        assert session.screen.explorer.outer_size == before
-
-
-async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
-    async with opened(chain) as session:
-        border = session.screen.explorer.region.right - 1
-        await session.pilot.mouse_down(session.screen.area, offset=(border, 20))
-        await session.pilot.hover(session.screen.area, offset=(60, 20))
-        await session.pilot.mouse_up(session.screen.area, offset=(60, 20))
-        assert abs(session.screen.explorer.region.right - 60) <= 1
-
-
-async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path) -> None:
-    async with opened(chain, WIDE) as session:
-        explorer, parameters = session.screen.explorer, session.screen.parameters
-        assert explorer.region.y == parameters.region.y
-        await session.pilot.resize_terminal(*NARROW)
-        await session.until(lambda: parameters.region.y > explorer.region.y)
-        assert explorer.region.width == NARROW[0]
-
-
 async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
     from dld_tui.app import DldApp
     from tests.support.workspace import wait_for
@@ -316,51 +253,6 @@ async def test_a_broken_file_closes_its_tab_and_says_why(tmp_path: Path) -> None
         app.add_page(WorkspaceScreen(path))
         await wait_for(pilot, lambda: not app.pages)
         await wait_for(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
-
-
-async def test_findings_are_seen_at_once_and_jump(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
-    async with opened(models.write(tmp_path, text), NARROW) as session:
-        await session.until(lambda: session.screen.findings.findings)
-        await session.until(lambda: "Sigmoidd" in session.text)
-        assert "✖ 1 error" in session.text
-        await session.press("4", "enter")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "last"
-
-
-async def test_documentation_unfolds(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("last")
-        await session.press("D")
-        assert any("Sigmoid takes one input data" in row for row in session.details)
-        await session.press("D")
-        assert not any("Sigmoid takes one input data" in row for row in session.details)
-
-
-async def test_tensor_statistics_are_read(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("second")
-        await session.press("enter")
-        await session.row("B w")
-        await session.press("right")
-        await session.until(lambda: any("min 1" in row for row in session.details))
-        assert any("mean 2.5" in row for row in session.details)
-        await session.press("left")
-        assert not any("min 1" in row for row in session.details)
-
-
-async def test_large_tensors_are_read_only_when_asked(chain: Path) -> None:
-    async with opened(chain) as session:
-        session.screen.parameters._preview_bytes = 1
-        await session.go("second")
-        await session.press("enter")
-        await session.row("B w")
-        await session.press("right")
-        assert any("Enter reads 16 B" in row for row in session.details)
-        await session.row("statistics")
-        await session.press("enter")
-        await session.until(lambda: any("mean 2.5" in row for row in session.details))
 
 
 HOSTILE = (

@@ -8,9 +8,9 @@ import onnx
 import pytest
 from textual.widgets import Input
 
-from dld_tui.screens.opset_dialogs import ConversionDialog, VersionDialog
+from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.widgets.dialogs import PromptDialog
+from dld_tui.widgets.dialogs import ChoiceDialog, PromptDialog
 from tests.core.document.test_opset_conversion import OLD
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -25,11 +25,18 @@ def told(session: Session) -> str:
     return " ".join(notice.message for notice in session.app._notifications)
 
 
-async def ask(session: Session, ups: int) -> str:
-    """Choose the version some rows above the present one; return the file that is offered."""
+async def choose(session: Session, *keys: str) -> None:
+    """Choose a version, and wait to be asked what to do with the result."""
     session.screen.action_convert_opset()
     await session.until(lambda: isinstance(session.app.screen, VersionDialog))
-    await session.pilot.press(*["up"] * ups, "enter")
+    await session.pilot.press(*keys, "enter")
+    await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+
+
+async def ask(session: Session, ups: int) -> str:
+    """Choose the version some rows above the present one; return the file that is offered."""
+    await choose(session, *["up"] * ups)
+    await session.pilot.press("w")
     await session.until(lambda: isinstance(session.app.screen, PromptDialog))
     return session.app.screen.query_one(Input).value
 
@@ -56,13 +63,24 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 
 async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
-        session.screen.action_convert_opset()
-        await session.until(lambda: isinstance(session.app.screen, VersionDialog))
-        await session.pilot.press("end", "enter")
-        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
-        await session.pilot.press("enter")
+        await choose(session, "end")
+        await session.pilot.press("a")
         await session.until(lambda: "on the way to opset 1" in told(session))
+        assert not session.screen.document.dirty
         assert list(tmp_path.glob("*opset*")) == []
+
+
+async def test_the_result_is_applied_as_one_edit(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, OLD), NARROW) as session:
+        document = session.screen.document
+        await choose(session, *["up"] * 6)
+        await session.pilot.press("a")
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        assert "opset 12 to 18: 3 changed, 3 added" in session.text
+        assert "one edit: convert to opset 18" in session.text
+        await session.pilot.press("enter")
+        assert (document.opset_imports[""], len(document.history.done)) == (18, 1)
+    assert list(tmp_path.glob("*opset*")) == []
 
 
 async def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:

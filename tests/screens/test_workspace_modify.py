@@ -8,11 +8,12 @@ import onnx
 import pytest
 
 from dld_tui.core.document.payloads import reference
-from dld_tui.screens.convert_form import ConvertForm
+from dld_tui.screens.convert_form import WRITE, ConvertForm
 from dld_tui.screens.opset_dialogs import ConversionDialog
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.screens.workspace_modify import LossDialog, PreviewDialog, result_lines
 from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.param_form import ParamForm
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
@@ -26,12 +27,17 @@ def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorkspaceScreen, "INFER", False)
 
 
-async def form(session: Session, key: str) -> ParamForm:
+async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
+    """Show the form of a modification; `write` asks for a file instead of an edit."""
     await session.pilot.press("f8")
     await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
     await session.pilot.press(key)
     await session.until(lambda: isinstance(session.app.screen, ConvertForm))
-    return session.app.screen.query_one(ParamForm)
+    screen = session.app.screen
+    if write:
+        screen.query_one("#target ChoiceField", ChoiceField).value = WRITE
+        await session.until(lambda: not screen.query_one(ParamForm).rows["output"].why_not)
+    return screen.query_one(ParamForm)
 
 
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
@@ -39,7 +45,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
         session.screen.edit("rename_node", scope=[], node="second", name="plus")
-        values = (await form(session, "f")).values()
+        values = (await form(session, "f", write=True)).values()
         offered = tmp_path / f"{path.stem}-fp16.onnx"
         assert values["output"] == str(offered)
         assert "dld convert fp16" in session.text
@@ -64,7 +70,7 @@ async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
             "add_initializer", scope=[], name="new", dtype="uint8", dims=[400_000],
             fill={"kind": "payload", "payload": payload},
         )  # fmt: skip
-        await form(session, "e")
+        await form(session, "e", write=True)
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
         await session.pilot.press("escape")

@@ -51,6 +51,8 @@ def built(
     flags: tuple[str, ...] = (),
     verbosity: str = "DETAILED",
     ranges: tuple[tuple[int, int, int], ...] = (),
+    name: str = "image",
+    rest: tuple[int, ...] = (3, 4, 4),
 ) -> bytes:
     """Return an engine.
 
@@ -60,6 +62,8 @@ def built(
         flags: Names of builder flags.
         verbosity: Of ``ProfilingVerbosity``.
         ranges: (min, opt, max) of N, one a profile.
+        name: Of the input that N is of.
+        rest: Its other dimensions.
     """
     logger = trt.Logger(trt.Logger.WARNING)
     builder = trt.Builder(logger)
@@ -71,7 +75,7 @@ def built(
         config.set_flag(trt.BuilderFlag[name])
     for sizes in ranges:
         profile = builder.create_optimization_profile()
-        profile.set_shape("image", *((size, 3, 4, 4) for size in sizes))
+        profile.set_shape(name, *((size, *rest) for size in sizes))
         config.add_optimization_profile(profile)
     made = builder.build_serialized_network(network, config)
     assert made is not None, trt.fake.log

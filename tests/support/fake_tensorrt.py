@@ -20,6 +20,7 @@ What can be made to happen is set on ``trt.fake``, see :class:`Fake`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -31,6 +32,8 @@ from tests.support import (
     fake_tensorrt_engine,
     fake_tensorrt_network,
     fake_tensorrt_parser,
+    fake_tensorrt_refit,
+    fake_tensorrt_tactics,
 )
 from tests.support.fake_cuda import FakeCuda
 from tests.support.fake_tensorrt_stubs import Maker, stub_path
@@ -97,6 +100,15 @@ class Fake:
     dla_cores: int = 0
     host_tensors: set[str] = field(default_factory=set)
     """Shape tensors: inputs whose values decide shapes."""
+    values: Callable[[str, Any], Any] | None = None
+    """Lets the engines that are built from now on compute their model: gets the name and the exact
+    value of each output, and returns what the engine gives."""
+    most_elements: int = 64
+    """What outputs are taken for whose shape the data decide."""
+    tactics: Any = None
+    """What :func:`tests.support.fake_tensorrt_tactics.simulate` makes; None has no tactics."""
+    running: Any = None
+    """The plan of the engine that computes, for `values`."""
     layer_ms: dict[str, float] = field(default_factory=dict)
     """Time of a layer; 0.1 ms for those that are not named."""
     cuda: FakeCuda = field(default_factory=FakeCuda)
@@ -127,6 +139,8 @@ def fake_tensorrt(version: str = "10.13.0.35", world: str = "weak") -> Any:
         fake_tensorrt_parser,
         fake_tensorrt_builder,
         fake_tensorrt_engine,
+        fake_tensorrt_refit,
+        fake_tensorrt_tactics,
     )
     behaviours: dict[str, type] = {"IPluginRegistry": IPluginRegistry}
     for part in parts:

@@ -6,7 +6,9 @@ import hashlib
 import json
 from typing import Any
 
+from tests.support.fake_tensorrt_compute import model_text
 from tests.support.fake_tensorrt_network import log
+from tests.support.fake_tensorrt_tactics import query, taken_tactics, update
 
 HEADER_BYTES = 32
 _FLOATS = ("FLOAT", "HALF", "BF16")
@@ -28,20 +30,27 @@ class ITimingCache:
 
     def serialize(self: Any) -> Any:
         """Return it as bytes."""
-        return self._maker.state.host_memory(json.dumps(sorted(self._entries)).encode())
+        data = [*sorted(self._entries), *([self._tactics] if self._tactics else [])]
+        return self._maker.state.host_memory(json.dumps(data).encode())
 
     def combine(self: Any, input_cache: Any, ignore_mismatch: bool) -> bool:
         """Take another's entries."""
         self._entries |= input_cache._entries
+        for text, value in input_cache._tactics.items():
+            self._tactics.setdefault(text, value)
         return True
 
     def queryKeys(self: Any) -> list[Any]:
         """Return a key an entry."""
-        return [self._maker.new("TimingCacheKey") for _ in self._entries]
+        texts = [*self._entries, *self._tactics]
+        return [self._maker.new("TimingCacheKey", text=text) for text in texts]
+
+    query, update = query, update
 
     def reset(self: Any) -> bool:
         """Empty it."""
         self._entries.clear()
+        self._tactics.clear()
         return True
 
 
@@ -143,10 +152,12 @@ class IBuilderConfig:
     def create_timing_cache(self: Any, serialized_timing_cache: bytes) -> Any:
         """Read a cache; empty bytes make an empty one, damaged ones none at all."""
         try:
-            entries = set(json.loads(bytes(serialized_timing_cache) or b"[]"))
+            found = json.loads(bytes(serialized_timing_cache) or b"[]")
         except ValueError:
             return None
-        return self._maker.new("ITimingCache", entries=entries)
+        entries = {one for one in found if isinstance(one, str)}
+        tactics = next((one for one in found if isinstance(one, dict)), {})
+        return self._maker.new("ITimingCache", entries=entries, tactics=tactics)
 
     def set_timing_cache(self: Any, cache: Any, ignore_mismatch: bool) -> bool:
         """Use it."""
@@ -232,9 +243,13 @@ class Builder:
         log(self, "INFO", "Total Activation Memory: 1048576 bytes")
         cache = config.get_timing_cache()
         layers = [_described(layer, network, config) for layer in network._layers]
-        if cache is not None:
+        taken = taken_tactics(self, network, config)
+        if isinstance(taken, str):
+            return log(self, "ERROR", taken)
+        if cache is not None and state.tactics is None:
             cache._entries |= {f"{layer['LayerType']} {layer['Name']}" for layer in layers}
-        return state.host_memory(plan_bytes(state.version, _engine(network, config, state, layers)))
+        engine = {**_engine(network, config, state, layers), "tactics": taken}
+        return state.host_memory(plan_bytes(state.version, engine))
 
 
 def _problem(network: Any, config: Any) -> str:
@@ -358,6 +373,7 @@ def _engine(network: Any, config: Any, state: Any, layers: list[Any]) -> dict[st
         "refittable": refit,
         "weights": dict.fromkeys(weights, "") if stripped else weights,
         "activation_bytes": 1 << 20,
+        "model": "" if state.values is None else model_text(network),
     }
 
 

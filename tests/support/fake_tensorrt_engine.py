@@ -1,17 +1,15 @@
-"""The running half of the fake of TensorRT: runtime, engine, context, inspector, refitter.
+"""The running half of the fake of TensorRT: runtime, engine, context, inspector.
 
 See :mod:`tests.support.fake_tensorrt`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
-import onnx
-
 from tests.support.fake_tensorrt_builder import HEADER_BYTES, plan_bytes
+from tests.support.fake_tensorrt_compute import compute, inferred_shape
 from tests.support.fake_tensorrt_network import log, volume
 
 
@@ -138,7 +136,13 @@ class ICudaEngine:
         if self._maker.state.no_context_memory:
             return log(self, "ERROR", "Out of memory while creating an execution context.")
         return self._maker.new(
-            "IExecutionContext", engine=self, shapes={}, addresses={}, profile=0, due=[]
+            "IExecutionContext",
+            engine=self,
+            shapes={},
+            addresses={},
+            profile=0,
+            due=[],
+            allocators={},
         )
 
     def create_engine_inspector(self: Any) -> Any:
@@ -196,7 +200,11 @@ class EngineInspector:
 
 
 class IExecutionContext:
-    """Runs an engine on the fake of CUDA: outputs become the sum of the inputs' bytes."""
+    """Runs an engine on the fake of CUDA.
+
+    Outputs become what the model computes when ``fake.values`` is set, else the sum of the inputs'
+    bytes.
+    """
 
     profiler = None
     enqueue_emits_profile = True
@@ -232,6 +240,8 @@ class IExecutionContext:
     def get_tensor_shape(self: Any, name: str) -> Any:
         """Return a shape as far as it is known; free dimensions follow the first input's."""
         shape = self._shapes.get(name, self._engine.get_tensor_shape(name))
+        if self._engine._plan["model"] and name not in self._shapes:
+            return inferred_shape(self._engine._plan, self._shapes, name)
         known = next(iter(self._shapes.values()), ())
         return tuple(
             (known[i] if i < len(known) else 1) if size < 0 and self._shapes else size
@@ -257,10 +267,18 @@ class IExecutionContext:
         """Return an address, or 0."""
         return int(self._addresses.get(name, 0))
 
+    def set_output_allocator(self: Any, name: str, output_allocator: Any) -> bool:
+        """Keep what gives an output its memory."""
+        self._allocators[name] = output_allocator
+        return True
+
     def get_max_output_size(self: Any, name: str) -> int:
         """Return the bytes of an output."""
-        kind = self._engine.get_tensor_dtype(name)
-        return volume(self.get_tensor_shape(name)) * int(kind.itemsize)
+        kind, shape = self._engine.get_tensor_dtype(name), self.get_tensor_shape(name)
+        if self._engine._plan["model"]:
+            most = self._maker.state.most_elements
+            shape = tuple(most if size < 0 else size for size in shape)
+        return volume(shape) * int(kind.itemsize)
 
     def execute_async_v3(self: Any, stream_handle: int) -> bool:
         """Run: every layer takes its time on the stream; the profiler hears of each."""
@@ -291,6 +309,9 @@ class IExecutionContext:
         return bool(due)
 
     def _write_outputs(self: Any, cuda: Any) -> None:
+        if self._engine._plan["model"]:
+            compute(self, cuda)
+            return
         total = 0
         for one in self._engine._plan["io"]:
             size = self.get_max_output_size(one["name"])
@@ -301,84 +322,10 @@ class IExecutionContext:
                 cuda.write(address, bytes([total % 251]) * size)
 
 
-class Refitter:
-    """Puts other weights in an engine."""
-
-    weights_validation = True
-    max_threads = 1
-
-    def __init__(self: Any, engine: Any, logger: Any) -> None:
-        if not engine.refittable:
-            log(engine, "ERROR", "Cannot refit a non-refittable engine.")
-            raise TypeError("pybind11::init(): factory function returned nullptr")
-        self._engine, self._logger = engine, logger
-        self._new: dict[str, str] = {}
-
-    def get_all_weights(self: Any) -> list[str]:
-        """Return the names of all weights."""
-        return list(self._engine._plan["weights"])
-
-    def get_missing_weights(self: Any) -> list[str]:
-        """Return what must be given, too: all or none."""
-        return [
-            name for name in self._engine._plan["weights"] if self._new and name not in self._new
-        ]
-
-    def refit_cuda_engine(self: Any) -> bool:
-        """Take the new weights, unless some are missing."""
-        if self.get_missing_weights():
-            return bool(log(self, "ERROR", "Missing weights in the refit."))
-        self._engine._plan["weights"].update(self._new)
-        return True
-
-
-class OnnxParserRefitter:
-    """Reads the weights of an ONNX model."""
-
-    num_errors = property(lambda self: len(self._errors))
-
-    def __init__(self: Any, refitter: Any, logger: Any) -> None:
-        self._refitter, self._logger = refitter, logger
-        self._errors: list[Any] = []
-
-    def get_error(self: Any, index: int) -> Any:
-        """Return an error."""
-        return self._errors[index]
-
-    def refit_from_file(self: Any, model: str) -> bool:
-        """Take the weights of a model, which must be those that the engine knows."""
-        return bool(self._take(onnx.load(model)))
-
-    def refit_from_bytes(self: Any, model: bytes, path: str | None = None) -> bool:
-        """Take the weights of a model, which must be those that the engine knows."""
-        return bool(self._take(onnx.load_model_from_string(bytes(model))))
-
-    def _take(self: Any, model: onnx.ModelProto) -> bool:
-        known = self._refitter._engine._plan["weights"]
-        found = {
-            one.name: hashlib.sha256(one.SerializeToString()).hexdigest()
-            for one in model.graph.initializer
-        }
-        for name in known:
-            if name not in found:
-                error = self._maker.new(
-                    "ParserError",
-                    code=self._maker.made["ErrorCode"].REFIT_FAILED,
-                    desc=f"the model has no weights {name}",
-                    node=-1,
-                    name="",
-                    operator="",
-                )
-                self._errors.append(error)
-                return False
-        self._refitter._new = {name: found[name] for name in known}
-        return True
-
-
 BEHAVIOURS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         *(Runtime, ICudaEngine, EngineInspector, IExecutionContext),
-        *(Refitter, OnnxParserRefitter, ISerializationConfig),
+        ISerializationConfig,
     )
 }

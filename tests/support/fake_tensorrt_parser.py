@@ -173,6 +173,7 @@ class OnnxParser:
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         model = onnx.shape_inference.infer_shapes(model)
+        self._network._model = model
         return bool(self._graph(model.graph, {}, top=True))
 
     def _graph(self: Any, graph: onnx.GraphProto, outer: dict[str, Any], top: bool) -> bool:
@@ -219,7 +220,10 @@ class OnnxParser:
         tensor._value_shape = tuple(
             one.dim_value if one.HasField("dim_value") else -1 for one in dims
         )
-        tensor._value_dtype = self._maker.made["DataType"][_DTYPES.get(element, "FLOAT")]
+        kind = _DTYPES.get(element, "FLOAT")
+        if kind == "INT64" and int(self._maker.state.version.split(".")[0]) < 10:
+            kind = "INT32"
+        tensor._value_dtype = self._maker.made["DataType"][kind]
         return tensor
 
     def _layer(self: Any, node: onnx.NodeProto, tensors: dict[str, Any]) -> None:

@@ -32,6 +32,8 @@ class StubClass:
     bases: tuple[str, ...] = ()
     methods: dict[str, list[inspect.Signature]] = field(default_factory=dict)
     """Name to overloads, without self."""
+    statics: dict[str, list[inspect.Signature]] = field(default_factory=dict)
+    """The same of static methods, whose behaviour gets the maker in place of self."""
     properties: set[str] = field(default_factory=set)
     writable: dict[str, str] = field(default_factory=dict)
     """Attribute that may be set, to its annotation."""
@@ -106,14 +108,16 @@ def _method(found: StubClass, item: ast.FunctionDef) -> None:
     elif any(name.endswith(".setter") for name in decorators):
         annotation = item.args.args[1].annotation
         found.writable[item.name] = ast.unparse(annotation) if annotation else "..."
-    elif "staticmethod" not in decorators:
+    elif "staticmethod" in decorators:
+        found.statics.setdefault(item.name, []).append(_signature(item, 0))
+    else:
         found.methods.setdefault(item.name, []).append(_signature(item))
 
 
-def _signature(item: ast.FunctionDef) -> inspect.Signature:
+def _signature(item: ast.FunctionDef, first: int = 1) -> inspect.Signature:
     arguments = item.args
     defaults: list[ast.expr | None] = [*arguments.defaults]
-    every = arguments.args[1:]
+    every = arguments.args[first:]
     defaults = [*[None] * (len(every) - len(defaults)), *defaults]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [
@@ -192,7 +196,7 @@ class Maker:
         behaviour = self._behaviours.get(stub.name)
         bases = tuple(self._make(base) for base in stub.bases if base in stub_classes())
         space: dict[str, Any] = {"__module__": "tensorrt", "_stub": stub, "_maker": self}
-        known = {*stub.methods, *stub.properties, *stub.writable}
+        known = {*stub.methods, *stub.statics, *stub.properties, *stub.writable}
         for name, member in vars(behaviour).items() if behaviour else ():
             if not name.startswith("_"):
                 if name not in known:
@@ -203,6 +207,10 @@ class Maker:
             if not self._lacks(stub, name) and (not name.startswith("__") or name in _KEPT):
                 does = vars(behaviour).get(name) if behaviour else None
                 space[name] = _checked_method(self, stub.name, name, overloads, does)
+        for name, overloads in stub.statics.items():
+            does = vars(behaviour).get(name) if behaviour else None
+            call = _checked_method(self, stub.name, name, overloads, does)
+            space[name] = staticmethod(functools.partial(call, self))
         for name in {*stub.properties, *stub.writable}:
             if not self._lacks(stub, name):
                 does = vars(behaviour).get(name) if behaviour else None

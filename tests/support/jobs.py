@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dld_tui.core.events import TERMINAL, Event, Log
 from dld_tui.core.types import JSON
 from dld_tui.targets.local import LocalTarget, worker_command
 from dld_tui.targets.process import Delays, ProcessJob
@@ -32,7 +33,20 @@ def start_program(program: str, delays: Delays = PATIENT) -> ProcessJob:
     return target.start("any", {})
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+def read(job: ProcessJob) -> list[Event]:
+    """Return all events; check that exactly the last one is terminal."""
+    with job:
+        events = list(job.events())
+    assert [isinstance(event, TERMINAL) for event in events] == [False] * (len(events) - 1) + [True]
+    return events
+
+
+def texts(events: list[Event]) -> list[str]:
+    """Return the lines of the log."""
+    return [event.text for event in events if isinstance(event, Log)]
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     """Wait for a condition; fail by name when it does not come true in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -35,7 +35,7 @@ class SlowLine:
     def __enter__(self) -> SlowLine:
         """Begin to listen."""
         self._thread.start()
-        self.port = self._ready.result(10)
+        self.port = self._ready.result(60)
         return self
 
     def __exit__(self, *unused: object) -> None:

@@ -76,14 +76,14 @@ class PasswordServer:
 
     def __enter__(self) -> PasswordServer:
         """Begin to listen."""
-        self._acceptor = loop.call(self._listen(), 10)
+        self._acceptor = loop.call(self._listen(), 60)
         self.port = self._acceptor.get_port()
         return self
 
     def __exit__(self, *unused: object) -> None:
         """Stop."""
         assert self._acceptor is not None
-        loop.call(self._stop(self._acceptor), 10)
+        loop.call(self._stop(self._acceptor), 60)
 
     async def _listen(self) -> asyncssh.SSHAcceptor:
         return await asyncssh.listen(

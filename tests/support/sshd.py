@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/sbin:/usr/local/sbin")
-_START_S = 10.0
+_START_S = 60.0
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
 
 
@@ -140,7 +140,7 @@ class Sshd:
             return
         sessions = _descendants(process.pid, "sshd")
         process.send_signal(number)
-        process.wait(10)
+        process.wait(60)
         for pid in sessions:
             _kill(pid, signal.SIGKILL)
 

@@ -102,7 +102,7 @@ def flat_text(app: App[Any]) -> str:
     return re.sub(r"[\s┃│]", "", screen_text(app))
 
 
-async def until(pilot: Pilot[Any], holds: Any, times: int = 1500) -> None:
+async def until(pilot: Pilot[Any], holds: Any, times: int = 3000) -> None:
     """Wait until a condition holds; fails when it never does."""
     for _ in range(times):
         if holds():

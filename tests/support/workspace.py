@@ -17,7 +17,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.document import Node
 from dld_tui.screens.workspace import WorkspaceScreen
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 NARROW, WIDE = (80, 24), (200, 50)
 
 

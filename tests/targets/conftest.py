@@ -48,4 +48,4 @@ def link() -> Iterator[Callable[..., Link]]:
 
     yield make
     for made in links:
-        loop.call(made.close(), 10)
+        loop.call(made.close(), 60)

@@ -12,7 +12,6 @@ import pytest
 
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError
 from dld_tui.core.events import (
-    TERMINAL,
     Cancelled,
     Event,
     Failed,
@@ -22,20 +21,8 @@ from dld_tui.core.events import (
     Started,
 )
 from dld_tui.targets.local import LocalTarget
-from dld_tui.targets.process import Delays, ProcessJob
-from tests.support.jobs import FAST, PATIENT, start, start_program, wait_until
-
-
-def read(job: ProcessJob) -> list[Event]:
-    """Return all events; check that exactly the last one is terminal."""
-    with job:
-        events = list(job.events())
-    assert [isinstance(event, TERMINAL) for event in events] == [False] * (len(events) - 1) + [True]
-    return events
-
-
-def texts(events: list[Event]) -> list[str]:
-    return [event.text for event in events if isinstance(event, Log)]
+from dld_tui.targets.process import Delays
+from tests.support.jobs import FAST, PATIENT, read, start, start_program, texts, wait_until
 
 
 def state_of(pid: int) -> str:
@@ -51,16 +38,11 @@ def is_gone(pid: int) -> bool:
     return state_of(pid) in ("", "Z")
 
 
-def memory_held() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 def cancel_when(ready: threading.Event, action: Callable[[], None]) -> threading.Thread:
     """Do something from another thread as soon as the reader says so."""
 
     def wait() -> None:
-        assert ready.wait(10)
+        assert ready.wait(60)
         action()
 
     thread = threading.Thread(target=wait)
@@ -267,72 +249,12 @@ def test_a_worker_that_closes_its_outputs_does_not_hang_the_reader() -> None:
     assert "SIGKILL" in failure.message
 
 
-def test_only_the_first_terminal_event_counts() -> None:
-    program = (
-        'print(\'{"event": "finished"}\\n{"event": "failed", "message": "no"}\\n'
-        '{"event": "progress", "done": 1}\')'
-    )
-
-    assert read(start_program(program)) == [Finished({})]
-
-
-def test_lines_that_are_almost_events_are_logs() -> None:
-    lines = [
-        '{"event": "progress", "done": "much"}',
-        '{"event": "progress"}',
-        '{"event": "unknown"}',
-        '{"event": "log", "text": "x", "more": 1}',
-        "[" * 5000,
-        "\\xff\\xfe",
-    ]
-    program = f"import sys; sys.stdout.buffer.write({chr(10).join(lines).encode()!r})"
-    events = read(start_program(program))
-
-    assert [type(event) for event in events[:-1]] == [Log] * len(lines)
-    assert texts(events)[0] == lines[0]
-    assert isinstance(events[-1], Failed)
-
-
 def test_children_of_the_worker_do_not_outlive_it_nor_hold_the_reader(tmp_path: Path) -> None:
     trace = tmp_path / "pid"
     events = read(start(["child", 36_000, str(trace)], ["finish"]))  # it does not wait for that
 
     assert events[-1] == Finished({})
     wait_until(lambda: is_gone(int(trace.read_text())), "the grandchild is gone")
-
-
-def test_a_flood_of_output_is_read_in_bounded_memory() -> None:
-    line = "x" * 1000 + "\n"
-    held = memory_held()
-    with start(["write", 2, line, 100_000], ["finish"]) as job:  # 100 MB
-        count = sum(1 for event in job.events() if isinstance(event, Log))
-
-    assert count == 100_000
-    assert memory_held() - held < 30e6
-
-
-def test_a_flood_without_a_newline_is_cut() -> None:
-    with start(["write", 2, "x" * 100_000, 500], ["write", 2, "\nend\n"], ["finish"]) as job:
-        logs = texts(list(job.events()))
-
-    assert [len(text) for text in logs] == [4001, 3]
-    assert logs[0].endswith("x…")
-
-
-def test_a_reader_that_pauses_holds_the_worker_back() -> None:
-    with start(["write", 2, "y" * 1000 + "\n", 20_000], ["finish"]) as job:
-        events = job.events()
-        assert isinstance(next(events), Started)
-        next(events)
-        assert job._process.poll() is None
-        assert len(job._ready) < 1000
-        assert sum(1 for _ in events) == 20_000
-
-
-def test_a_flood_can_be_cancelled() -> None:
-    with start(["write", 2, "z" * 100 + "\n", 2_000_000_000], delays=FAST) as job:
-        job.cancel()
-        assert job.wait() == Cancelled()
 
 
 def test_nothing_is_left_of_ended_jobs() -> None:

@@ -20,7 +20,8 @@ from dld_tui.targets.ssh.link import Link
 from dld_tui.targets.ssh.requirements import Need, Needs, needs_of
 from dld_tui.targets.ssh.transfer import Amount
 from tests.support.asker import Answers
-from tests.support.ssh_jobs import QUICK, script, target_of
+from tests.support.jobs import wait_until
+from tests.support.ssh_jobs import QUICK, is_running, script, target_of
 from tests.support.tiny_wheel import write_wheel
 
 TINY = Needs((Need("tinymod", ("tinymod",), "1.0"),), "cpu")
@@ -48,7 +49,7 @@ def amount() -> Amount:
 def agent(connection: Connection) -> Iterator[Agent]:
     one = Agent(Link(changed(connection, python=BARE), Answers()))
     yield one
-    loop.call(one.link.close(), 10)
+    loop.call(one.link.close(), 60)
 
 
 def prepare(
@@ -257,17 +258,25 @@ def test_versions_are_compared_by_number() -> None:
 
 
 def test_a_cancelled_download_ends_its_process(
-    wheel_folder: Path, monkeypatch: pytest.MonkeyPatch
+    wheel_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    note = tmp_path / "pid"
+    program = (
+        "import os, pathlib, sys, time; at = pathlib.Path(sys.argv[1]);"
+        " at.with_name('new').write_text(str(os.getpid())); at.with_name('new').rename(at);"
+        " time.sleep(36_000)"
+    )
     monkeypatch.setattr(
-        wheels, "download_command", lambda *_: [sys.executable, "-c", "import time; time.sleep(60)"]
+        wheels, "download_command", lambda *_: [sys.executable, "-c", program, str(note)]
     )
 
     async def cancelled() -> None:
         task = asyncio.ensure_future(wheels.fetch(machine(), ["x"], "t"))
-        await asyncio.sleep(0.2)
+        while not note.exists():
+            await asyncio.sleep(0.01)
         task.cancel()
-        await asyncio.wait([task], timeout=5)
+        await asyncio.wait([task])
         assert task.cancelled()
 
-    loop.call(cancelled(), 20)
+    loop.call(cancelled(), 60)
+    wait_until(lambda: not is_running(int(note.read_text())), "the end of the download")

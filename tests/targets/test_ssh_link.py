@@ -24,7 +24,7 @@ def test_a_key_opens_it_and_a_command_runs(
 ) -> None:
     steps: list[tuple[str, str]] = []
     made = link(connection, on_step=lambda *step: steps.append(step))
-    done = loop.call(made.run(["sh", "-c", "cat; echo no >&2; exit 3"], b"in"), 30)
+    done = loop.call(made.run(["sh", "-c", "cat; echo no >&2; exit 3"], b"in"), 60)
     assert (done.stdout, done.stderr, done.code) == (b"in", b"no\n", 3)
     assert [stage for _, stage in steps] == ["resolve", "connect", "host key", "authentication"]
     assert says(made) == "here"
@@ -38,7 +38,7 @@ def test_every_argument_arrives_as_it_is(link: Callable[..., Link], connection: 
     ]  # fmt: skip
     script = "import os,sys; os.write(1, os.fsencode(chr(0).join(sys.argv[1:])))"
     made = link(connection)
-    done = loop.call(made.run(["/usr/bin/env", "python3", "-c", script, *hostile]), 30)
+    done = loop.call(made.run(["/usr/bin/env", "python3", "-c", script, *hostile]), 60)
     assert done.text.split("\0") == hostile
 
 
@@ -49,7 +49,7 @@ def test_launcher_and_environment_are_put_before_it(
     made = link(
         changed(connection, launcher=tuple(wrapper.split()), environment={"A": "x $(id) 'y'"})
     )
-    done = loop.call(made.run(["sh", "-c", 'nice; echo "$A"'], launched=True), 30)
+    done = loop.call(made.run(["sh", "-c", 'nice; echo "$A"'], launched=True), 60)
     assert done.text.splitlines() == ["3", "x $(id) 'y'"]
     assert says(made, "sh", "-c", 'echo "<$A>"') == "<>"
 
@@ -83,7 +83,7 @@ def test_without_the_passphrase_the_person_gave_up(
     assert person.questions == [], "the server does not take the key: nobody is asked in vain"
     server.allow(key)
     with pytest.raises(CancelledError):
-        loop.call(link(there).open(), 30)
+        loop.call(link(there).open(), 60)
     wrong = refused(link(there, Answers(["a", "b", "c", "d"])))
     assert wrong.stage == AUTHENTICATION
     assert "stays closed" in str(wrong)

@@ -77,7 +77,7 @@ def test_a_proxy_command_runs_for_no_hostile_name(
     mark = tmp_path / "mark"
     hostile = changed(connection, user=f"$(touch${{IFS}}{mark})", proxy_command="echo %r")
     with pytest.raises(UsageError, match="user"):
-        loop.call(link(hostile).open(), 30)
+        loop.call(link(hostile).open(), 60)
     assert not mark.exists()
 
 
@@ -86,7 +86,7 @@ def test_a_broken_configuration_is_named(link: Callable[..., Link], connection: 
     folder.mkdir()
     (folder / "config").write_text("Host *\n  Port many\n")
     with pytest.raises(InputError, match="config line 2"):
-        loop.call(link(changed(connection, config=True)).open(), 30)
+        loop.call(link(changed(connection, config=True)).open(), 60)
 
 
 def test_jump_hosts_in_a_circle_are_an_error(link: Callable[..., Link]) -> None:
@@ -94,7 +94,7 @@ def test_jump_hosts_in_a_circle_are_an_error(link: Callable[..., Link]) -> None:
     folder.mkdir()
     (folder / "config").write_text("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
     with pytest.raises(UsageError, match="circle"):
-        loop.call(link(Connection("t", "a")).open(), 30)
+        loop.call(link(Connection("t", "a")).open(), 60)
 
 
 def test_a_server_that_dies_is_noticed_and_its_return_too(
@@ -108,7 +108,7 @@ def test_a_server_that_dies_is_noticed_and_its_return_too(
     wait_until(lambda: made.is_open, "it is open")
     server.kill()
     with pytest.raises(ConnectionLostError):
-        running.result(10)
+        running.result(60)
     assert not made.is_open
     server.start()
     assert says(made) == "here"
@@ -144,5 +144,5 @@ def test_a_slow_line_carries_everything(
         known = tmp_path / "known"
         known.write_text(sshd.known_line.replace(str(sshd.port), str(line.port)))
         made = link(changed(connection, port=line.port, known_hosts=known))
-        assert loop.call(made.run(["cat"], data), 30).stdout == data
+        assert loop.call(made.run(["cat"], data), 60).stdout == data
         assert line.carried > len(data)

@@ -115,4 +115,4 @@ def test_a_file_that_cannot_be_written_is_said(
     in_the_way.touch()
     there = changed(connection, known_hosts=in_the_way / "known_hosts")
     with pytest.raises(SaveError, match="host key is not saved"):
-        loop.call(link(there, Answers(trusts=True)).open(), 30)
+        loop.call(link(there, Answers(trusts=True)).open(), 60)

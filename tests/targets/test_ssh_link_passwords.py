@@ -88,7 +88,7 @@ def test_no_person_is_there_to_ask(
     made = Link(to(server, tmp_path), Nobody(), Secrets())
     assert "no answer was given" in str(refused(made))
     with pytest.raises(CancelledError):
-        loop.call(link(to(server, tmp_path), Answers()).open(), 30)
+        loop.call(link(to(server, tmp_path), Answers()).open(), 60)
 
 
 def test_a_key_that_is_not_taken_is_no_reason_to_ask_in_vain(

@@ -36,12 +36,12 @@ def agent() -> Iterator[Callable[[Connection], Agent]]:
             connection = changed(connection, python=sys.executable)
         one = Agent(Link(connection, Answers()))
         made.append(one)
-        loop.call(one.make_ready(), 30)
+        loop.call(one.make_ready(), 60)
         return one
 
     yield make
     for one in made:
-        loop.call(one.link.close(), 10)
+        loop.call(one.link.close(), 60)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.widgets import glyphs
+from tests.support import style_sheets
+
+style_sheets.share()
 
 
 @pytest.fixture(autouse=True)

@@ -1,9 +1,10 @@
 """Whether two models, or two ways to run one, give the same results.
 
-Result: ``{"reference", "other": {"model", "provider", "optimization", "round"}, "inputs": [...],
-"sets", "tolerance", "tensors": [ROW, ...], "is_good", "first": NAME or null, "unmatched",
-"kept_bytes", "seconds", "remarks": [...]}``; rows as
-:class:`dld_tui.core.accuracy.result.Row` has them, in the order of the computation.
+Result: ``{"reference", "other": {"model", "library", "provider", "optimization", "round", "how"},
+"inputs": [...], "sets", "tolerance", "tensors": [ROW, ...], "is_good", "first": NAME or null,
+"unmatched", "not_compared": {REASON: [NAME, ...]}, "kept_bytes", "seconds", "remarks": [...]}``;
+rows as :class:`dld_tui.core.accuracy.result.Row` has them, in the order of the computation; `how`
+is for people.
 """
 
 from __future__ import annotations
@@ -11,25 +12,27 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.activities.accuracy_request import Request as Request
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.params import param
-from dld_tui.core.text import visible
+from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.settings_run import ENGINE_SUFFIXES
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.accuracy_runs import Comparison, Side
+    from dld_tui.backends.accuracy_runs import Comparison
+    from dld_tui.backends.accuracy_sides import Side
     from dld_tui.backends.onnxruntime_options import SessionSettings
+    from dld_tui.backends.tensorrt_library import Library
     from dld_tui.core.document.document import Document
+    from dld_tui.core.files.engine_header import EngineHeader
 
-_LEVELS = ("disabled", "basic", "extended", "layout", "all")
 _MIB = 1 << 20
 _LOOSE = 1e-2
-"""The default tolerances where one of the runs is in 16 bits."""
+"""The default tolerances where one of the runs may have fewer digits than float32."""
 _CPU_HALVES = (
     "ONNX Runtime on a CPU computes a float16 or bfloat16 model in float32 and does not round"
     " between nodes, so what overflows may come out finite: compare the float32 model with --round"
@@ -37,161 +40,52 @@ _CPU_HALVES = (
 )
 
 
-@dataclass(frozen=True)
-class Request:
-    """What to compare with what, and how near it has to be."""
-
-    model: Path = param(
-        label="Model",
-        help="The ONNX model that is the reference.",
-        kind="file",
-        positional=True,
-        metavar="MODEL",
-    )
-    against: Path | None = param(
-        None,
-        label="Against",
-        help="The model to compare with it; by default the same one, run in another way.",
-        spellings=("--against",),
-        kind="file",
-        metavar="MODEL_B",
-    )
-    tensors: bool = param(
-        False,
-        label="All tensors",
-        help="Compare every tensor of the main graph, not the outputs only.",
-        spellings=("--tensors",),
-    )
-    round: str = param(
-        "none",
-        label="Round to",
-        help="Round what the other model's nodes take and make to this precision.",
-        choices=("none", "fp16", "bf16"),
-        spellings=("--round",),
-    )
-    provider: str = param(
-        "CPU",
-        label="Provider",
-        help="Execution provider of the reference.",
-        spellings=("--provider",),
-        metavar="NAME",
-    )
-    against_provider: str = param(
-        "",
-        label="Other provider",
-        help="Execution provider of the other run; by default the same.",
-        spellings=("--against-provider",),
-        metavar="NAME",
-    )
-    optimization: str = param(
-        "usual",
-        label="Optimization",
-        help="Graph optimization of the reference; usual is all, and disabled with --tensors.",
-        choices=("usual", *_LEVELS),
-        spellings=("--optimization",),
-    )
-    against_optimization: str = param(
-        "same",
-        label="Other optimiz.",
-        help="Graph optimization of the other run.",
-        choices=("same", *_LEVELS),
-        spellings=("--against-optimization",),
-    )
-    tolerance: tuple[str, ...] = param(
-        (),
-        label="Tolerances",
-        help="What may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all tensors,"
-        " NAME:atol=… for one.",
-        spellings=("--tolerance",),
-        metavar="SPEC",
-    )
-    atol: float | None = param(
-        None,
-        label="Absolute",
-        help="Absolute tolerance; by default 1e-5, and 1e-2 where a run is in fp16 or bf16.",
-        spellings=("--atol",),
-        minimum=0,
-    )
-    rtol: float | None = param(
-        None,
-        label="Relative",
-        help="Relative tolerance; by default 1e-5, and 1e-2 where a run is in fp16 or bf16.",
-        spellings=("--rtol",),
-        minimum=0,
-    )
-    inputs: Path | None = param(
-        None,
-        label="Input data",
-        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
-        " By default inputs are random.",
-        spellings=("--inputs",),
-        kind="folder",
-        metavar="DIR",
-    )
-    shape: tuple[str, ...] = param(
-        (),
-        label="Input shapes",
-        help="Shape of an input, as NAME:1x3x224x224.",
-        spellings=("--shape", "--shapes", "--input-shapes"),
-        kind="shapes",
-        metavar="NAME:DIMS",
-    )
-    seed: int = param(
-        0, label="Seed", help="Of the random inputs.", spellings=("--seed",), minimum=0
-    )
-    sets: int = param(
-        1,
-        label="Sets",
-        help="How many random sets of inputs; of each tensor the worst is told.",
-        spellings=("--sets",),
-        minimum=1,
-        maximum=1000,
-    )
-    memory_budget: float = param(
-        100.0,
-        label="Memory budget",
-        help="How much of the tensors' values is kept at a time.",
-        unit="MiB",
-        spellings=("--memory-budget",),
-        minimum=1,
-    )
-
-
 def run(request: Request) -> Iterator[Event]:
     """Compare.
 
     Raises:
-        UsageError: A setting does not fit the models, or there is nothing to compare.
+        UsageError: A setting does not fit the models, there is nothing to compare, or an engine is
+            not said to be trusted.
         InputError: A model or an input cannot be read, or the models do not fit each other.
-        UnavailableError: ONNX Runtime or a provider is missing.
-        ActivityError: A model cannot be run.
+        UnavailableError: ONNX Runtime, a provider, TensorRT or a GPU is missing.
+        ActivityError: A model cannot be built or run.
     """
-    yield Progress(0, None, stage="Opening the models")
+    plan = _Plan(request)
+    plan.check()
     with contextlib.ExitStack() as stack:
-        reference, other = _sides(request, stack)
+        if "tensorrt" in plan.backends:
+            yield Progress(0, None, stage="Loading TensorRT")
+            plan.load_library()
+        yield Progress(0, None, stage="Opening the models")
+        reference, other = plan.sides(stack)
         yield from _compare(request, reference, other)
 
 
 def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
-    from dld_tui.backends.accuracy_runs import Comparison
+    from dld_tui.backends.accuracy_remarks import comparison_remarks, grouped
+    from dld_tui.backends.accuracy_runs import Comparison, State
     from dld_tui.core.accuracy.result import Result
     from dld_tui.core.accuracy.tolerance import parse_tolerances
 
-    loose = _LOOSE if request.round != "none" or _have_halves(reference, other) else None
+    is_loose = request.round != "none" or reference.is_loose or other.is_loose
+    loose = _LOOSE if is_loose else None
     tolerances = parse_tolerances(
         request.tolerance,
         loose if request.atol is None else request.atol,
         loose if request.rtol is None else request.rtol,
     )
-    begin = time.perf_counter()
-    with Comparison(reference, other, tolerances) as comparison:
+    begin, state = time.perf_counter(), State()
+    with Comparison(reference, other, tolerances, request.tensors) as comparison:
         feeds, remarks = _feeds(request, comparison)
         yield Progress(0, None, stage="Running both")
-        for state in comparison.run(
-            feeds, tensors=request.tensors, budget=int(request.memory_budget * _MIB)
-        ):
-            yield Progress(state.done, state.total, "tensors", "Comparing")
-        remarks += _remarks(request, reference, other, comparison)
+        for step in comparison.run(feeds, budget=int(request.memory_budget * _MIB)):
+            if isinstance(step, State):
+                state = step
+                yield Progress(state.done, state.total, "tensors", "Comparing")
+            else:
+                yield step
+        remarks += _remarks(request, reference, other)
+        remarks += comparison_remarks(comparison, tensors=request.tensors)
         found = Result(tuple(state.rows), tuple(remarks))
         inputs = [spec.text for spec in comparison.inputs]
     yield Finished({
@@ -203,52 +97,156 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
         "tensors": [row.to_json() for row in found.rows],
         "is_good": found.is_good,
         "first": found.first.name if found.first is not None else None,
-        "unmatched": comparison.unmatched,
+        "unmatched": len(comparison.not_compared),
+        "not_compared": {why: [*names] for why, names in grouped(comparison.not_compared).items()},
         "kept_bytes": state.kept_bytes,
         "seconds": time.perf_counter() - begin,
         "remarks": [*found.remarks],
     })  # fmt: skip
 
 
-def _sides(request: Request, stack: contextlib.ExitStack) -> tuple[Side, Side]:
-    from dld_tui.backends.accuracy_runs import Side
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.retyping import lowered
+class _Plan:
+    """What the two sides are."""
 
-    level, other_level = request.optimization, request.against_optimization
-    if level == "usual":
-        level = "disabled" if request.tensors else "all"
-    mine = _settings(request.provider, level)
-    theirs = _settings(
-        request.against_provider or request.provider,
-        level if other_level == "same" else other_level,
-    )
-    if request.against is None and request.round == "none" and mine == theirs:
-        raise UsageError(
-            "there is nothing to compare with",
-            hint="Give --against MODEL_B, --against-provider NAME, --against-optimization LEVEL or"
-            " --round fp16",
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        same = request.backend if request.against_backend == "same" else request.against_backend
+        self.backends = (request.backend, "tensorrt" if self._engine is not None else same)
+        self._library: Library | None = None
+        self._prebuilt: tuple[bytes, EngineHeader] | None = None
+
+    @property
+    def _engine(self) -> Path | None:
+        """The engine to compare with, when it is one."""
+        against = self._request.against
+        return against if against is not None and _is_engine(against) else None
+
+    def check(self) -> None:
+        """Refuse settings that exclude each other, before anything is loaded."""
+        request = self._request
+        if _is_engine(request.model):
+            raise UsageError(
+                "an engine cannot be the reference",
+                where=str(request.model),
+                hint="Give the ONNX model, and the engine with --against",
+            )
+        if self._engine is not None:
+            self._check_engine(self._engine)
+        elif "tensorrt" not in self.backends and request.engine_options:
+            raise UsageError(
+                f"{request.engine_options[0]} is for TensorRT",
+                hint="Give --against-backend tensorrt, or an engine with --against",
+            )
+        mine, theirs = self.backends
+        given = (
+            ("--provider", mine, request.provider != "CPU"),
+            ("--optimization", mine, request.optimization != "usual"),
+            ("--against-provider", theirs, request.against_provider != ""),
+            ("--against-optimization", theirs, request.against_optimization != "same"),
         )
+        for option, backend, is_given in given:
+            if is_given and backend == "tensorrt":
+                raise UsageError(f"{option} is for ONNX Runtime, not for TensorRT")
 
-    def opened(path: Path) -> Document:
-        return stack.enter_context(contextlib.closing(Document.open(path)))
+    def _check_engine(self, engine: Path) -> None:
+        request = self._request
+        if request.against_backend == "onnxruntime":
+            raise UsageError("ONNX Runtime runs no engines of TensorRT", where=str(engine))
+        options = [] if request.backend == "tensorrt" else request.build_options
+        options += ["--round"] if request.round != "none" else []
+        if options:
+            raise UsageError(f"{options[0]} does not go with an engine that is built already")
 
-    first = opened(request.model)
-    second = first if request.against is None else opened(request.against)
-    folder = second.path.parent if second.path is not None else None
-    if request.round != "none":
-        copy = lowered(second, request.round, rounded=True).document
-        second = stack.enter_context(contextlib.closing(copy))
-    return Side(first, mine), Side(second, theirs, folder)
+    def load_library(self) -> None:
+        """Load TensorRT, and refuse what it cannot do here."""
+        from dld_tui.backends.tensorrt_cuda import select_device
+        from dld_tui.backends.tensorrt_library import find_library
+        from dld_tui.backends.tensorrt_outputs import require_gpu
+        from dld_tui.backends.tensorrt_runtime import trusted_bytes
+        from dld_tui.core.tensorrt.greying import refused
+
+        request = self._request
+        if self._engine is not None:
+            self._prebuilt = trusted_bytes(self._engine, request.trust)
+        select_device(request.device)  # before anything of CUDA
+        self._library = find_library(request.library)
+        require_gpu(self._library)
+        if problems := refused(self._build_settings(), self._library.facts):
+            raise UsageError(f"{self._library.facts.title}: {'; '.join(problems)}")
+
+    def sides(self, stack: contextlib.ExitStack) -> tuple[Side, Side]:
+        """Open the models, and return what is compared."""
+        from dld_tui.core.document.document import Document
+        from dld_tui.core.tensorrt.retyping import lowered
+
+        request = self._request
+        mine, theirs = self._ways()
+        if request.against is None and request.round == "none" and mine == theirs:
+            raise UsageError(
+                "there is nothing to compare with",
+                hint="Give --against MODEL_B, --against-backend tensorrt, --against-provider NAME,"
+                " --against-optimization LEVEL or --round fp16",
+            )
+
+        def opened(path: Path) -> Document:
+            return stack.enter_context(contextlib.closing(Document.open(path)))
+
+        first = opened(request.model)
+        reference = self._side(first, mine)
+        if self._engine is not None:
+            return reference, self._engine_side(self._engine)
+        second = first if request.against is None else opened(request.against)
+        folder = second.path.parent if second.path is not None else None
+        if request.round != "none":
+            copy = lowered(second, request.round, rounded=True).document
+            second = stack.enter_context(contextlib.closing(copy))
+        return reference, self._side(second, theirs, folder)
+
+    def _ways(self) -> tuple[SessionSettings | BuildSettings, SessionSettings | BuildSettings]:
+        """Return how each side is run."""
+        request = self._request
+        level, other_level = request.optimization, request.against_optimization
+        if level == "usual":
+            level = "disabled" if request.tensors else "all"
+        mine, theirs = (backend == "tensorrt" for backend in self.backends)
+        provider = request.against_provider or request.provider
+        return (
+            # Of two engines the second one has the precisions that are asked for.
+            self._build_settings(plain=theirs) if mine else _session(request.provider, level),
+            self._build_settings() if theirs
+            else _session(provider, level if other_level == "same" else other_level),
+        )  # fmt: skip
+
+    def _build_settings(self, *, plain: bool = False) -> BuildSettings:
+        return self._request.build_settings(self._request.model, Path("engine"), plain=plain)
+
+    def _side(
+        self, document: Document, way: SessionSettings | BuildSettings, folder: Path | None = None
+    ) -> Side:
+        if self._library is not None and isinstance(way, BuildSettings):
+            from dld_tui.backends.accuracy_engines import BuiltSide
+
+            return BuiltSide(document, self._library, way)
+        from dld_tui.backends.accuracy_sides import ModelSide
+        from dld_tui.backends.onnxruntime_options import SessionSettings
+
+        assert isinstance(way, SessionSettings)
+        return ModelSide(document, way, folder)
+
+    def _engine_side(self, path: Path) -> Side:
+        from dld_tui.backends.accuracy_engines import EngineSide
+
+        assert self._library is not None
+        assert self._prebuilt is not None
+        request = self._request
+        return EngineSide(path, *self._prebuilt, self._library, request.device, request.plugins)
 
 
-def _have_halves(*sides: Side) -> bool:
-    from dld_tui.backends.accuracy_runs import has_halves
-
-    return any(has_halves(side.document) for side in sides)
+def _is_engine(path: Path) -> bool:
+    return path.suffix.lower() in ENGINE_SUFFIXES
 
 
-def _settings(provider: str, level: str) -> SessionSettings:
+def _session(provider: str, level: str) -> SessionSettings:
     from dld_tui.backends.onnxruntime import find_provider
     from dld_tui.backends.onnxruntime_options import SessionSettings
 
@@ -274,29 +272,18 @@ def _feeds(
     return feeds, remarks
 
 
-def _remarks(request: Request, reference: Side, other: Side, comparison: Comparison) -> list[str]:
-    found = []
-    on_cpu = [side for side in (reference, other) if side.settings.providers[0] == "CPU"]
-    if request.round == "none" and _have_halves(*on_cpu):
-        found.append(_CPU_HALVES)
-    levels = {side.settings.optimization_level for side in (reference, other)}
-    if request.tensors and levels != {"disabled"}:
-        found.append("an optimized graph computes inner tensors only for this comparison, where it"
-                     " would fuse their nodes otherwise")  # fmt: skip
-    if comparison.unmatched:
-        found.append(f"{comparison.unmatched:,} tensors of the reference are not in the other model"
-                     " under the same name")  # fmt: skip
-    renamed = [(a, b) for a, b in comparison.outputs.items() if a != b]
-    found += [f"output {visible(a)} is compared with {visible(b)}, by place" for a, b in renamed]
-    missing = set(comparison.reference_outputs) - set(comparison.outputs)
-    found += [f"output {visible(name)} is not in the other model" for name in sorted(missing)]
-    return found
+def _remarks(request: Request, *sides: Side) -> Iterator[str]:
+    """Yield what to say of how ONNX Runtime was asked to run."""
+    from dld_tui.backends.accuracy_sides import ModelSide
+
+    sessions = [side for side in sides if isinstance(side, ModelSide)]
+    on_cpu = [side for side in sessions if side.provider == "CPU"]
+    if request.round == "none" and any(side.is_loose for side in on_cpu):
+        yield _CPU_HALVES
+    if request.tensors and any(s.settings.optimization_level != "disabled" for s in sessions):
+        yield ("an optimized graph computes inner tensors only for this comparison, where it would"
+               " fuse their nodes otherwise")  # fmt: skip
 
 
 def _told(side: Side, path: Path, rounded: str) -> dict[str, JSON]:
-    return {
-        "model": str(path),
-        "provider": side.settings.providers[0],
-        "optimization": side.settings.optimization_level,
-        "round": rounded,
-    }
+    return {"model": str(path), "round": rounded, **side.told()}

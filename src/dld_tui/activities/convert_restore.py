@@ -20,8 +20,8 @@ from dld_tui.core.params import param
 class Request(ConversionRequest):
     """Which model, and where the weights are."""
 
-    weights: Path = param(
-        Path(),
+    weights: Path | None = param(
+        None,
         label="Weights",
         help="The model that has the weights.",
         kind="file",
@@ -48,7 +48,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.result import written
     from dld_tui.core.conversion.storage import restored
 
-    if request.weights == Path():
+    if request.weights is None:
         raise UsageError("--weights must name the model that has them")
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:

@@ -79,6 +79,12 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         "dld_tui.activities.search_precision",
     ),
     ActivityInfo(
+        "isolate_tactic",
+        "Isolate a tactic",
+        "Find the TensorRT tactics that make a model's results wrong.",
+        "dld_tui.activities.isolate_tactic",
+    ),
+    ActivityInfo(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",

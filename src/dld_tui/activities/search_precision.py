@@ -134,7 +134,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _search(request: Request, document: Document) -> Iterator[Event]:
-    from dld_tui.core.accuracy.search import expected_trials, minimal_set
+    from dld_tui.core.accuracy.search import cost_text, expected_trials, minimal_set
 
     yield Progress(0, None, stage="Running the model as it is")
     trials = _trials(request, document)
@@ -144,14 +144,15 @@ def _search(request: Request, document: Document) -> Iterator[Event]:
     yield Progress(0, None, stage="Trying with all nodes lowered")
     first = trials.run(())
     least, most = expected_trials(len(suspects), 3)
+    each = expected_trials(len(suspects), 1)[1] - least
     estimate: dict[str, JSON] = {
         "nodes": len(suspects),
         "trial_seconds": first.seconds,
         "trials": [least, most],
+        "trials_per_node": each,
         "seconds": [least * first.seconds, most * first.seconds],
     }
-    yield Log(f"{len(suspects):,} nodes can be lowered; about {least} to {most} trials of"
-              f" {first.seconds:.2f} s, for up to 3 nodes that have to stay")  # fmt: skip
+    yield Log(cost_text(estimate))
     if request.estimate_only:
         yield Finished({"precision": request.precision, "estimate": estimate})
         return

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeAlias
+from time import perf_counter
+from typing import Any
 
 import onnx
 
-from dld_tui.backends.onnxruntime_options import SessionSettings
-from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
+from dld_tui.backends.accuracy_sides import Feeds, Runner, SessionRunner, Side
+from dld_tui.backends.onnxruntime_tensors import groups
+from dld_tui.core import fmt
 from dld_tui.core.accuracy.matching import as_type, carried_over, match_names
 from dld_tui.core.accuracy.result import Row, in_order, merged
 from dld_tui.core.accuracy.statistics import compare
@@ -23,30 +24,14 @@ from dld_tui.core.document.type_inference import infer_types, take_in_small_data
 from dld_tui.core.document.values import ValueType, value_type_of
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.events import Event, Log
 from dld_tui.core.inputs.dtypes import AnyArray, numpy_dtype
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.text import visible
 
-Feeds: TypeAlias = "Sequence[Mapping[str, Any]]"
-_HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
-
 
 @dataclass
-class Side:
-    """A model and how it is run."""
-
-    document: Document
-    settings: SessionSettings
-    folder: Path | None = None
-    """Where its weights are, for a document without a path."""
-
-    def runner(self) -> TensorRunner:
-        """Return what runs it; to be closed."""
-        return TensorRunner(self.document, self.settings, folder=self.folder)
-
-
-@dataclass
-class Progress:
+class State:
     """How far a comparison is."""
 
     rows: list[Row] = field(default_factory=list)
@@ -79,7 +64,7 @@ class _Kept:
         return [{**feed, **self._values[side]} for feed in feeds]
 
     def take(
-        self, *found: tuple[TensorRunner, Mapping[str, AnyArray | None], Collection[str]]
+        self, *found: tuple[SessionRunner, Mapping[str, AnyArray | None], Collection[str]]
     ) -> None:
         """Keep of what was computed what others need; nothing where that is too much.
 
@@ -102,30 +87,44 @@ class Comparison:
     Use it as a context manager.
 
     Args:
-        reference: What the other is measured by.
+        reference: What the other is measured by; a model.
         other: The other one.
         tolerances: By the names of the reference's tensors.
+        tensors: Whether all tensors of the main graph are compared, and not the outputs only.
 
     Raises:
         ActivityError: One of them cannot be run.
     """
 
-    def __init__(self, reference: Side, other: Side, tolerances: Tolerances) -> None:
-        self.reference, self.other = reference, other
-        self._tolerances = tolerances
+    def __init__(
+        self, reference: Side, other: Side, tolerances: Tolerances, tensors: bool = False
+    ) -> None:
+        if reference.document is None:
+            raise InputError("the reference is no model")
+        self.document: Document = reference.document
+        self._other_document = other.document
+        self._tolerances, self._tensors = tolerances, tensors
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
-            self._one = stack.enter_context(reference.runner())
-            self._two = stack.enter_context(other.runner())
-            self.inputs: list[InputSpec] = self._one.inputs
-            self._other_inputs = self._two.inputs
-            self.reference_outputs = self._one.outputs
-            self.outputs = match_names(self.reference_outputs, self._two.outputs)
+            self.one: Runner = stack.enter_context(reference.runner(tensors))
+            self.two: Runner = stack.enter_context(other.runner(tensors))
+            self.inputs: list[InputSpec] = self.one.inputs
+            self.other_inputs: list[InputSpec] = self.two.inputs
+            self.reference_outputs = self.one.outputs
+            self.outputs = match_names(self.reference_outputs, self.two.outputs)
             if not self.outputs:
                 raise InputError("the models have no output in common, by name or by place")
             self._stack = stack.pop_all()
-        self.unmatched = 0
-        """Tensors of the reference that the other has none of the same name for."""
+        self.not_compared: dict[str, str] = {}
+        """Tensors of the reference, and why there is nothing to compare them with. Foreign text."""
+        self.retyped: dict[str, tuple[str, str]] = {}
+        """Types of outputs that differ, as the reference and the other have them."""
+        self.sources = carried_over(
+            {spec.name: spec.name for spec in self.inputs},
+            [spec.name for spec in self.inputs],
+            [spec.name for spec in self.other_inputs],
+        )[0]
+        """The reference's input by each input of the other that has one."""
 
     def __enter__(self) -> Comparison:
         """Return the comparison."""
@@ -135,12 +134,11 @@ class Comparison:
         """Remove what was made to run the models."""
         self._stack.close()
 
-    def run(self, feeds: Feeds, *, tensors: bool, budget: int) -> Iterator[Progress]:
-        """Compare, and yield how far it is after each group of tensors.
+    def run(self, feeds: Feeds, *, budget: int) -> Iterator[Event | State]:
+        """Compare; yields how far it is after each group of tensors, and what builds say.
 
         Args:
             feeds: Sets of inputs; of each tensor the worst of them is told.
-            tensors: Whether all tensors of the main graph are compared, and not the outputs only.
             budget: Bytes of values of both models that are kept at a time, as far as sizes are
                 known before.
 
@@ -149,44 +147,67 @@ class Comparison:
             ActivityError: A model cannot be run.
         """
         others = [self._carried(feed) for feed in feeds]
-        pairs = self._pairs(tensors)
-        types = types_with(self.reference.document, feeds[0]) if tensors else {}
-        state = Progress(total=len(pairs))
+        pairs = self._pairs()
+        types = types_with(self.document, feeds[0]) if self._tensors else {}
+        state = State(total=len(pairs))
         left = list(pairs)
-        kept = _Kept(budget if tensors else 1 << 62)
+        kept = _Kept(budget if self._tensors else 1 << 62)
+        rounds = len([*groups(types, left, kept.room // 2)])
+        builds = _Builds(rounds, self.one.builds + self.two.builds)
+        yield from builds.said(len(pairs))
         while left:
             group = next(groups(types, left, kept.room // 2))
             left = left[len(group) :]
+            partners = [pairs[name] for name in group]
+            begin = perf_counter()
+            yield from self.one.prepare(group, feeds)
+            yield from self.two.prepare(partners, others)
+            yield from builds.took(perf_counter() - begin)
             found: list[Row] = []
             both = zip(
-                self._one.each(group, kept.added(feeds, 0)),
-                self._two.each([pairs[name] for name in group], kept.added(others, 1)),
+                self.one.each(group, kept.added(feeds, 0)),
+                self.two.each(partners, kept.added(others, 1)),
                 strict=True,
             )
             for one, two in both:
                 state.kept_bytes = max(state.kept_bytes, kept.bytes + _bytes(one) + _bytes(two))
                 found = merged(found, list(self._rows(one, two, pairs)))
                 if len(feeds) == 1:
-                    kept.take(
-                        (self._one, one, left),
-                        (self._two, two, [pairs[name] for name in left]),
-                    )
+                    self._keep(kept, one, two, {name: pairs[name] for name in left})
                 one.clear()
                 two.clear()
             state.rows += found
             state.done += len(group)
             yield state
+        for runner in (self.one, self.two):
+            names = {pairs[name]: name for name in pairs} if runner is self.two else {}
+            for name, why in runner.refused.items():
+                self.not_compared[names.get(name, name)] = why
         state.rows = list(in_order(state.rows))
 
-    def _pairs(self, tensors: bool) -> dict[str, str]:
+    def _keep(
+        self,
+        kept: _Kept,
+        one: Mapping[str, AnyArray | None],
+        two: Mapping[str, AnyArray | None],
+        left: Mapping[str, str],
+    ) -> None:
+        """Keep what later tensors are computed from, where both sides can go on from there."""
+        if isinstance(self.one, SessionRunner) and isinstance(self.two, SessionRunner):
+            kept.take((self.one, one, [*left]), (self.two, two, [*left.values()]))
+
+    def _pairs(self) -> dict[str, str]:
         """Return what to compare, in the order of the computation."""
-        if not tensors:
+        if not self._tensors:
             return self.outputs
-        mine = _computed(self.reference.document)
-        theirs = {name: name for name in _computed(self.other.document)}
-        theirs |= self.outputs
-        self.unmatched = sum(name not in theirs for name in mine)
-        found = {name: theirs[name] for name in mine if name in theirs}
+        mine = _computed(self.document)
+        inner = [name for name in mine if name not in self.outputs]
+        self.not_compared = self.two.not_given(inner) | self.one.not_given(inner)
+        missing = [name for name in self.reference_outputs if name not in self.outputs]
+        self.not_compared |= dict.fromkeys(missing, "the other has no such output")
+        found = {
+            name: self.outputs.get(name, name) for name in mine if name not in self.not_compared
+        }
         return {**found, **{n: other for n, other in self.outputs.items() if n not in found}}
 
     def _rows(
@@ -201,6 +222,8 @@ class Comparison:
                 continue  # no tensor, such as a sequence
             tolerance = self._tolerances.of(name)
             error = compare(value, other, tolerance)
+            if name in self.outputs and value.dtype != other.dtype:
+                self.retyped[name] = (value.dtype.name, other.dtype.name)
             node, op_type, order = self._makers.get(name, ("", "", -1))
             yield Row(
                 name, pairs[name], node, op_type, order, name in self.outputs,
@@ -211,21 +234,47 @@ class Comparison:
     def _makers(self) -> dict[str, tuple[str, str, int]]:
         return {
             name: (node.ref, node.op_type, order)
-            for order, node in enumerate(self.reference.document.main.nodes)
+            for order, node in enumerate(self.document.main.nodes)
             for name in node.outputs
             if name
         }
 
     def _carried(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        mine = [spec.name for spec in self.inputs]
-        types = {spec.name: spec.dtype for spec in self._other_inputs}
-        given, missing = carried_over(feed, mine, list(types))
+        types = {spec.name: spec.dtype for spec in self.other_inputs}
+        given, missing = carried_over(feed, [spec.name for spec in self.inputs], list(types))
         if missing:
+            path = self._other_document.path if self._other_document is not None else None
             raise InputError(
                 f"the other model's input {visible(missing[0])} is not one of the reference's",
-                where=str(self.other.document.path or ""),
+                where=str(path or ""),
             )
+        if self.two.is_engine:
+            return given  # it knows best what its inputs can hold
         return {name: as_type(value, numpy_dtype(types[name])) for name, value in given.items()}
+
+
+class _Builds:
+    """What builds of engines cost, said before and after the first."""
+
+    def __init__(self, rounds: int, sides: int) -> None:
+        self._rounds, self._sides = rounds, sides
+        self._done = 0
+
+    def said(self, tensors: int) -> Iterator[Event]:
+        """Say how many there will be, where there are several."""
+        if self._sides and self._rounds > 1:
+            count = fmt.plural(self._rounds * self._sides, "engine")
+            yield Log(
+                f"{tensors:,} tensors are compared in {self._rounds:,} groups: {count} are built"
+                " (a larger --memory-budget takes fewer)"
+            )
+
+    def took(self, seconds: float) -> Iterator[Event]:
+        """Say after the first group how long the others will take."""
+        self._done += 1
+        if self._sides and self._rounds > 1 and self._done == 1:
+            left = fmt.duration(seconds * (self._rounds - 1))
+            yield Log(f"Built in {fmt.duration(seconds)}: the others take about {left}")
 
 
 def _computed(document: Document) -> list[str]:
@@ -259,18 +308,3 @@ def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueTy
         return {}
     known = (*inferred.graph.value_info, *inferred.graph.output)
     return {text_of(info.name): value_type_of(info.type) for info in known}
-
-
-def has_halves(document: Document) -> bool:
-    """Return whether a model computes in float16 or bfloat16."""
-    halves = ("float16", "bfloat16")
-    for scope in document.scopes():
-        if any(tensor.dtype in halves for tensor in scope.initializers):
-            return True
-        for node in scope.nodes:
-            if node.op_type == "Cast" and any(
-                attribute.name == "to" and attribute.value in _HALVES
-                for attribute in node.attributes()
-            ):
-                return True
-    return False

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import onnx
 from onnx import helper
 
 from dld_tui.backends.onnxruntime import Session
 from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.trial_inputs import with_sizes
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.values import value_type_of
+from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.files.tensors import payload_length
 from dld_tui.core.files.view import discard_view, external_view
-from dld_tui.core.inputs.generate import random_inputs
-from dld_tui.core.inputs.shapes import InputSpec, parse_shapes, resolve_shapes
+from dld_tui.core.text import visible
 
 _SETTINGS = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
@@ -50,7 +51,8 @@ def verify(
         original: The model before: what it cannot do either is no fault of the conversion.
         result: The model after.
         title: The file that errors name.
-        shapes: Of inputs, ``NAME:1x3x224x224``; else dimensions that are open are 1.
+        shapes: Of inputs, ``NAME:1x3x224x224``; else dimensions that are open are 1, or 32 or 512
+            where the model cannot be run with 1.
         hint: What can be done when it fails.
 
     Raises:
@@ -68,13 +70,33 @@ def verify(
             _run(original, title, shapes)
         except DldError as before:
             return [f"not verified, as the original cannot be run either: {before.message}"]
+        named = None if ": " in (error.where or "") else _misdeclared(result)
         raise ActivityError(
-            f"the converted model cannot be used: {error.message}",
+            f"the converted model cannot be used: {named or error.message}",
             where=error.where,
             hint=hint or error.hint,
             details=error.details,
         ) from error
     return [f"loaded but not run: {why}"] if why else []
+
+
+def _misdeclared(result: Document) -> str | None:
+    """Return which weight is not of the type that is declared, which ONNX Runtime does not say."""
+    main = result.main
+    for name in ("input", "value_info", "output"):
+        for record in main.records[name]:
+            tensor = main.initializer(text_of(record.name))
+            declared = value_type_of(record.type)
+            if tensor is None or declared is None or declared.dtype in (None, "", tensor.dtype):
+                continue
+            users = [
+                f"{use.node.op_type} {visible(use.node.ref)}" for use in main.users(tensor.name)
+            ]
+            return (
+                f"weight {visible(tensor.name)!r}{f' of node {users[0]}' if users else ''} is"
+                f" {tensor.dtype}, and declared {declared.dtype}"
+            )
+    return None
 
 
 def _run(document: Document, title: Path, shapes: Sequence[str]) -> str:
@@ -89,7 +111,7 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> str:
             return f"it has more than {fmt.size(_MANY)} of weights"
         if any(spec.container for spec in session.inputs):
             return "an input is not a tensor"
-        session.run(session.feed(_feeds(session.inputs, shapes)))
+        with_sizes(session.inputs, shapes, lambda feeds: session.run(session.feed(dict(feeds))))
         return ""
     finally:
         discard_view(view)
@@ -123,8 +145,3 @@ def _lighten(view: Path) -> bool:
     graph.node.extend(copies)
     view.write_bytes(model.SerializeToString())
     return True
-
-
-def _feeds(specs: Sequence[InputSpec], shapes: Sequence[str]) -> dict[str, Any]:
-    given = parse_shapes(shapes, [spec.name for spec in specs])
-    return dict(random_inputs(specs, resolve_shapes(specs, given), 0))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 from dld_tui.backends.library_file import by_library
 from dld_tui.core.document.document import Document
@@ -54,10 +57,18 @@ def convert(
 
 def main() -> None:
     """Convert the model of the first argument; write the second; options are the third."""
+    source, target = (str(Path(argument).absolute()) for argument in sys.argv[1:3])
+    with tempfile.TemporaryDirectory() as scratch:
+        os.chdir(scratch)  # where ONNX Runtime leaves a file when it cannot infer all shapes
+        try:
+            _convert(source, target, json.loads(sys.argv[3]))
+        finally:
+            os.chdir(Path(target).parent)
+
+
+def _convert(source: str, target: str, options: Mapping[str, Any]) -> None:
     import onnx
 
-    source, target, text = sys.argv[1:4]
-    options = json.loads(text)
     model = onnx.load(source)
     if options["library"] == "onnxruntime":
         from onnxruntime.transformers.float16 import (

@@ -22,6 +22,8 @@ _NODE_PATTERNS = tuple(
         rf"Node \((?P<node>.*?)\) Op \({_OP}\) (?P<why>.*)",
         rf"(?P<why>Type '[^']*' of (?:input|output) .*? of operator \({_OP}\)"
         r" in node \((?P<node>.*)\) is .*)",
+        rf"(?P<why>Type parameter \(\w+\) of Optype \({_OP}\) bound to different types .*?)"
+        r" in node \((?P<node>.*)\)",
         rf"(?<!\S)(?P<why>{_OP}\(-?\d+\) is not a registered function/op)",
     )
 )

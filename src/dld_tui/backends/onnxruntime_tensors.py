@@ -164,14 +164,24 @@ class _TensorSession(Session):
 def _nodes_for(
     graph: onnx.GraphProto, names: Collection[str], known: Collection[str]
 ) -> tuple[list[onnx.NodeProto], set[str]]:
-    """Return the nodes that make values when others are known, last first, and what all take."""
+    """Return the nodes that make values when others are known, and all that these take.
+
+    The nodes need not be sorted, as those of libraries are not.
+    """
+    makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
     needed = set(names)
-    found = []
-    for node in reversed(graph.node):
-        if not needed.isdisjoint(name for name in node.output if name not in known):
-            found.append(node)
-            needed.update(_taken(node))
-    return found, needed
+    left = [*needed]
+    found: set[int] = set()
+    while left:
+        name = left.pop()
+        at = None if name in known else makers.get(name)
+        if at is None or at in found:
+            continue
+        found.add(at)
+        more = set(_taken(graph.node[at])) - needed
+        needed |= more
+        left += more
+    return [graph.node[at] for at in sorted(found)], needed
 
 
 def _with_outputs(
@@ -193,7 +203,7 @@ def _with_outputs(
     copy.opset_import.extend(model.opset_import)
     copy.functions.extend(model.functions)
     copy.graph.name = graph.name
-    copy.graph.node.extend(reversed(nodes))
+    copy.graph.node.extend(nodes)
     stored = {tensor.name for tensor in graph.initializer}
     copy.graph.input.extend(
         info

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -26,6 +26,7 @@ from dld_tui.backends.tensorrt_network import (
     wanted_precisions,
 )
 from dld_tui.backends.tensorrt_progress import Phases, monitor_of
+from dld_tui.backends.tensorrt_tactics import Selection, conclude, selection_for, selector_of
 from dld_tui.core.document.profiles import Profile
 from dld_tui.core.errors import (
     ActivityError,
@@ -81,6 +82,8 @@ def build(
     profiles: Sequence[Profile],
     engine: Path,
     log: Path | None = None,
+    selection: Selection | None = None,
+    prepare: Callable[[Network], None] | None = None,
 ) -> Generator[Event, None, BuiltEngine]:
     """Build an engine and write it; closing the generator stops the build.
 
@@ -91,6 +94,9 @@ def build(
         profiles: One for each of the engine's, see :mod:`dld_tui.core.tensorrt.profiles`.
         engine: Where it goes.
         log: The file for all that the library says.
+        selection: The tactics to take; gets what was offered and taken. By default as the settings
+            say.
+        prepare: Gets the network when it is parsed and before it is built, to change it.
 
     Raises:
         UsageError: The library cannot do what is asked for.
@@ -99,7 +105,10 @@ def build(
         UnavailableError: A library of plugins, or a device, is missing.
         CancelledError: It was stopped.
     """
-    return (yield from _Build(library, document, settings, profiles, engine, log).events())
+    job = _Build(library, document, settings, profiles, engine, log)
+    job.selection = selection
+    job.prepare = prepare
+    return (yield from job.events())
 
 
 class _Build:
@@ -122,6 +131,8 @@ class _Build:
         self._phases = Phases()
         self._stage = "Starting TensorRT"
         self._host: trt.IHostMemory | None = None
+        self.selection: Selection | None = None
+        self.prepare: Callable[[Network], None] | None = None
         self._error: BaseException | None = None
         strong = is_strong(settings, library.facts)
         self._built = BuiltEngine(engine, 0, 0.0, log, strong)
@@ -213,9 +224,15 @@ class _Build:
             made = parse(builder, path, self._document, settings, library, log)
             if not made.strong:
                 set_precisions(made, wanted, settings)
+            if self.prepare is not None:
+                self.prepare(made)
             self._stage = "Configuring the build"
             config = configure(builder, made, settings, self._profiles, library)
             calibrator = self._calibrator(config, made, cuda)
+            selection = self.selection or selection_for(settings)
+            selector = None if selection is None else selector_of(selection)
+            if selector is not None:
+                config.algorithm_selector = selector
             timing = tensorrt_cache.attach(config, settings, library, self._device_name())
             if "IBuilderConfig.progress_monitor" in library.facts.has:
                 config.progress_monitor = monitor_of(self._phases)
@@ -224,8 +241,11 @@ class _Build:
             self._built.remarks += made.remarks
             self._stage = "Building the engine"
             if not self._phases.stopped.is_set():
-                self._host = builder.build_serialized_network(made.network, config)
-            del calibrator
+                host = builder.build_serialized_network(made.network, config)
+                if selection is not None:
+                    self._built.remarks += conclude(selection, settings, host is not None)
+                self._host = host
+            del calibrator, selector
             if timing is not None and self._host is not None:
                 problem = tensorrt_cache.save(timing, config, settings, library)
                 if problem:

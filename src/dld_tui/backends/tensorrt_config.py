@@ -116,6 +116,7 @@ def flag_names(settings: BuildSettings, strong: bool, flags: frozenset[str]) -> 
         "STRICT_NANS": settings.strict_nans,
         "DIRECT_IO": settings.direct_io,
         "ERROR_ON_TIMING_CACHE_MISS": settings.error_on_cache_miss,
+        "EDITABLE_TIMING_CACHE": settings.editable_timing_cache,
         "DISABLE_TIMING_CACHE": settings.no_timing_cache,
     }
     if settings.refit == "refit":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dld_tui.backends.tensorrt_allocator import allocator_of
 from dld_tui.backends.tensorrt_runtime import Binding, Engine, buffer_bytes, failures, sizes_of
 from dld_tui.backends.tensorrt_runtime_errors import running_problem
 from dld_tui.core import fmt
@@ -32,6 +33,12 @@ class Buffer:
     size: int
     host: int = 0
     device: int = 0
+    allocator: Any = None
+    """Tells the shape of an output whose size the data decide."""
+
+    def take_shape(self, shape: tuple[int, ...]) -> None:
+        """Take the shape that a run found."""
+        self.shape = shape
 
 
 class Execution:
@@ -110,6 +117,18 @@ class Execution:
                 self._add(binding, sizes_of(self.context.get_tensor_shape(binding.name)))
             buffer = next(b for b in self.buffers if b.binding.name == binding.name)
             self._address(binding.name, buffer.host if binding.on_host else buffer.device)
+            if not binding.is_input and any(size < 0 for size in buffer.shape):
+                self._tell_shape(buffer)
+
+    def _tell_shape(self, buffer: Buffer) -> None:
+        """Have the library say what shape an output gets."""
+        address = buffer.device or buffer.host
+        buffer.allocator = allocator_of(address, buffer.size, buffer.take_shape)
+        name = buffer.binding.name
+        if not self.context.set_output_allocator(name, buffer.allocator):
+            raise running_problem(
+                self.engine.log.errors, f"Placing {visible(name)}", self.engine.where
+            )
 
     def _add(self, binding: Binding, shape: tuple[int, ...]) -> None:
         if any(size < 0 for size in shape):  # decided by data: room for the most there can be

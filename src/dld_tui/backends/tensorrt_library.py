@@ -39,7 +39,8 @@ from dld_tui.core.text import visible
 _EXTRAS = {"tensorrt": "tensorrt", "tensorrt_rtx": "rtx"}
 _ASKED = (
     "Builder", "BuilderFlag", "ComputeCapability", "DataType", "EngineCapability",
-    "ExecutionContextAllocationStrategy", "HardwareCompatibilityLevel", "IBuilderConfig",
+    "ExecutionContextAllocationStrategy", "HardwareCompatibilityLevel", "IAlgorithmSelector",
+    "IBuilderConfig",
     "ICudaEngine", "IExecutionContext", "IInt8Calibrator", "IInt8EntropyCalibrator",
     "IInt8EntropyCalibrator2", "IInt8LegacyCalibrator", "IInt8MinMaxCalibrator", "ILayer",
     "INetworkDefinition", "IOptimizationProfile", "IPluginRegistry", "IProfiler",

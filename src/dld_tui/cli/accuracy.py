@@ -32,10 +32,11 @@ _FLAGS = {
 
 _HELP = """Say whether two models, or two ways to run one, give the same results.
 
-The second run is of another model (--against), by another provider (--against-provider), with
-another graph optimization (--against-optimization), or with values rounded to a lower precision
-(--round). Prints each tensor with its errors; exit status 1 when an output is not within its
-tolerance.
+The second run is of another model or a TensorRT engine (--against), by TensorRT
+(--against-backend tensorrt, with --fp16 and other settings of the build), by another provider of
+ONNX Runtime (--against-provider), with another graph optimization (--against-optimization), or with
+values rounded to a lower precision (--round). Prints each tensor with its errors; exit status 1
+when an output is not within its tolerance.
 
 With --search it finds the fewest nodes that must stay in fp32 so that the outputs are within their
 tolerances when all others compute in fp16 or bf16. It says first how long that takes; Ctrl+C stops
@@ -78,7 +79,8 @@ def _search(
     wanted = {setting.name for setting in settings_of(SearchRequest)}
     given = [name for name in values if name not in wanted and values[name] not in (None, ())]
     if given:
-        raise UsageError(f"{_FLAGS[given[0]]} does not go with --search")
+        option = _FLAGS.get(given[0], f"--{given[0].removeprefix('flag_').replace('_', '-')}")
+        raise UsageError(f"{option} does not go with --search")
     values = {name: value for name, value in values.items() if name in wanted}
     model: Path = values["model"]
     script: Path | None = values["script"]
@@ -114,12 +116,22 @@ def _parameters() -> list[click.Parameter]:
             ["--rows"], type=click.IntRange(0), default=40, metavar="N",
             help="How many inner tensors to list, 0 for all.  [default: 40]",
         ),
-        *theirs,
+        *(_search_option() if one.name == "precision" else one for one in theirs),
         click.Option(["--target"], metavar="NAME", help="Run there instead of here."),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
         click.Option(["--csv", "as_csv"], is_flag=True, help="Print the tensors as CSV."),
     ]  # fmt: skip
+
+
+def _search_option() -> click.Parameter:
+    """Return the option whose value may be left out."""
+    return click.Option(
+        ["precision", "--search", "--precision"], is_flag=False, flag_value="fp16",
+        type=click.Choice(["fp16", "bf16"]),
+        help="Find the fewest nodes that must stay in fp32 when all others compute in this;"
+        " fp16 when it is left out.  [also --precision]",
+    )  # fmt: skip
 
 
 command = click.Command("accuracy", params=_parameters(), callback=_callback, help=_HELP)

@@ -9,18 +9,9 @@ from typing import Any
 from dld_tui.cli.output import Column, write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
+from dld_tui.core.accuracy.search import cost_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.text import visible
-
-
-def cost_text(estimate: Mapping[str, Any]) -> str:
-    """Return what a search would cost, in one sentence."""
-    least, most = estimate["trials"]
-    return (
-        f"{estimate['nodes']:,} nodes can be lowered: about {least} to {most} trials of"
-        f" {estimate['trial_seconds']:.2f} s, {fmt.duration(estimate['seconds'][1])} at most, for"
-        " up to 3 nodes that have to stay"
-    )
 
 
 def show_search(result: Mapping[str, Any], model: Path) -> None:

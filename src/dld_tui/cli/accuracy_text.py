@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from dld_tui.cli.output import Column, narrate, write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Result, Row
-from dld_tui.core.accuracy.rows import cosine_text, figure, listed, signal_text, special_text
+from dld_tui.core.accuracy.rows import (
+    cosine_text,
+    figure,
+    listed,
+    side_text,
+    signal_text,
+    special_text,
+)
 from dld_tui.core.text import visible
 
 _COLUMNS = (
@@ -23,13 +29,6 @@ _COLUMNS = (
     Column("NaN, Inf"),
     Column(""),
 )
-
-
-def side_text(side: Mapping[str, Any]) -> str:
-    """Return how a model was run: ``model.onnx (CPU, disabled)``. Fit for a terminal."""
-    rounded = f", rounded to {side['round']}" if side["round"] != "none" else ""
-    name = visible(Path(side["model"]).name)
-    return f"{name} ({side['provider']}, optimization {side['optimization']}{rounded})"
 
 
 def show_result(result: Mapping[str, Any], found: Result, *, worst: bool, most: int) -> None:

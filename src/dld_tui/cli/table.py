@@ -37,6 +37,7 @@ COMMANDS = (
     CommandInfo("report", "Print a profile report.", "dld_tui.cli.report"),
     CommandInfo("compare", "Compare profile reports.", "dld_tui.cli.compare"),
     CommandInfo("accuracy", "Say whether two runs give the same results.", "dld_tui.cli.accuracy"),
+    CommandInfo("tactics", "Find TensorRT tactics that give wrong results.", "dld_tui.cli.tactics"),
     CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.plan"),
     CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.target"),
     CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.tool"),

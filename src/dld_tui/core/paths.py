@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 _NAME = "dld-tui"
@@ -49,6 +50,45 @@ def short(path: Path | str) -> str:
     if text == home or text.startswith(home + os.sep):
         return "~" + text[len(home) :]
     return text
+
+
+def near(path: Path | str) -> str:
+    """Return a path from the working directory when it is below that, else as :func:`short` does.
+
+    The text is still foreign text.
+    """
+    here = str(Path.cwd())
+    text = str(path)
+    return text[len(here) + 1 :] if text.startswith(here + os.sep) else short(text)
+
+
+def apart(names: Sequence[str], files: Sequence[Path | str]) -> list[str]:
+    """Return names that tell things apart: each name that is there twice with a part of its path.
+
+    Args:
+        names: What things are called.
+        files: Where they are; the part is the shortest end of it that no other of the name has.
+    """
+    parts = [Path(os.path.abspath(file)).parts for file in files]
+    found: list[str] = []
+    for at, name in enumerate(names):
+        others = [
+            parts[i] for i, other in enumerate(names) if other == name and parts[i] != parts[at]
+        ]
+        count = next(
+            (
+                n
+                for n in range(1, len(parts[at]) + 1)
+                if all(other[-n:] != parts[at][-n:] for other in others)
+            ),
+            len(parts[at]),
+        )
+        end = os.path.join(*parts[at][-count:])
+        if not others:
+            found.append(name)
+        else:
+            found.append(end if parts[at][-1] == name else f"{name} ({end})")
+    return found
 
 
 def unused(path: Path) -> Path:

@@ -19,6 +19,7 @@ from dld_tui.core.accuracy.rows import (
     cosine_text,
     csv_row,
     figure,
+    side_text,
     signal_text,
     special_text,
     verdict,
@@ -111,8 +112,8 @@ class AccuracyScreen(Page):
         lines: list[list[Piece]] = [
             [(" ok " if good else " differs ", "ok" if good else "error"), (said, "strong"),
              (f"  {visible(self.data['tolerance'])}", "dim")],
-            [(" reference  ", "dim"), (_side(self.data["reference"]), "")],
-            [(" other      ", "dim"), (_side(self.data["other"]), "")],
+            [(" reference  ", "dim"), (side_text(self.data["reference"]), "")],
+            [(" other      ", "dim"), (side_text(self.data["other"]), "")],
         ]  # fmt: skip
         for row in bad[:_MOST_SAID]:
             text = f" {visible(row.name)}: {visible(row.problem)}"
@@ -229,12 +230,6 @@ def write_text(path: Path, text: str, overwrite: bool) -> None:
             file.write(text)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(path)) from None
-
-
-def _side(side: Mapping[str, Any]) -> str:
-    rounded = f", rounded to {side['round']}" if side["round"] != "none" else ""
-    name = visible(Path(side["model"]).name)
-    return f"{name}  {side['provider']}, optimization {side['optimization']}{rounded}"
 
 
 _CELLS: dict[str, Callable[[Row], Cell]] = {

@@ -45,6 +45,7 @@ _COMMANDS = {
     "build_tensorrt": ("dld", "build"),
     "refit_engine": ("dld", "refit"),
     "search_precision": ("dld", "accuracy", "--search", "fp16"),
+    "isolate_tactic": ("dld", "tactics"),
 }
 """Command lines that are not made of the activity's name."""
 _AND = " + "

@@ -19,11 +19,12 @@ def untrusted_engine(values: Mapping[str, JSON]) -> str:
     """Return the engine that a form would load without it being trusted; empty when none."""
     if values.get(TRUST) is not False:
         return ""
-    for name in ("engine", "model"):
+    for name in ("engine", "model", "against"):
         path = values.get(name)
-        if isinstance(path, str) and path.strip():
-            is_engine = name == "engine" or Path(path).suffix.lower() in ENGINE_SUFFIXES
-            return path if is_engine else ""
+        if not isinstance(path, str) or not path.strip():
+            continue
+        if name == "engine" or Path(path).suffix.lower() in ENGINE_SUFFIXES:
+            return path
     return ""
 
 

@@ -19,6 +19,7 @@ from dld_tui.core.compare.subject import Subject, open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.paths import apart
 from dld_tui.core.text import visible
 from dld_tui.screens.compare_actions import CompareActions
 from dld_tui.widgets.commands import bindings_for
@@ -45,7 +46,7 @@ class CompareScreen(CompareActions, Page):
         self.paths = list(paths)
         self.model: Path | None = None
         """Where the nodes of engines are found."""
-        self.tab_title = " : ".join(path.name for path in self.paths)
+        self.tab_title = _tab_title(self.paths)
         self.subjects: list[Subject] = []
         self.comparison: Comparison | None = None
 
@@ -128,7 +129,7 @@ class CompareScreen(CompareActions, Page):
         first = self.comparison is None
         self.subjects = subjects
         self.comparison = comparison
-        self.tab_title = " : ".join(path.name for path in self.paths)
+        self.tab_title = _tab_title(self.paths)
         self.query_one("#loading").display = False
         self.query_one("#compare").display = True
         self.query_one(CompareAbout).show(comparison)
@@ -205,6 +206,10 @@ class CompareScreen(CompareActions, Page):
             "compared_engine": self.comparison is not None and self.comparison.of_engines,
         }
         return super().facts() | {name for name, holds in found.items() if holds}
+
+
+def _tab_title(paths: Sequence[Path]) -> str:
+    return " : ".join(apart([path.name for path in paths], paths))
 
 
 def _compared(subjects: Sequence[Subject], base: int) -> Comparison:

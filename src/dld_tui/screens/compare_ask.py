@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from dld_tui.core.paths import apart, near
 from dld_tui.core.text import visible
 from dld_tui.screens.open_path import OpenPathDialog
 from dld_tui.screens.openers import OPENERS
@@ -74,7 +75,9 @@ def ask_report(
     if not offered:
         ask_path()
         return
-    items = [*(_item(path) for path in offered), PickItem(_OTHER, [("another file …", "key")], "")]
+    names = apart([os.path.basename(path) for path in offered], offered)
+    items = [_item(path, name) for path, name in zip(offered, names, strict=True)]
+    items.append(PickItem(_OTHER, [("another file …", "key")], ""))
     app.push_screen(PickDialog(title, lambda: items, placeholder="name of a report"), picked)
 
 
@@ -88,6 +91,6 @@ def _known(host: Host) -> Iterator[str]:
             yield file.path
 
 
-def _item(path: str) -> PickItem:
-    folder, name = os.path.split(path)
+def _item(path: str, name: str) -> PickItem:
+    folder = near(os.path.dirname(path))
     return PickItem(path, [(visible(name), "strong"), (f"  {visible(folder)}", "dim")], path)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from textual.containers import Horizontal
 from textual.widget import Widget
 
 from dld_tui.core.params import settings_of
+from dld_tui.core.text import fit
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity import ActivityBox, ActivityScreen
 from dld_tui.targets import registry as targets
+from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.host import host
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
+
+APPLY, WRITE = "apply it to this document", "write a file"
+"""What becomes of the result."""
+_LABEL = 19
+_RESULT = "result"
 
 
 class ConvertForm(ActivityScreen):
@@ -25,16 +33,18 @@ class ConvertForm(ActivityScreen):
     tab_title = "modify"
     HELP = (
         "Fill in what differs from the defaults; an empty field is the default. F5 runs it on the"
-        " model as it is now, edits included, while you go on; Esc stops it. F9 copies the equal"
-        " command line."
+        " model as it is now, edits included, while you go on; Esc stops it. The result takes the"
+        " model's place as one edit that u takes back, or goes to a file. F9 copies the command"
+        " line that writes the file."
     )
 
     def __init__(
         self,
         activity: str,
         values: Mapping[str, JSON],
-        chosen: Callable[[dict[str, JSON]], None],
+        chosen: Callable[[dict[str, JSON], bool], None],
     ) -> None:
+        """Make the form; `chosen` takes the settings, and whether the result is to be applied."""
         super().__init__(activity, values)
         self._chosen = chosen
 
@@ -45,9 +55,37 @@ class ConvertForm(ActivityScreen):
         known = {setting.name for setting in settings_of(self.activity.request)}
         values = {name: value for name, value in remembered.items() if name in known}
         form = ParamForm(self.activity.request, values | self.given)
-        box = ActivityBox(form, Rows([[]], id="command"))
+        wanted = host(self).state.get("forms", _RESULT).get("is")
+        result = Horizontal(
+            Rows([[(fit("Result", _LABEL), "dim")]], classes="label"),
+            ChoiceField((APPLY, WRITE), WRITE if wanted == WRITE else APPLY),
+            id="target",
+        )
+        box = ActivityBox(result, form, Rows([[]], id="command"))
         box.frame(info.title, "F5 run  F9 copy  Esc close")
         yield box
+
+    def on_mount(self) -> None:
+        """Say where the result goes."""
+        super().on_mount()
+        self._say_unwritten()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Grey the name of the file while none is written."""
+        super().on_choice_field_changed(event)
+        self._say_unwritten()
+
+    @property
+    def applies(self) -> bool:
+        """Whether the result is to take the model's place."""
+        return self.query_one("#target ChoiceField", ChoiceField).value == APPLY
+
+    def _say_unwritten(self) -> None:
+        reasons = {"output": "no file is written"} if self.applies else {}
+        self.query_one(ParamForm).set_reasons(reasons)
+
+    def _taken(self) -> list[str]:
+        return [] if self.applies else super()._taken()
 
     def facts(self) -> set[str]:
         """Return whether it may be run; it runs here."""
@@ -67,5 +105,7 @@ class ConvertForm(ActivityScreen):
             if value is not None and name not in ("model", "output")
         }
         host(self).state.put("forms", self.activity.info.id, kept)
+        applies = self.applies
+        host(self).state.put("forms", _RESULT, {"is": APPLY if applies else WRITE})
         self.dismiss(None)
-        self._chosen(values)
+        self._chosen(values, applies)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.core.document import Scope
@@ -15,12 +14,11 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.new_tensor import ALWAYS, NEEDS, NewTensor, NewValues, values_of
 from dld_tui.screens.page_work import PageWork
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
-from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.page import SubPage
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
@@ -28,11 +26,7 @@ if TYPE_CHECKING:
     from dld_tui.screens.workspace_change import Changing
 
 
-class CreateBox(Frame, Vertical):
-    """The frame of the form."""
-
-
-class CreateInitializer(PageWork, SubPage):
+class CreateInitializer(PageWork, FormPage):
     """The page: F5 makes the initializer.
 
     Args:
@@ -43,7 +37,6 @@ class CreateInitializer(PageWork, SubPage):
 
     SCOPE = "create"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("create")
-    CSS_PATH = "../styles/form.tcss"
     tab_title = "new initializer"
     HELP = (
         "A new initializer: name, element type, dimensions and values. Tab goes from field to "
@@ -58,35 +51,22 @@ class CreateInitializer(PageWork, SubPage):
 
     def body(self) -> Iterable[Widget]:
         """Return the form."""
-        box = CreateBox(ParamForm(NewTensor, {}), Rows([[]], id="problem"))
-        title = visible(" › ".join(self.scope.path)) or "main"
-        box.frame(f"New initializer · {title}", "F5 create  Esc close")
-        yield box
-
-    @property
-    def form(self) -> ParamForm:
-        """The form."""
-        return self.query_one(ParamForm)
+        title = f"New initializer · {visible(' › '.join(self.scope.path)) or 'main'}"
+        problem = Rows([[]], id="problem")
+        yield self.boxed(title, "F5 create  Esc close", ParamForm(NewTensor, {}), problem)
 
     def on_mount(self) -> None:
-        """Go to the name."""
+        """Show the fields that count."""
         self._say_used()
-        self.form.focus_first()
 
     def on_unmount(self) -> None:
         """Stop what runs for this page."""
-        self.stop_work()
-
-    def facts(self) -> set[str]:
-        """Return whether the form may be used."""
-        forms = self.query(ParamForm)
-        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+        self.cancel_work()
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show which fields count for the chosen values."""
         self._say_used()
         self._show_problem("")
-        self.refresh_bindings()
 
     def _say_used(self) -> None:
         fill = str(self.form.values()["fill"])
@@ -157,5 +137,5 @@ class CreateInitializer(PageWork, SubPage):
 
     def action_close(self) -> None:
         """Stop what runs, or go back."""
-        if not self.stop_work():
+        if not self.cancel_work():
             self.dismiss(None)

@@ -98,7 +98,7 @@ class FunctionsScreen(PageWork, SubPage):
 
     def on_unmount(self) -> None:
         """Hear no more of changes, and stop what runs."""
-        self.stop_work()
+        self.cancel_work()
         if self._document_changed in self.document.on_change:
             self.document.on_change.remove(self._document_changed)
 
@@ -263,7 +263,7 @@ class FunctionsScreen(PageWork, SubPage):
 
     def action_close(self) -> None:
         """Stop what runs, or go back."""
-        if not self.stop_work():
+        if not self.cancel_work():
             self.dismiss(None)
 
     def action_undo(self) -> None:

@@ -71,7 +71,7 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
         """Stop what runs for this page."""
         if self._document_changed in self.document.on_change:
             self.document.on_change.remove(self._document_changed)
-        self.stop_work()
+        self.cancel_work()
 
     # --- the rows -------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
 
     def action_close(self) -> None:
         """Stop what runs, take back marks or the filter, or go back."""
-        if not self.stop_work() and not self.pane.clear():
+        if not self.cancel_work() and not self.pane.clear():
             self.dismiss(None)
 
     def total(self, rows: Iterable[InitializerRow]) -> str:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
-from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.core.command_line import command_line
@@ -17,26 +16,20 @@ from dld_tui.core.operators.opsets import known_versions, runtimes_for
 from dld_tui.core.params import from_json
 from dld_tui.core.text import clip
 from dld_tui.core.types import JSON
+from dld_tui.screens.form_page import FormPage
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
-from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.host import host
 from dld_tui.widgets.line_source import Piece
-from dld_tui.widgets.page import SubPage
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
 
-class NewModelBox(Frame, Vertical):
-    """The frame of the form."""
-
-
-class NewModelScreen(SubPage):
+class NewModelScreen(FormPage):
     """Asks what a new model begins with, and opens it in a tab."""
 
     SCOPE = "new_model"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("new_model")
-    CSS_PATH = "../styles/form.tcss"
     tab_title = "new model"
     HELP = (
         "Choose the operator sets, and inputs and outputs where they are known already; both can be"
@@ -45,20 +38,9 @@ class NewModelScreen(SubPage):
 
     def body(self) -> Iterable[Widget]:
         """Return the form, which runtimes take the opset, and the equal command line."""
-        box = NewModelBox(
-            ParamForm(NewModel, {}), Rows([[]], id="runtimes"), Rows([[]], id="command")
-        )
-        box.frame("New model", "F5 create  F9 copy  Esc close")
-        yield box
-
-    def on_mount(self) -> None:
-        """Go to the first field."""
-        self.query_one(ParamForm).focus_first()
-
-    def facts(self) -> set[str]:
-        """Return whether the form may be used."""
-        forms = self.query(ParamForm)
-        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+        below = (Rows([[]], id="runtimes"), Rows([[]], id="command"))
+        keys = "F5 create  F9 copy  Esc close"
+        yield self.boxed("New model", keys, ParamForm(NewModel, {}), *below)
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Say what takes the opset, and show the equal command line."""
@@ -66,12 +48,11 @@ class NewModelScreen(SubPage):
         values = event.form.values()
         self.query_one("#runtimes", Rows).set_rows([_verdict(values.get("opset"), room)])
         self.query_one("#command", Rows).set_rows([[(clip(self.command_line, room), "dim")]])
-        self.refresh_bindings()
 
     @property
     def command_line(self) -> str:
         """The shell command that writes the same model."""
-        values = self.query_one(ParamForm).values()
+        values = self.form.values()
         return command_line(["dld", "new", "OUT.onnx"], NewModel, values)
 
     def action_create(self) -> None:
@@ -79,7 +60,7 @@ class NewModelScreen(SubPage):
         from dld_tui.screens.openers import make_new
 
         try:
-            request = from_json(NewModel, self.query_one(ParamForm).values())
+            request = from_json(NewModel, self.form.values())
             new_document(request).close()  # what is wrong is told while the form is there
         except DldError as error:
             host(self).show_error(error, "Not created")

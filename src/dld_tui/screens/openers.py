@@ -35,6 +35,7 @@ OPENERS: dict[str, str] = {
 RESULTS: dict[str, str] = {
     "accuracy": "dld_tui.screens.accuracy:AccuracyScreen",
     "search_precision": "dld_tui.screens.precision:PrecisionScreen",
+    "isolate_tactic": "dld_tui.screens.tactics:TacticsScreen",
 }
 """Activity to the page that is made with its result and the model; others write files."""
 

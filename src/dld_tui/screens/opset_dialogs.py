@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 from dld_tui.widgets.dialogs import Dialog
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
@@ -59,7 +59,7 @@ class VersionDialog(Dialog[int]):
 class ConversionDialog(Dialog[bool]):
     """What a conversion did; Enter gives True: open the result."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "open", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "enter", "open", show=False)]
     TITLE_TEXT = "Converted"
     KEYS = "Enter open the result  Esc close"
 
@@ -78,14 +78,54 @@ class ConversionDialog(Dialog[bool]):
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
         yield view
-        if self.name_of_file:
-            yield Rows([[], [("written to ", "dim"), (visible(self.name_of_file), "")]])
+        told = self.end()
+        if told:
+            yield Rows([[], told])
+
+    def end(self) -> list[Piece]:
+        """Return the row below the lines."""
+        if not self.name_of_file:
+            return []
+        return [("written to ", "dim"), (visible(self.name_of_file), "")]
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
-        """Open the result, wherever the cursor is."""
+        """Do what Enter does, wherever the cursor is."""
         event.stop()
+        self.action_enter()
+
+    def action_enter(self) -> None:
+        """Open the result."""
         self.dismiss(True)
 
-    def action_open(self) -> None:
-        """Open the result."""
+
+class AppliedDialog(ConversionDialog):
+    """What was done to the open model; u gives True: take it back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("u", "undo", "undo", show=False),
+        Binding("enter", "enter", "close", show=False),
+    ]
+    TITLE_TEXT = "Applied"
+    KEYS = "u undo  Esc close"
+
+    def __init__(self, lines: Sequence[str], title: str) -> None:
+        """Show lines; `title` is that of the edit in the history."""
+        super().__init__(lines, "")
+        self.title_of_edit = title
+
+    def end(self) -> list[Piece]:
+        """Return what the history has."""
+        room = self.text_width - 30
+        return [
+            ("one edit: ", "dim"),
+            (clip(visible(self.title_of_edit), room), ""),
+            (", not saved yet", "dim"),
+        ]
+
+    def action_enter(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+    def action_undo(self) -> None:
+        """Take it back."""
         self.dismiss(True)

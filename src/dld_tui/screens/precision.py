@@ -157,10 +157,11 @@ class PrecisionScreen(Page):
             page_error = f"{len(missing):,} of the nodes are not in the model any more"
             owner.show_error(DldError(page_error, hint="Search again"))
             return
+        title = f"keep {fmt.plural(len(self.data['kept']), 'node')} in fp32"
         owner.show_page(page)
         page.change(
             "Setting the precisions",
-            [lambda: page.document.apply("repair", steps=steps)],
+            [lambda: page.document.apply("repair", steps=steps, title=title)],
             large=True,
             done=lambda: page.notify("The precisions are set; u takes them back", timeout=4),
         )

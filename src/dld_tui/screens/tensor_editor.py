@@ -78,7 +78,7 @@ class TensorScreen(TensorChanges, SubPage):
         """Stop what runs for this page."""
         if self._document_changed in self.document.on_change:
             self.document.on_change.remove(self._document_changed)
-        self.stop_work()
+        self.cancel_work()
         self._stop_reading()
 
     # --- what is shown --------------------------------------------------------------------------
@@ -126,7 +126,10 @@ class TensorScreen(TensorChanges, SubPage):
 
     def _document_changed(self, change: Change) -> None:
         transaction = change.transaction
-        touched = transaction is None or self.place.scope in transaction.scopes
+        if transaction is None or transaction.is_whole:
+            touched = True
+        else:
+            touched = self.place.scope in transaction.scopes
         if touched and self.is_attached:
             self.show_tensor()
 
@@ -358,7 +361,7 @@ class TensorScreen(TensorChanges, SubPage):
 
     def action_close(self) -> None:
         """Stop what runs, clear the range, or go back."""
-        if self.stop_work():
+        if self.cancel_work():
             return
         if self._reading is not None:
             self._reading.set()

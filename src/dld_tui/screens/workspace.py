@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from dld_tui.screens.workspace_types import Typing
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.explorer_items import Sort, View
+from dld_tui.widgets.explorer_model import ExplorerModel
 from dld_tui.widgets.filter_dialog import FilterDialog
 from dld_tui.widgets.findings import Findings, NoticeLine
 from dld_tui.widgets.graph_pane import GraphPane
@@ -85,15 +87,18 @@ class WorkspaceScreen(
         self.recall_layout()
         self.watch(self.app, "app_focus", self._focus_of_app, init=False)
         opened: list[OpenedModel] = []
+        listed = host(self).state.get(*_EXPLORER_STATE)
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            opened.append(open_model(self.path, progress, cancelled, self._new))
+            arrange = partial(_recall_explorer, listed)
+            opened.append(open_model(self.path, progress, cancelled, self._new, arrange))
 
         async def show() -> None:
             await self._opened(opened[0])
 
         def ended(error: DldError | None) -> None:
             if error is None:
+                self.begin_graph(opened[0])
                 _: Worker[None] = self.run_worker(show, group="opened", name="show the model")
                 return
             host(self).close_page(self)
@@ -110,7 +115,6 @@ class WorkspaceScreen(
         self.parameters = Parameters(preview_bytes=host(self).config.preview_bytes, id="parameters")
         self.parameters.summary = opened.summary
         self.findings = Findings(id="findings")
-        self._recall_explorer()
         await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
         self.is_open = True
         self.tab_title = self.document.title
@@ -119,6 +123,7 @@ class WorkspaceScreen(
         self.lay_out()
         self.explorer.list.focus()
         self.show_subject(self.document.main)
+        self.show_begun_graph()
         self.document.on_change.append(self.document_changed)
         self.reveal_waiting()
         if opened.left:
@@ -162,6 +167,7 @@ class WorkspaceScreen(
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             results.append(replay(document, left.lines))
+            self.read_anew()
 
         def ended(error: DldError | None) -> None:
             document.on_change.append(self.document_changed)
@@ -183,13 +189,6 @@ class WorkspaceScreen(
         self.check()
 
     # --- the explorer's commands ----------------------------------------------------------------
-
-    def _recall_explorer(self) -> None:
-        data = host(self).state.get(*_EXPLORER_STATE)
-        model = self.explorer.model
-        model.view = next((view for view in View if view.name == data.get("view")), model.view)
-        model.sort = next((sort for sort in Sort if sort.name == data.get("sort")), model.sort)
-        model.set_show_constants(data.get("constants") is True)
 
     @on(Explorer.Arranged)
     def explorer_arranged(self, event: Explorer.Arranged) -> None:
@@ -251,3 +250,10 @@ class WorkspaceScreen(
     def _focus_of_app(self, focused: bool) -> None:
         if focused and self.is_attached and self.is_current:
             self.look_at_disk()
+
+
+def _recall_explorer(data: Mapping[str, Any], model: ExplorerModel) -> None:
+    """List the nodes as they were listed the last time."""
+    model.view = next((view for view in View if view.name == data.get("view")), model.view)
+    model.sort = next((sort for sort in Sort if sort.name == data.get("sort")), model.sort)
+    model.set_show_constants(data.get("constants") is True)

@@ -28,6 +28,10 @@ class Accuracy(Jobs):
         """Show the form of a search."""
         self._show_run_form("search_precision")
 
+    def action_isolate_tactic(self) -> None:
+        """Show the form of a search for wrong tactics."""
+        self._show_run_form("isolate_tactic")
+
     def _show_run_form(self, activity: str) -> None:
         if self.is_open and self.document.dirty and self.path is not None:
             self.notify("This runs the saved file, without the edits since then", timeout=6)

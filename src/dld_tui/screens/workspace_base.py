@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 
 from dld_tui.core.document import Document, Node, Scope
-from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.text import visible
+from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.working import Working
 from dld_tui.screens.workspace_layout import Layout
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.explorer import Explorer
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Transaction
 
 
-class WorkspaceBase(Page):
+class WorkspaceBase(Working, Page):
     """State of one workspace; the actions are in the classes that extend it."""
 
     SCOPE = "workspace"
@@ -48,7 +46,6 @@ class WorkspaceBase(Page):
         self.plan = Layout()
         self.is_arranging = False
         """Whether a large graph is made on a thread: other work had best wait."""
-        self._cancel: Event | None = None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to stop."""
@@ -89,19 +86,6 @@ class WorkspaceBase(Page):
             raise DldError("wait until the file is saved")
         return self.document.apply(name, **arguments)
 
-    def try_edit(self, name: str, /, **arguments: JSON) -> bool:
-        """Make an edit; says why when it cannot be made."""
-        try:
-            self.edit(name, **arguments)
-        except DldError as error:
-            self.complain(error)
-            return False
-        return True
-
-    def complain(self, error: DldError) -> None:
-        """Say what could not be done."""
-        self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
-
     # --- work on a thread -----------------------------------------------------------------------
 
     def work(
@@ -117,55 +101,16 @@ class WorkspaceBase(Page):
         Args:
             title: What it is: foreign text.
             task: Called on the thread.
-            done: Called on the event loop afterwards, with the error when there was one.
+            done: Called on the event loop afterwards, with the error when there was one; not when
+                the workspace has been closed.
             line: Show one row above the keys; False: a panel in the middle.
         """
-        panel = WorkPanel(title, classes="-line" if line else None)
-        self.mount(panel, before="KeyBar")
-        self._cancel = cancel = Event()
 
-        def progress(finished: int, total: int) -> None:
-            self.call_later(panel.report, finished, total)
-
-        def run() -> None:
-            try:
-                task(_throttled(progress), cancel.is_set)
-            except DldError as error:
-                self.call_later(finish, error)
-            except BaseException:
-                self.call_later(finish, CancelledError())
-                raise  # a fault of the program: the app shows it
-            else:
-                self.call_later(finish, None)
-
-        def finish(failure: DldError | None) -> None:
-            self._cancel = None
-            if panel.is_attached:
-                panel.remove()
+        def told(failure: DldError | None) -> None:
             if self.is_attached:
                 done(failure)
 
-        self.run_worker(run, thread=True, group="work", name=title)
-
-    def cancel_work(self) -> bool:
-        """Ask the running work to stop; False when nothing runs."""
-        if self._cancel is None:
-            return False
-        self._cancel.set()
-        return True
-
-
-def _throttled(callback: ProgressCallback, seconds: float = 0.1) -> ProgressCallback:
-    """Pass on at most one call in `seconds`: each goes through the event loop."""
-    last = monotonic()
-
-    def progress(done: int, total: int) -> None:
-        nonlocal last
-        if monotonic() - last >= seconds:
-            last = monotonic()
-            callback(done, total)
-
-    return progress
+        self.run_work(title, task, told, WorkPanel(title, classes="-line" if line else None))
 
 
 def is_alive(thing: Node | Scope) -> bool:

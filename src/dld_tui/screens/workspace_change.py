@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dld_tui.core.document import Change, Transaction
+from dld_tui.core.document import Change, Node, Transaction
+from dld_tui.core.document.index import collector_paused
+from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace_base import is_alive
 from dld_tui.screens.workspace_go import Going
+from dld_tui.widgets.explorer_again import model_anew
+from dld_tui.widgets.explorer_model import ExplorerModel
 
 MANY = 300
 """Nodes, or primitive changes, of the largest edit that is made between two key presses."""
@@ -18,13 +22,19 @@ MANY = 300
 class Changing(Going):
     """The part of the workspace that makes changes and shows them."""
 
+    _anew: ExplorerModel | None = None
+    """The explorer's rows of a model that has just taken the place of the document's."""
+
     # --- what an edit does to the screen --------------------------------------------------------
 
     def document_changed(self, change: Change) -> None:
         """Show what an edit, undo or redo did."""
+        before = self.explorer.node
         if not is_alive(self.explorer.model.root):
             self.explorer.model.set_root(self.document.main)
-        self.explorer.apply_change(change)
+        self.explorer.apply_change(change, self._anew if change.is_everything else None)
+        if change.is_everything:
+            self._all_changed(before)
         subject = self.parameters.subject
         if subject is not None and not is_alive(subject):
             self.show_subject(self.explorer.node or self.explorer.model.root)
@@ -33,6 +43,33 @@ class Changing(Going):
         self.show_dirty()
         self.facts_changed()
         self.check_later()
+
+    def _all_changed(self, before: Node | None) -> None:
+        """Leave nothing on the screen that is of the former model but the place in it."""
+        self._anew = None
+        self.explorer.list.set_marks(set())
+        if not self.explorer.model.filtering:
+            self.explorer.show_root(self.explorer.model.root)  # unfolds what there is room for
+        if before is not None and before.scope is self.document.main and not is_alive(before):
+            same = before.scope.nodes_named(before.name)
+            if len(same) == 1:
+                self.explorer.reveal(same[0])
+
+    def read_anew(self) -> None:
+        """Read what a change of everything needs; may run on a thread, before the change is told.
+
+        Large models would hold the event loop up.
+        """
+        with collector_paused():
+            anew = model_anew(self.explorer.model)
+            if not is_alive(anew.root):
+                anew.set_root(self.document.main)
+            for scope in self.document.scopes():
+                scope.producer("")  # indexes are made when they are first asked
+                scope.find("")
+                anew.entries(scope)
+            self._anew = anew
+            self.parameters.summary = summarise(self.document)
 
     def show_dirty(self) -> None:
         """Mark the tab while there is something to save."""
@@ -67,7 +104,9 @@ class Changing(Going):
             if len(touched) == 1 and touched[0] is not self.node:
                 self.go_to(touched[0])
 
-        self.change(word, [step], large=len(transaction.primitives) > MANY, done=ended)
+        # An exchange of everything may have to be written to the journal, and all is read anew.
+        large = len(transaction.primitives) > MANY or transaction.is_whole
+        self.change(word, [step], large=large, done=ended)
 
     def change(
         self,
@@ -98,18 +137,18 @@ class Changing(Going):
             done()
             return
         made: list[Transaction] = []
-        self.document.on_change.remove(self.document_changed)
+        self.document.hold_changes()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             for step in steps:
                 transaction = step()
                 if transaction is not None:
                     made.append(transaction)
+            if any(transaction.is_whole for transaction in made):
+                self.read_anew()
 
         def ended(error: DldError | None) -> None:
-            self.document.on_change.append(self.document_changed)
-            for transaction in made:
-                self.document_changed(Change("edit", transaction))
+            self.document.tell_changes()
             if error is not None:
                 self.complain(error)
             else:

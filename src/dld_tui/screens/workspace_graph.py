@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -15,12 +16,14 @@ from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.history import Change
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.positions import MOST, position_of
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import EditError
 from dld_tui.core.plan.mapping import share_times
 from dld_tui.core.types import JSON
 from dld_tui.screens.graph_picture import save_picture
 from dld_tui.screens.workspace_base import is_alive
 from dld_tui.screens.workspace_edit import Editing
+from dld_tui.screens.workspace_opening import AT_ONCE, OpenedModel
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.graph_model import GraphModel
 from dld_tui.widgets.graph_overlays import memory_overlay
@@ -31,8 +34,8 @@ from dld_tui.widgets.line_view import LineView, MarksChanged
 if TYPE_CHECKING:
     from dld_tui.screens.plan_load import Loaded
 
-_AT_ONCE = 1_000
-"""Nodes of the largest scope whose graph is made between two key presses."""
+_LOOK_S, _LOOKS = 0.1, 20
+"""How often to look whether the picture is painted: what is not seen is painted later."""
 _AGAIN_S = 0.4
 """A larger one is made again when no edit came for so long."""
 
@@ -44,43 +47,92 @@ class Graphs(Editing):
         super().__init__(path)
         self._graph_scope: Scope | None = None
         """What the graph pane shows, or will when it is arranged."""
+        self._begun: tuple[GraphModel, Event] | None = None
+        """A graph that was arranged before there was a pane for it."""
         self._graph_timer: Timer | None = None
 
     # --- making it ------------------------------------------------------------------------------
+
+    def begin_graph(self, opened: OpenedModel) -> None:
+        """Begin to arrange a large graph while the panes are still being made."""
+        scope = opened.document.main
+        if len(scope.nodes) > AT_ONCE:
+            self._graph_scope = scope
+            self._arrange(scope, opened.explorer.show_constants, opened.texts, finish=opened.finish)
+
+    def show_begun_graph(self) -> None:
+        """Show the graph that was begun before there was a pane for it, if it is arranged."""
+        if self._begun is not None:
+            self._show_graph_model(*self._begun)
 
     def show_graph(self, scope: Scope) -> None:
         """Show the graph of a scope; of a large one, as soon as it is arranged."""
         self._graph_scope = scope
         constants = self.explorer.model.show_constants
-        if len(scope.nodes) <= _AT_ONCE:
+        if len(scope.nodes) <= AT_ONCE:
             model = GraphModel(scope, constants=constants)
             model.weigh()
-            self._show_graph_model(model)
+            self._show_graph_model(model, Event())
             return
+        self._arrange(scope, constants)
+
+    def _arrange(
+        self,
+        scope: Scope,
+        constants: bool,
+        texts: NodeTexts | None = None,
+        finish: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make and show a graph on a thread.
+
+        Args:
+            scope: What to draw.
+            constants: Whether constants are drawn, too.
+            texts: The texts of its nodes, where they have just been read.
+            finish: Called on the thread once the picture is there.
+        """
         self.is_arranging = True
+        self._begun = None
 
         def task() -> None:
+            shown = Event()
             # An edit may change the model while it is read: then the graph is made again after it.
-            with suppress(RuntimeError, KeyError, IndexError), collector_paused():
-                model = GraphModel(scope, constants=constants)
-                model.prepare()
-                gc.freeze()  # else each later collection would walk the whole graph
-                self.call_later(self._show_graph_model, model)
-                model.weigh()
-                memory_overlay(model)  # keeps it for later
+            with suppress(RuntimeError, KeyError, IndexError):
+                with collector_paused():
+                    model = GraphModel(scope, constants=constants, texts=texts)
+                    model.prepare()
+                    gc.freeze()  # else each later collection would walk the whole graph
+                    self.call_later(self._show_graph_model, model, shown)
+                    self._wait_for_paint(shown)  # the picture first
+                    model.weigh()
+                    memory_overlay(model)  # keeps it for later
                 self.call_later(self._graph_weighed, model)
+            finish()
             self.call_later(self._graph_ended)
 
         self.run_worker(task, thread=True, group="graph", exclusive=True, name="arrange the graph")
 
-    def _show_graph_model(self, model: GraphModel) -> None:
-        if self.is_attached and self.is_open and model.scope is self._graph_scope:
+    def _wait_for_paint(self, shown: Event) -> None:
+        """Wait, on a thread, until the picture is on the screen; not for a page that is closed."""
+        for _ in range(_LOOKS):
+            if shown.wait(_LOOK_S) or not self.is_attached:
+                return
+
+    def _show_graph_model(self, model: GraphModel, shown: Event) -> None:
+        """Show a graph, and say when it is on the screen."""
+        if not (self.is_attached and model.scope is self._graph_scope):
+            shown.set()
+        elif not self.is_open:
+            self._begun = (model, shown)
+        else:
+            self._begun = None
             self.graph.has_precisions = self.explorer.model.has_precisions
             self.graph.ask_times = self._report_times
             self.graph.ask_errors = self.tensor_errors
             self.graph.show(model)
             if self.explorer.node is not None and not self.graph.has_focus_within:
                 self.graph.reveal(self.explorer.node)
+            self.call_after_refresh(shown.set)
 
     def _graph_weighed(self, model: GraphModel) -> None:
         if self.is_attached and self.is_open and self.graph.model is model:
@@ -97,7 +149,11 @@ class Graphs(Editing):
             return
         if not is_alive(scope):
             self.show_graph(self.document.main)
-        elif len(scope.nodes) <= _AT_ONCE:
+        elif len(scope.nodes) <= AT_ONCE:
+            self.show_graph(scope)
+        elif change.is_everything:
+            if self.graph.has_focus_within:  # what it shows is no more
+                self.explorer.list.focus()
             self.show_graph(scope)
         else:
             if self._graph_timer is not None:

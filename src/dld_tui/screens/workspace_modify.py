@@ -1,9 +1,9 @@
-"""Batch modifications: chosen, asked for in a form, run beside the work, told, and opened."""
+"""Batch modifications: chosen, asked for in a form, run beside the work, and applied or opened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import cast
 
@@ -17,23 +17,24 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.convert_form import ConvertForm
 from dld_tui.screens.opset_dialogs import ConversionDialog
+from dld_tui.screens.workspace_apply import Result
 from dld_tui.screens.workspace_convert import Converting
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.host import host
 
 _OPSET = "opset"
 _CHOICES = (
-    ("f", "convert_fp16", "fp16"),
-    ("p", "convert_precisions", "cast"),
-    ("z", "convert_sanitize", "sanitized"),
-    ("t", "convert_tensors", "tensors"),
-    ("q", "convert_quantize", "quantized"),
-    ("e", "convert_external", "external"),
-    ("i", "convert_inline", "inline"),
-    ("s", "convert_strip", "stripped"),
-    ("r", "convert_restore", "restored"),
+    ("f", "convert_fp16", "fp16", "convert to fp16"),
+    ("p", "convert_precisions", "cast", "cast for the layers' precisions"),
+    ("z", "convert_sanitize", "sanitized", "sanitize"),
+    ("t", "convert_tensors", "tensors", "convert tensors"),
+    ("q", "convert_quantize", "quantized", "quantize"),
+    ("e", "convert_external", "external", "move weights to a data file"),
+    ("i", "convert_inline", "inline", "move weights into the model"),
+    ("s", "convert_strip", "stripped", "strip the weights"),
+    ("r", "convert_restore", "restored", "restore the weights"),
 )
-"""Key, activity, and what is added to the name of the file."""
+"""Key, activity, what is added to the name of the file, and the edit's title in the history."""
 _UNWRITTEN = ("preview", "list_only")
 """Settings with which nothing is written."""
 
@@ -45,7 +46,7 @@ class Modifying(Converting):
         """Ask which batch modification is meant, and show its form."""
         rows = [
             Choice(key, f"{activities.find(name).title}   {activities.find(name).help}", name)
-            for key, name, _ in _CHOICES
+            for key, name, *_ in _CHOICES
         ]
         opset = Choice("o", f"{activities.find('convert_opset').title}", _OPSET)
 
@@ -63,24 +64,33 @@ class Modifying(Converting):
         self._modify("convert_precisions", {"layer_precision": [], "preview": True})
 
     def _ask_settings(self, activity: str) -> None:
+        offered = self._offered(activity)
         path = self.document.path or Path.cwd() / "new.onnx"
-        ending = next(end for _, name, end in _CHOICES if name == activity)
-        offered = path.with_name(f"{path.stem}-{ending}.onnx")
         values: dict[str, JSON] = {"model": str(path), "output": str(offered)}
 
-        def chosen(given: dict[str, JSON]) -> None:
-            self._modify(activity, given)
+        def chosen(given: dict[str, JSON], applies: bool) -> None:
+            self._modify(activity, given, applies=applies)
 
         try:
             self.app.push_screen(ConvertForm(activity, values, chosen))
         except DldError as error:
             self.complain(error)
 
-    def _modify(self, activity: str, values: dict[str, JSON]) -> None:
+    def _offered(self, activity: str) -> Path:
+        path = self.document.path or Path.cwd() / "new.onnx"
+        ending = next(end for _, name, end, _ in _CHOICES if name == activity)
+        return path.with_name(f"{path.stem}-{ending}.onnx")
+
+    def _modify(self, activity: str, values: dict[str, JSON], *, applies: bool = False) -> None:
         document = self.document
         folder = document.path.parent if document.path is not None else None
-        output = values.get("output")
+        is_written = not any(values.get(name) for name in _UNWRITTEN)
+        output = values.get("output") if is_written and not applies else None
         target = Path(str(output)).expanduser().absolute() if output else None
+        result: Result | None = None
+        if applies and is_written:
+            title = next(title for _, name, _, title in _CHOICES if name == activity)
+            result = Result(document, title, self._offered(activity))
 
         @contextmanager
         def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
@@ -93,18 +103,22 @@ class Modifying(Converting):
                 cancelled=cancelled,
             )
             try:
-                written: dict[str, JSON] = {} if target is None else {"output": str(target)}
-                yield values | {"model": str(made)} | written
+                with result.made(made, cancelled) if result else nullcontext(target) as path:
+                    written: dict[str, JSON] = {} if path is None else {"output": str(path)}
+                    yield values | {"model": str(made)} | written
             finally:
                 discard_view(made)
 
-        def done(result: dict[str, JSON], is_current: bool) -> None:
-            lines = result_lines(result)
+        def done(told: dict[str, JSON], is_current: bool) -> None:
+            lines = result_lines(told)
+            if result is not None:
+                self.apply_result(result, lines, is_current=is_current)
+                return
             if not is_current:
                 lines.append("The model was edited meanwhile: the result is of before that.")
-            if any(values.get(name) for name in _UNWRITTEN):
+            if target is None:
                 self._show_preview(activity, values, lines)
-            elif target is not None:
+            else:
                 self._show_modified(lines, target)
 
         self.run_beside(activities.find(activity).title, activity, view, done)

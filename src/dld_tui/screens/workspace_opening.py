@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dld_tui.core.checks import Finding
-from dld_tui.core.document import Document, Scope
+from dld_tui.core.document import Document
 from dld_tui.core.document.journal import LeftJournal, left_journals
 from dld_tui.core.document.summary import ModelSummary, summarise
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.files.leftovers import sweep
 from dld_tui.core.new_model import NewModel, new_document
 from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer_model import ExplorerModel
 
-_NAMED_LISTS = ("input", "output", "initializer", "sparse_initializer", "value_info")
+AT_ONCE = 1_000
+"""Nodes of the largest scope whose graph is made between two key presses."""
 
 
 @dataclass
@@ -28,9 +33,16 @@ class OpenedModel:
     document: Document
     explorer: ExplorerModel
     summary: ModelSummary
+    texts: NodeTexts
+    """What the nodes of the main graph were called and linked to when it was opened."""
     left: list[LeftJournal] = field(default_factory=list)
     """Journals of sessions that were killed."""
     findings: list[Finding] = field(default_factory=list)
+
+    def finish(self) -> None:
+        """Work out what can wait until the first picture of a large model is on the screen."""
+        known_domains()  # the check asks for it
+        self.explorer.prepare()
 
 
 def open_model(
@@ -38,8 +50,16 @@ def open_model(
     progress: ProgressCallback,
     cancelled: CancelCheck,
     new: NewModel | None = None,
+    arrange: Callable[[ExplorerModel], None] = lambda explorer: None,
 ) -> OpenedModel:
     """Open a model, or make a new one where there is no path, and index it.
+
+    Args:
+        path: The file.
+        progress: Called with bytes read and bytes in all.
+        cancelled: Asked now and then.
+        new: What a new model begins with.
+        arrange: Says how the explorer lists its rows, before these are made.
 
     Raises:
         InputError: It cannot be opened.
@@ -51,31 +71,38 @@ def open_model(
         else:
             document = Document.open(path, progress=progress, cancelled=cancelled)
         try:
-            return _indexed(document, path, cancelled)
+            return _indexed(document, path, cancelled, arrange)
         except BaseException:
             document.close(keep_journal=True)
             raise
 
 
-def _indexed(document: Document, path: Path | None, cancelled: CancelCheck) -> OpenedModel:
+def _indexed(
+    document: Document,
+    path: Path | None,
+    cancelled: CancelCheck,
+    arrange: Callable[[ExplorerModel], None],
+) -> OpenedModel:
     """Work out what would stall the screen if it were asked for on the event loop."""
-    explorer = ExplorerModel(document)
-    explorer.index(cancelled)
-    known_domains()  # the check asks for it
+    texts = []
     for scope in document.scopes():
-        _build_indexes(scope)
+        texts.append((scope, NodeTexts(scope.nodes)))  # once, for all that follows
+        scope.index(texts[-1][1])
         if cancelled():
             raise CancelledError
+    explorer = ExplorerModel(document)
+    explorer.index(texts)
+    arrange(explorer)
+    explorer.rows()
+    if cancelled():
+        raise CancelledError
+    if len(document.main.nodes) <= AT_ONCE:
+        known_domains()  # the check asks for it
+    op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
     left = left_journals(path) if path is not None else []
-    return OpenedModel(document, explorer, summarise(document), left)
-
-
-def _build_indexes(scope: Scope) -> None:
-    """Ask for each index once: they are built when they are first needed."""
-    scope.producer("")
-    scope.find("")
-    for list_name in _NAMED_LISTS:
-        scope.named(list_name)
+    if path is not None:
+        sweep(Path(os.path.realpath(path)).parent)
+    return OpenedModel(document, explorer, summarise(document, op_types), texts[0][1], left)
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class CompareAbout(Frame, LineView):
     def show(self, comparison: Comparison) -> None:
         """Show a comparison."""
         self.comparison = comparison
-        titles = ", ".join(visible(subject.title) for subject in comparison.subjects)
+        titles = ", ".join(visible(title) for title in comparison.titles)
         self.frame(f"Compare · {titles}", "= next base")
         self._fill()
 

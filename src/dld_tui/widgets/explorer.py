@@ -21,6 +21,7 @@ from textual.worker import Worker
 
 from dld_tui.core.document.primitives import Splice
 from dld_tui.widgets import glyphs
+from dld_tui.widgets.explorer_again import model_anew
 from dld_tui.widgets.explorer_items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer_list import ExplorerList
 from dld_tui.widgets.explorer_model import NOTHING, ExplorerModel
@@ -379,11 +380,11 @@ class Explorer(Frame, Vertical):
 
     # --- edits ----------------------------------------------------------------------------------
 
-    def apply_change(self, change: Change) -> None:
-        """Take in an edit, undo or redo: only what it touched is read again."""
+    def apply_change(self, change: Change, anew: ExplorerModel | None = None) -> None:
+        """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
         transaction = change.transaction
-        if transaction is None:
-            self.model = ExplorerModel(self.model.document, self.model.root)
+        if transaction is None or transaction.is_whole:
+            self.model = anew or model_anew(self.model)
             self.rebuild()
             return
         moved = {

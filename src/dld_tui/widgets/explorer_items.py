@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +13,7 @@ from dld_tui.core.text import visible
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.texts import NodeTexts
 
 _DIGITS = re.compile(r"\d+")
 _NUMBER_WIDTH = 9
@@ -41,8 +42,8 @@ class Entry:
     """One node, with the texts that showing, searching and sorting need."""
 
     __slots__ = (
-        "bodies", "constant", "haystack", "kind", "label", "named", "node", "op_type", "precision",
-        "sort_name",
+        "_haystack", "_sort_name", "bodies", "constant", "kind", "label", "named", "node",
+        "op_type", "precision",
     )  # fmt: skip
 
     def __init__(self, node: Node) -> None:
@@ -52,22 +53,65 @@ class Entry:
     def refresh(self) -> None:
         """Read the node's texts again."""
         node = self.node
-        name = node.name
+        self._take(node.name, node.outputs, _Operator((node.domain, node.op_type)))
+
+    def _take(self, name: str, outputs: Sequence[str], operator: _Operator) -> None:
+        node = self.node
         self.named = bool(name)
         """False when the label is an output's name because the node has none."""
-        self.label = visible(name or next(filter(None, node.outputs), ""))
-        self.kind = (node.domain, node.op_type)
+        self.label = visible(name or next(filter(None, outputs), ""))
+        self.kind = operator.kind
         """Operator set and type, as the filter wants them. Foreign text."""
-        domain, op_type = self.kind
-        self.op_type = visible(op_type)
-        self.constant = op_type == "Constant" and not domain
+        self.op_type = operator.shown
+        self.constant = operator.is_constant
         self.bodies = len(node.children)
         """How many attributes hold subgraphs."""
         self.precision = precision_of(node)
         """The TensorRT precision that it is set to. Foreign text."""
-        lowered = self.label.lower()
-        self.haystack = f"{visible(domain).lower()}.{self.op_type.lower()} {lowered}"
-        self.sort_name = _DIGITS.sub(_padded, lowered[:_MAX_SORTED])
+        # Last: a thread that works them out from the old label looks at the label afterwards.
+        self._haystack: str | None = None
+        self._sort_name: str | None = None
+
+    @classmethod
+    def of_texts(cls, texts: NodeTexts) -> list[Entry]:
+        """Return the entries of nodes whose texts have been read."""
+        operators = {kind: _Operator(kind) for kind in set(texts.kinds)}
+        made: list[Entry] = []
+        for node, name, outputs, kind in zip(
+            texts.nodes, texts.names, texts.outputs, texts.kinds, strict=True
+        ):
+            entry = cls.__new__(cls)
+            entry.node = node
+            entry._take(name, outputs, operators[kind])
+            made.append(entry)
+        return made
+
+    @property
+    def haystack(self) -> str:
+        """What a search looks at, in lower case."""
+        found = self._haystack
+        if found is None:
+            label, (domain, _) = self.label, self.kind
+            found = f"{visible(domain).lower()}.{self.op_type.lower()} {label.lower()}"
+            self._haystack = found
+            if self.label is not label:  # renamed meanwhile
+                self._haystack = None
+        return found
+
+    @property
+    def sort_name(self) -> str:
+        """By what it is sorted: numbers in it by their value."""
+        found = self._sort_name
+        if found is None:
+            label = self.label
+            found = self._sort_name = _DIGITS.sub(_padded, label.lower()[:_MAX_SORTED])
+            if self.label is not label:
+                self._sort_name = None
+        return found
+
+    def prepare(self) -> None:
+        """Work out now what a search and a sort will ask for."""
+        _ = self.haystack, self.sort_name
 
     @property
     def key(self) -> Hashable:
@@ -86,6 +130,17 @@ class Entry:
             if word not in self.haystack:
                 return False
         return True
+
+
+class _Operator:
+    """What entries of one operator share."""
+
+    __slots__ = ("is_constant", "kind", "shown")
+
+    def __init__(self, kind: tuple[str, str]) -> None:
+        self.kind = kind
+        self.shown = visible(kind[1])
+        self.is_constant = kind == ("", "Constant")
 
 
 def _padded(match: re.Match[str]) -> str:
@@ -265,3 +320,17 @@ def _common_length(first: str, second: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+def is_function(item: Item) -> bool:
+    """Return whether an item is the row of a local function."""
+    return isinstance(item, Branch) and item.scope is not None and item.scope.is_function
+
+
+def scopes_within(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and all those inside it, in file order; no nesting is too deep for it."""
+    pending = [scope]
+    while pending:
+        inner = pending.pop()
+        yield inner
+        pending.extend(reversed(inner.children()))

@@ -7,12 +7,13 @@ and what a key press needs (filter, unfold, one edit) takes a few milliseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable
 from operator import attrgetter
+from time import sleep
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.text import cell_width
-from dld_tui.core.types import CancelCheck
 from dld_tui.widgets.explorer_items import (
     Branch,
     Entry,
@@ -22,7 +23,9 @@ from dld_tui.widgets.explorer_items import (
     Sort,
     View,
     group_by_type,
+    is_function,
     name_separator,
+    scopes_within,
     split_names,
 )
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 NOTHING: Hashable = ("note", "nothing")
 """The key of the row that says that no node passes the filter."""
+_TURN = 1_000  # nodes that are worked on at a time
 _SMALL = 60  # a scope with no more nodes than this starts out unfolded
 _FEW_MATCHES = 400  # a filter that leaves no more nodes unfolds every branch that holds one
 
@@ -81,22 +85,32 @@ class ExplorerModel:
 
     # --- reading the document -------------------------------------------------------------------
 
-    def index(self, cancelled: CancelCheck | None = None) -> None:
-        """Read every node once, so that nothing later waits for it. May run on a thread."""
-        for scope in self.document.scopes():
-            self.entries(scope)
-            if cancelled is not None and cancelled():
-                return
+    def index(self, texts: Iterable[tuple[Scope, NodeTexts]] | None = None) -> None:
+        """Take in the nodes of all scopes, whose texts somebody may have read already."""
+        if texts is None:
+            texts = ((scope, NodeTexts(scope.nodes)) for scope in self.document.scopes())
+        for scope, read in texts:
+            self._enter(scope, Entry.of_texts(read))
 
     def entries(self, scope: Scope) -> list[Entry]:
         """Return the entries of a scope's own nodes, in the order of the file."""
         known = self._entries.get(scope)
         if known is None:
             known = [Entry(node) for node in scope.nodes]
-            self._by_node.update((entry.node, entry) for entry in known)
-            self._measure(known)
-            self._entries[scope] = known
+            self._enter(scope, known)
         return known
+
+    def _enter(self, scope: Scope, entries: list[Entry]) -> None:
+        self._by_node.update((entry.node, entry) for entry in entries)
+        self._measure(entries)
+        self._entries[scope] = entries
+
+    def prepare(self) -> None:
+        """Work out what the first search and sort will need; on a thread, in short turns."""
+        for number, entry in enumerate(list(self._by_node.values())):
+            entry.prepare()
+            if number % _TURN == 0:
+                sleep(0.001)  # this thread holds the interpreter otherwise
 
     def count_kinds(self) -> Counter[tuple[str, str]]:
         """Return how many nodes there are of each (domain, operator type) in the document."""
@@ -296,7 +310,7 @@ class ExplorerModel:
 
     def _filter(self, top: Scope) -> None:
         """Work out what is shown of a scope and of those inside it: the inner ones first."""
-        for scope in reversed(list(_within(top))):
+        for scope in reversed(list(scopes_within(top))):
             children = scope.children()
             matching = self._matches(self.entries(scope))
             self._matching[scope] = self._with_holders[scope] = matching
@@ -366,7 +380,7 @@ class ExplorerModel:
 
     def _flattened(self, scope: Scope) -> list[Entry]:
         """Return what is shown of a scope and of all inside it, in one order."""
-        scopes = list(_within(scope))
+        scopes = list(scopes_within(scope))
         sort = Sort.NAME if self.view is View.NAME else self.sort
         everything = self._sorted.get((scope, sort))
         if everything is None:
@@ -384,17 +398,3 @@ class ExplorerModel:
         if found is None:
             found = self._separators[scope] = name_separator(self.entries(scope))
         return found
-
-
-def is_function(item: Item) -> bool:
-    """Return whether an item is the row of a local function."""
-    return isinstance(item, Branch) and item.scope is not None and item.scope.is_function
-
-
-def _within(scope: Scope) -> Iterator[Scope]:
-    """Yield a scope and all those inside it, in file order; no nesting is too deep for it."""
-    pending = [scope]
-    while pending:
-        inner = pending.pop()
-        yield inner
-        pending.extend(reversed(inner.children()))

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dld_tui.widgets.explorer_items import Branch, Entry, Item, Rows
-from dld_tui.widgets.explorer_model import ExplorerModel, is_function
+from dld_tui.widgets.explorer_items import Branch, Entry, Item, Rows, is_function
+from dld_tui.widgets.explorer_model import ExplorerModel
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node

@@ -8,6 +8,7 @@ from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.positions import position_of
 from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.pictures.content import Content, types_of, whole
 from dld_tui.core.graph.weights import Weights
@@ -26,10 +27,12 @@ __all__ = ["CANVAS_BOXES", "GraphModel", "GraphView", "fold_summary", "fold_titl
 class GraphModel(ViewedGraph):
     """The graph of a scope; vertices stand for nodes, and for names of values."""
 
-    def __init__(self, scope: Scope, *, constants: bool = False) -> None:
+    def __init__(
+        self, scope: Scope, *, constants: bool = False, texts: NodeTexts | None = None
+    ) -> None:
         self.scope = scope
         self.constants = constants
-        self.drawn: ScopeGraph = graph_of(scope, constants=constants)
+        self.drawn: ScopeGraph = graph_of(scope, constants=constants, texts=texts)
         super().__init__(self.drawn.graph, self.drawn.subjects)
 
     # --- what vertices stand for ----------------------------------------------------------------

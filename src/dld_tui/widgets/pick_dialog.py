@@ -7,19 +7,12 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import ClassVar
 
-from textual import on
-from textual.binding import Binding, BindingType
-from textual.widget import Widget
-from textual.widgets import Input
 from textual.worker import Worker
 
 from dld_tui.core.document.index import collector_paused
-from dld_tui.widgets.dialogs import Dialog, text_field
 from dld_tui.widgets.line_source import ListSource, Piece
-from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.styled import Rows
+from dld_tui.widgets.search_dialog import SearchDialog
 
 MOST = 200
 """Matches that are listed."""
@@ -37,7 +30,7 @@ class PickItem:
     """What is searched."""
 
 
-class PickDialog(Dialog[Hashable]):
+class PickDialog(SearchDialog[Hashable]):
     """Gives the key of the thing that was picked, or None.
 
     Args:
@@ -48,13 +41,7 @@ class PickDialog(Dialog[Hashable]):
         placeholder: What can be typed.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move(1)", "down", show=False),
-        Binding("up", "move(-1)", "up", show=False),
-        Binding("pagedown", "move(8)", "page down", show=False),
-        Binding("pageup", "move(-8)", "page up", show=False),
-    ]
-    KEYS = "type to search  Enter choose  Esc close"
+    MOST_ROWS = 14
 
     def __init__(
         self,
@@ -66,35 +53,17 @@ class PickDialog(Dialog[Hashable]):
     ) -> None:
         super().__init__()
         self.TITLE_TEXT = title
+        self.PLACEHOLDER = placeholder
         self.items = items
         self.value = value
-        self.placeholder = placeholder
 
-    def body(self) -> Iterable[Widget]:
-        """Return the field, the matches and how many there are."""
-        yield text_field("", self.placeholder)
-        view = LineView(empty="searching …", classes="-chosen")
-        view.can_focus = False
-        view.styles.height = max(3, min(14, self.app.size.height - 9))
-        yield view
-        yield Rows([[]], id="count")
-
-    def on_mount(self) -> None:
-        """List the first things."""
-        self._search("")
-
-    @on(Input.Changed)
-    def typed(self, event: Input.Changed) -> None:
-        """List what matches."""
-        event.stop()
-        self._search(event.value)
-
-    def _search(self, text: str) -> None:
-        find = partial(self._find, text.lower().split())
+    def search_again(self, keep: bool = False) -> None:
+        """Look through the items, in slices, so that keys are answered meanwhile."""
+        self.view.empty = "searching …"
+        find = partial(self._find, self.query_text.lower().split())
         _: Worker[None] = self.run_worker(find, exclusive=True, group="pick", name="pick")
 
     async def _find(self, words: Sequence[str]) -> None:
-        """Look through the items in slices, so that keys are answered meanwhile."""
         found: list[PickItem] = []
         deadline = monotonic() + _SLICE_S
         more = ""
@@ -109,32 +78,14 @@ class PickDialog(Dialog[Hashable]):
                 if count % 64 == 63 and monotonic() > deadline:
                     await asyncio.sleep(0)
                     deadline = monotonic() + _SLICE_S
-        view = self.query_one(LineView)
-        view.empty = "Nothing matches."
+        self.view.empty = self.EMPTY
         rows = [item.pieces for item in found]
-        view.set_lines(ListSource(rows, [item.key for item in found]), keep=bool(words))
+        lines = ListSource(rows, [item.key for item in found])
+        self.show_rows(lines, keep=bool(words), more=more)
         if not words and self.value is not None:
-            view.go_to_key(self.value)
-        view.invalidate()
-        said = f"{len(found):,}{more}"
-        self.query_one("#count", Rows).set_rows([[(said, "dim")]])
+            self.view.go_to_key(self.value)
+        self.view.invalidate()
 
-    def action_move(self, step: int) -> None:
-        """Move in the list while the field has the keys."""
-        self.query_one(LineView).cursor += step
-
-    @on(Input.Submitted)
-    def submitted(self, event: Input.Submitted) -> None:
-        """Give what the cursor is on."""
-        event.stop()
-        self._give(self.query_one(LineView).key_at_cursor())
-
-    @on(LineView.Activated)
-    def activated(self, event: LineView.Activated) -> None:
-        """Give what was clicked twice."""
-        event.stop()
-        self._give(event.key)
-
-    def _give(self, key: Hashable | None) -> None:
-        if key is not None:
-            self.dismiss(key)
+    def choose(self, index: int) -> None:
+        """Give the key of a row."""
+        self.dismiss(self.view.lines.key(index))

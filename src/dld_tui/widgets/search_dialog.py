@@ -16,6 +16,7 @@ from textual.worker import Worker
 from dld_tui.widgets.dialogs import Dialog, DialogBox, text_field
 from dld_tui.widgets.line_source import LineSource, ListSource
 from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.styled import Rows
 
 T = TypeVar("T")
 
@@ -47,13 +48,14 @@ class SearchDialog(Dialog[T]):
     ]
 
     def body(self) -> Iterable[Widget]:
-        """Return the field and the list."""
+        """Return the field, the list and how many rows it has."""
         yield text_field("", self.PLACEHOLDER)
         view = LineView(empty=self.EMPTY, classes="-chosen")
         view.can_focus = False
         view.styles.height = min(self.MOST_ROWS, max(4, self.app.size.height - _OTHER_ROWS))
         view.styles.margin = (1, 0, 0, 0)
         yield view
+        yield Rows([[]], id="count")
 
     @property
     def text_width(self) -> int:
@@ -87,7 +89,13 @@ class SearchDialog(Dialog[T]):
 
     def search_again(self, keep: bool = False) -> None:
         """List what fits now; `keep` holds the cursor on its row."""
-        self.view.set_lines(self.found(self.query_text), keep=keep)
+        self.show_rows(self.found(self.query_text), keep=keep)
+
+    def show_rows(self, rows: LineSource, *, keep: bool = False, more: str = "") -> None:
+        """List rows and say how many they are; `more` says that there are others."""
+        self.view.set_lines(rows, keep=keep)
+        count = self.query_one("#count", Rows)
+        count.set_rows([[(f"{len(rows):,}{more}", "dim")]])
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """List what fits the text."""

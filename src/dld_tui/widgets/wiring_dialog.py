@@ -11,11 +11,11 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.literals import format_literal
+from dld_tui.core.document.type_names import shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.palette import Origin, domain_title
 from dld_tui.core.operators.schema import AttributeSchema, Formal
-from dld_tui.core.operators.type_match import short_type, types_text
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.dialogs import Dialog, DialogBox, PromptDialog
@@ -102,8 +102,8 @@ class WiringDialog(Dialog[Wiring]):
             text = f"{self.wiring.outputs}"
             rows.append([(fit("outputs", _LABEL), ""), (text, ""), (f"  {least} to {most}", "dim")])
             keys.append(("outputs", 0))
-        shown = visible(self.wiring.name)
-        rows.append([(fit("name", _LABEL), ""), (shown or "made up", "" if shown else "faint")])
+        name = visible(self.wiring.name)
+        rows.append([(fit("name", _LABEL), ""), (name or "made up", "" if name else "faint")])
         keys.append(("name", 0))
         self.view.styles.height = min(len(rows), max(6, self.app.size.height - 9))
         self.view.set_lines(ListSource(rows, keys))
@@ -314,7 +314,7 @@ def _types_of(formal: Formal | None) -> str:
     if formal is None or not formal.types:
         return ""
     if len(formal.types) == 1:
-        return short_type(formal.types[0])
+        return shown(formal.types[0])
     return types_text(formal.types, most=4)
 
 

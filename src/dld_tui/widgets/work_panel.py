@@ -56,3 +56,13 @@ class WorkPanel(Rows):
             parts.append(f"{fmt.size(int(rate))}/s")
             parts.append(f"{fmt.duration((self._total - self._done) / rate)} left")
         return "  ".join(parts)
+
+
+class WorkLine(WorkPanel):
+    """One row above the keys: what runs and the part of it that is done."""
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the row."""
+        title = clip(visible(self._title), width // 2)
+        percent = f"{self._done / self._total:.0%}  " if self._done and self._total else ""
+        return [[(f" {title} …  ", "strong"), (f"{percent}Esc stops", "dim")]]

@@ -45,6 +45,19 @@ def test_reports_that_are_alike_say_so(tmp_path: Path) -> None:
     assert "No setting and nothing in the environment differs." in page
 
 
+def test_reports_of_one_name_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    paths = [make_report(tmp_path / name / "a.dldprof") for name in ("old", "new")]
+    page = comparison_page(Comparison([open_subject(path) for path in paths]))
+    assert "Comparison of old/a.dldprof and new/a.dldprof" in page
+    assert "B: new/a.dldprof · " in page
+    assert str(tmp_path) not in page.split("</header>")[0]
+
+
 def test_in_a_browser_it_sorts_by_the_difference(comparison: Comparison, tmp_path: Path) -> None:
     script = """
     const heads = document.querySelectorAll("#layer-table thead button");

@@ -117,3 +117,23 @@ def test_a_weight_that_is_missing_or_of_another_shape_is_named(tmp_path: Path) -
 def test_a_request_names_model_and_output() -> None:
     request = ConversionRequest(Path("a"), Path("b"))
     assert (request.model, request.output) == (Path("a"), Path("b"))
+
+
+def test_weights_in_constant_nodes_are_told_and_kept(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    values = np.zeros(1_000, np.float32)
+    proto = numpy_helper.from_array(values)
+    model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["k"], "held", value=proto))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with closing(Document.open(path)) as document:
+        made = stripped(document)
+        made.document.close()
+        none = stripped(document, threshold=5_000)
+        none.document.close()
+    assert made.count == 0
+    assert made.notes == [
+        "1 weight (4 kB) in Constant nodes keep their values: dld convert sanitize makes them"
+        " initializers"
+    ]
+    assert none.notes == []

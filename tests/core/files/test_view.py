@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.blobs import BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.leftovers import PREFIX
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.files.wire import cut
@@ -153,6 +154,38 @@ def test_a_read_only_folder(home: Path, temporary: Path, monkeypatch: pytest.Mon
     discard_view(view)
     assert os.listdir(temporary) == []
     assert os.listdir(home) == ["m.onnx"]
+
+
+def test_a_folder_that_refuses_files_in_spite_of_its_mode(
+    home: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = weights(home / "m.onnx", [50_000])
+
+    def refuse(*_: object) -> Path:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("dld_tui.core.files.view.hold_file", refuse)
+    view = Opened(path).view(values=True)
+    assert view.is_relative_to(temporary)
+    assert arrays(view) == arrays(path)
+    discard_view(view)
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_views_of_killed_programs_are_removed(home: Path, temporary: Path, values: bool) -> None:
+    """Beside the model, and where views without values are; a view of a living program stays."""
+    opened = Opened(weights(home / "m.onnx", [5000]))
+    left = home if values else temporary
+    (left / f"{PREFIX}0123abcd.onnx").write_bytes(b"")
+    (left / f"{PREFIX}0123abcd.onnx.data").write_bytes(b"1")
+    (left / f"{PREFIX}0123_xyz").mkdir()
+    views = [opened.view(values=values) for _ in range(2)]
+    assert all(view.exists() for view in views)
+    assert len(os.listdir(left)) == (3 if values else 2)
+    for view in views:
+        discard_view(view)
+    assert sorted([*os.listdir(home), *os.listdir(temporary)]) == ["m.onnx"]
 
 
 @pytest.fixture

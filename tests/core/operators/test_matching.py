@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.values import ValueType
-from dld_tui.core.operators.matching import is_required, mismatch, type_text
+from dld_tui.core.operators.matching import bound_types, formal_mismatch, is_required, mismatch
+from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators.schema import Formal
 from tests.support import models
 
 MODEL = """
@@ -65,22 +68,35 @@ def test_mismatch(
         assert re.search(reason, found)
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (tensor("float32"), "tensor(float)"),
-        (tensor("int8"), "tensor(int8)"),
-        (tensor("float64", "optional(sequence)"), "optional(seq(tensor(double)))"),
-        (tensor("x", "opaque"), None),
-    ],
-)
-def test_types_in_onnx_notation(value: ValueType, text: str | None) -> None:
-    assert type_text(value) == text
-
-
 def test_what_is_required(nodes: dict[str, Node]) -> None:
     needed = {name: [is_required(node, at) for at in range(3)] for name, node in nodes.items()}
     assert needed["add"] == [True, True, False]
     assert needed["clip"] == [True, False, False]
     assert needed["join"] == [True, False, False]
     assert needed["far"] == [False, False, False]
+
+
+def formals(name: str) -> Sequence[Formal]:
+    found = schema_for(name, "", 14)
+    assert found is not None
+    return found.inputs
+
+
+def test_a_type_that_does_not_fit_is_told() -> None:
+    first, second = formals("Add")
+    assert formal_mismatch(first, "tensor(float)") is None
+    assert formal_mismatch(first, None) is None
+    assert formal_mismatch(None, "tensor(float)") is None
+    refused = formal_mismatch(first, "tensor(string)")
+    assert refused is not None
+    assert refused.startswith("is string; takes ")
+    bound = bound_types([first, second], ["tensor(float)", None])
+    assert bound == {"T": "tensor(float)"}
+    assert formal_mismatch(second, "tensor(int64)", bound) == "is int64; T is float32"
+    assert formal_mismatch(second, "tensor(float)", bound) is None
+
+
+def test_types_that_differ_are_not_bound_to_each_other() -> None:
+    shape = formals("Reshape")[1]
+    assert bound_types([shape, None], ["tensor(int64)", "tensor(float)"]) == {}
+    assert formal_mismatch(shape, "tensor(float)") == "is float32; takes int64"

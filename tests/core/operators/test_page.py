@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dld_tui.core.operators.history import history_of, versions_of
 from dld_tui.core.operators.page import operator_page
 from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
-from dld_tui.core.operators.type_match import (
-    bound_types,
-    dtype_of,
-    mismatch,
-    short_type,
-    types_text,
-)
 
 
 def schema(name: str, domain: str = "", version: int | None = None) -> OperatorSchema:
@@ -63,44 +54,3 @@ def test_the_history_says_what_changed() -> None:
     assert history_of("Gelu", "com.microsoft") == [(1, ["first"])]
     assert history_of("Nobody") == []
     assert versions_of("Nobody", "com.microsoft") == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "dtype", "short"),
-    [
-        ("tensor(float)", "float32", "float32"),
-        ("tensor(int8)", "int8", "int8"),
-        ("seq(tensor(double))", None, "seq(tensor(double))"),
-        ("T", None, "T"),
-    ],
-)
-def test_type_names(text: str, dtype: str | None, short: str) -> None:
-    assert dtype_of(text) == dtype
-    assert short_type(text) == short
-
-
-def test_a_type_that_does_not_fit_is_told() -> None:
-    add = schema("Add", version=14)
-    first, second = add.inputs
-    assert mismatch(first, "tensor(float)") is None
-    assert mismatch(first, None) is None
-    assert mismatch(None, "tensor(float)") is None
-    refused = mismatch(first, "tensor(string)")
-    assert refused is not None
-    assert refused.startswith("is string; takes ")
-    bound = bound_types([first, second], ["tensor(float)", None])
-    assert bound == {"T": "tensor(float)"}
-    assert mismatch(second, "tensor(int64)", bound) == "is int64; T is float32"
-    assert mismatch(second, "tensor(float)", bound) is None
-
-
-def test_types_that_differ_are_not_bound_to_each_other() -> None:
-    shape = schema("Reshape", version=14).inputs[1]
-    assert bound_types([shape, None], ["tensor(int64)", "tensor(float)"]) == {}
-    assert mismatch(shape, "tensor(float)") == "is float32; takes int64"
-
-
-def test_accepted_types_as_text() -> None:
-    assert types_text(["tensor(float)", "tensor(int8)"]) == "float32, int8"
-    assert types_text([f"tensor(int{n})" for n in range(9)], most=2) == "int0, int1 and 7 more"
-    assert types_text([]) == "any type"

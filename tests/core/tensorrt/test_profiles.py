@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.profiles import Range
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.profiles import profiles_for
+from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.shape_inputs import shape_inputs
 from tests.support import models
@@ -160,3 +161,25 @@ def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
         profiles_for(document, settings())
     with pytest.raises(UsageError, match="holds 2 values"):
         profiles_for(document, settings(opt_shapes=("size:2",)))
+
+
+def test_a_profile_from_the_inputs_that_are_fed(tmp_path: Path) -> None:
+    document = opened(TWO, tmp_path)
+    fixed = np.zeros(2)
+    feeds = [
+        {"image": np.zeros((2, 3, 8, 8)), "other": np.zeros((5, 4)), "fixed": fixed},
+        {"image": np.zeros((4, 3, 6, 6)), "other": np.zeros((1, 4)), "fixed": fixed},
+    ]
+    assert profiles_from(document, feeds) == [
+        {
+            "image": Range((2, 3, 6, 6), (2, 3, 8, 8), (4, 3, 8, 8)),
+            "other": Range((1, 4), (5, 4), (5, 4)),
+        }
+    ]
+    with pytest.raises(UsageError, match="another number of dimensions in each set"):
+        profiles_from(document, [feeds[0], {**feeds[1], "other": fixed}])
+    shaped = opened(SHAPED, tmp_path)
+    feed = {"x": np.zeros((2, 6)), "size": np.array([3, 4])}
+    assert profiles_from(shaped, [feed]) == [{"size": same(3, 4)}]
+    text = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
+    assert profiles_from(opened(text, tmp_path), feeds) == []

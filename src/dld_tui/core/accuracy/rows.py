@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.text import visible
 
 CSV_COLUMNS = (
     "tensor", "other", "node", "op_type", "order", "is_output", "shape", "count", "max_abs",
@@ -60,6 +63,15 @@ def special_text(error: TensorError) -> str:
         if mine or theirs:
             parts.append(f"{mine:,}>{theirs:,} {name}" if mine else f"{theirs:,} {name}")
     return " ".join(parts)
+
+
+def side_text(side: Mapping[str, Any]) -> str:
+    """Return how a side was run: ``model.onnx (ONNX Runtime 1.31.1, CPU, optimization all)``.
+
+    Fit for a terminal.
+    """
+    rounded = f", rounded to {side['round']}" if side["round"] != "none" else ""
+    return visible(f"{Path(side['model']).name} ({side['how']}{rounded})")
 
 
 def verdict(row: Row) -> str:

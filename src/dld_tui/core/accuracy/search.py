@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable, Mapping, MutableMapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from dld_tui.core import fmt
 
 Kept: TypeAlias = "frozenset[str]"
 """The nodes that keep their precision in a trial."""
@@ -102,6 +104,21 @@ def expected_trials(suspects: int, needed: int = 1) -> tuple[int, int]:
         return 1, 1
     needed = min(needed, suspects)
     return 2, 2 + needed * (2 * math.ceil(math.log2(suspects + 1)) + 2)
+
+
+def cost_text(estimate: Mapping[str, Any]) -> str:
+    """Return what a search would cost, from ``nodes``, ``trials_per_node`` and ``trial_seconds``.
+
+    How many nodes have to stay is what it is to find, so the cost is told for each of them.
+    """
+    nodes, each, seconds = (
+        estimate[name] for name in ("nodes", "trials_per_node", "trial_seconds")
+    )
+    return (
+        f"{nodes:,} nodes can be lowered. A trial takes {fmt.duration(seconds)}; there are 1 when"
+        f" all can be, 2 when that is never enough, and about {each} more"
+        f" ({fmt.duration(each * seconds)}) for each node that has to stay"
+    )
 
 
 def as_record(tried: Mapping[Kept, bool]) -> list[list[str] | bool]:

@@ -10,9 +10,9 @@ from dld_tui.core.checks.names import odd_name
 from dld_tui.core.checks.signatures import UNLIMITED, Key, Signature, Taken
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.tensors import attribute_problems
-from dld_tui.core.checks.typenames import shown, tensor_type
 from dld_tui.core.document import Node
 from dld_tui.core.document.node import attribute_type
+from dld_tui.core.document.type_names import shown, tensor_type
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.domains import plain_domain
 

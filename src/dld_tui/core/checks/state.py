@@ -9,8 +9,8 @@ from typing import Any
 
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.checks.signatures import Key, Root
-from dld_tui.core.checks.typenames import tensor_type, type_of_proto, type_of_value
 from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.type_names import tensor_type, type_of_proto, type_of_value
 
 _TYPED_LISTS = ("value_info", "output", "input")
 

@@ -9,8 +9,8 @@ from dld_tui.core.checks.findings import Finding, Repair, found, name_of
 from dld_tui.core.checks.names import odd_name
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.tensors import check_sparse, check_tensor, inline_bytes
-from dld_tui.core.checks.typenames import shown, tensor_type, type_of_proto, type_of_value
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT
+from dld_tui.core.document.type_names import shown, tensor_type, type_of_proto, type_of_value
 from dld_tui.core.document.values import Dims, value_type_of
 
 _TYPED_LISTS = ("input", "output", "value_info")

@@ -1,4 +1,4 @@
-"""Errors of tensors, and the precisions that a search found."""
+"""Errors of tensors, and the precisions and tactics that a search found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _WORKSPACE = table(
      "Run the file and the model as it is now, and show where their tensors differ."),
     ("accuracy.search", "search_precision", "", "file", "search precision",
      "Find the fewest nodes that must stay in fp32 when the model runs in fp16 or bf16."),
+    ("accuracy.tactics", "isolate_tactic", "", "file", "isolate tactic",
+     "Find the TensorRT tactics that make the results of the model wrong."),
     common="document",
 )
 _ACCURACY = table(
@@ -38,6 +40,12 @@ _PRECISION = table(
      "Write the edit script that sets the precisions."),
     footer="precision.apply precision.node precision.script",
 )
+_TACTICS = table(
+    "tactics",
+    ("tactics.copy", "copy_command", "y", "avoids", "copy command",
+     "Copy the command that builds without the tactics."),
+    footer="tactics.copy",
+)
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION, *_TACTICS)

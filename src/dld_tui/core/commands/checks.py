@@ -28,7 +28,7 @@ _WORKSPACE = table(
     ("model.preview_precisions", "preview_precisions", "", "", "preview casts",
      "Show the casts that the layers' precisions need and what they lose, and offer a copy."),
     ("model.convert_opset", "convert_opset", "", "", "convert opset",
-     "Write the model with another version of the ai.onnx operators."),
+     "Convert the model to another version of the ai.onnx operators."),
     common="document", menus={"finding.fix_all": "finding"},
 )
 _FINDINGS = table(

@@ -37,6 +37,7 @@ from dld_tui.core.compare.rows import (
     side_of,
 )
 from dld_tui.core.errors import UsageError
+from dld_tui.core.paths import apart
 
 __all__ = ["GROUPINGS", "MISMATCH", "VIEWS", "Comparison"]
 
@@ -73,6 +74,14 @@ class Comparison:
         """The report that a single difference is of: the last one that is not the base."""
         last = len(self.subjects) - 1
         return last if self.base != last else last - 1
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """What the reports are called, so that each is told from the others: foreign text."""
+        return apart(
+            [subject.title for subject in self.subjects],
+            [subject.path for subject in self.subjects],
+        )
 
     @cached_property
     def measured(self) -> list[Measured]:

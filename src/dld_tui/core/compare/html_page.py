@@ -47,7 +47,7 @@ def comparison_page(comparison: Comparison) -> str:
         *_engine_sections(comparison),
         Section("method", "Noise", paragraphs([(METHOD, "info")])),
     ]  # fmt: skip
-    title = " and ".join(subject.title for subject in subjects)
+    title = " and ".join(comparison.titles)
     return page(f"Comparison of {title}", subtitle, _tiles(comparison), sections)
 
 
@@ -119,7 +119,7 @@ def _differences(comparison: Comparison) -> str:
 
 
 def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
-    names = [f"{label(i)} {subject.title}" for i, subject in enumerate(comparison.subjects)]
+    names = [f"{label(i)} {title}" for i, title in enumerate(comparison.titles)]
     return bars(
         [
             Bar(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dld_tui.core import fmt
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.noise import LEVEL_PERCENT
+from dld_tui.core.paths import near
 
 
 def signed(value: float | None) -> str:
@@ -61,4 +62,4 @@ def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
 def described(subject: Comparable) -> str:
     """Return where a report is and what made it: foreign text."""
     facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
-    return " · ".join([subject.path, *(str(fact) for fact in facts if fact)])
+    return " · ".join([near(subject.path), *(str(fact) for fact in facts if fact)])

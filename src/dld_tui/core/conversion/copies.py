@@ -17,6 +17,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
 from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.files.leftovers import PREFIX
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.types import JSON
@@ -50,7 +51,7 @@ def open_model(path: Path) -> Document:
 
 
 def _undo_view(document: Document, path: Path) -> None:
-    if not (path.name.startswith(".dld-view-") or path.parent.name.startswith(".dld-view-")):
+    if not (path.name.startswith(PREFIX) or path.parent.name.startswith(PREFIX)):
         return
     own: dict[str, bool] = {}
     for scope in document.scopes():
@@ -73,7 +74,7 @@ def _inline_own(document: Document, proto: onnx.TensorProto, own: dict[str, bool
     location = entries.get("location", "")
     if location not in own:
         path = document.external.resolve(location)
-        views = location.startswith(".dld-view-") or location == "model.onnx.data"
+        views = location.startswith(PREFIX) or location == "model.onnx.data"
         own[location] = views or recognise(path) is FileKind.ONNX
     if own[location]:
         set_inline(proto, document.blobs.add(document.external.blob(entries)))

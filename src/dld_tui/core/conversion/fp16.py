@@ -43,6 +43,9 @@ class Fp16Options:
     """Operators whose nodes keep their type."""
     node_block: tuple[str, ...] = ()
     """Nodes that keep their type, by name, by ref, or by a pattern with ``*``."""
+    places: frozenset[tuple[tuple[str, ...], str]] = frozenset()
+    """Nodes that keep their type for their values: paths of scopes, and refs, where calls of local
+    functions are replaced already."""
 
 
 @dataclass
@@ -151,6 +154,8 @@ def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[No
             names = [name for name in wanted if _is_named(node, name)]
             met.update(names)
             why = _why_kept(node, blocked_ops, names, sizes)
+            if why is None and (tuple(scope.path), node.ref) in options.places:
+                why = f"{node.op_type}: its values do not fit float16"
             if why is None:
                 chosen.append(node)
             elif why:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from dld_tui.core import fmt
+from dld_tui.core.conversion.values_text import values_lines
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -44,4 +45,6 @@ def fp16_lines(result: Mapping[str, JSON], *, all_losses: bool) -> list[str]:
         )
     if len(losses) > _LISTED and not all_losses:
         lines.append(f"  and {len(losses) - _LISTED} more: --range-check lists all")
+    if "values" in result:
+        lines += values_lines(cast("dict[str, JSON]", result["values"]), str(result["library"]))
     return lines

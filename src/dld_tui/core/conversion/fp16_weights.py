@@ -158,6 +158,22 @@ def _halves(tensor: Tensor, loss: _Tally, cancelled: CancelCheck | None) -> Iter
         yield encoded(_halved(values, loss), "float16")
 
 
+def largest(tensor: Tensor) -> float:
+    """Return the largest finite magnitude in a weight of a floating point type, read in parts.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    found = 0.0
+    for start in range(0, tensor.element_count, PART_ELEMENTS):
+        values = tensor.read(start, PART_ELEMENTS)
+        if values.dtype.kind == "V" or values.dtype.itemsize < 4:
+            values = values.astype(np.float32)
+        finite = values[np.isfinite(values)]
+        found = max(found, float(np.abs(finite).max())) if finite.size else found
+    return found
+
+
 def _halved(values: Array, loss: _Tally) -> Array:
     with np.errstate(all="ignore"):
         half: Array = values.astype(np.float16)

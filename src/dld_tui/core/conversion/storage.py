@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.tensor_targets import emptied, put_payload
@@ -90,7 +91,26 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
         proto.metadata_props.extend(entries)
         proto.metadata_props.add(key=HASH_KEY, value=_hash(payload))
         _take(tensor, proto, made)
+    made.notes += _in_nodes(made.document, threshold)
     return made
+
+
+def _in_nodes(document: Document, threshold: int) -> list[str]:
+    """Return a note on weights that are no initializers, and so stay what they are."""
+    tensors = [
+        Tensor(attribute.t, document)
+        for scope in document.scopes()
+        for node in scope.nodes_of_type("Constant")
+        for attribute in node.proto.attribute
+        if attribute.HasField("t")
+    ]
+    sizes = [size for tensor in tensors if (size := tensor.nbytes or 0) >= threshold]
+    if not sizes:
+        return []
+    return [
+        f"{fmt.plural(len(sizes), 'weight')} ({fmt.size(sum(sizes))}) in Constant nodes keep their"
+        " values: dld convert sanitize makes them initializers"
+    ]
 
 
 def restored(document: Document, source: Document, *, any_values: bool = False) -> Moved:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.calls import enclosing_function, function_of
 from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.type_names import dtype_of, type_of_value
 from dld_tui.core.files.tensors import element_bits
-from dld_tui.core.operators.matching import schema_of, type_text
+from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.operators.registry import schema_for
-from dld_tui.core.operators.type_match import dtype_of
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -303,7 +303,7 @@ def type_text_of(dtype: str) -> str:
     """Return a plain tensor's type in ONNX notation, e.g. ``tensor(float)``."""
     from dld_tui.core.document.values import ValueType
 
-    return type_text(ValueType(dtype, ())) or ""
+    return type_of_value(ValueType(dtype, ())) or ""
 
 
 def _formals(node: Node, schema: OperatorSchema) -> Iterator[tuple[str, Formal]]:
@@ -321,7 +321,7 @@ def _actual(node: Node, schema: OperatorSchema) -> Iterator[tuple[Formal | None,
         if not name or formal is None or formal.type_name in formal.types:
             yield None, ""
             continue
-        text = type_text(node.scope.value_type(name))
+        text = type_of_value(node.scope.value_type(name))
         yield formal, (dtype_of(text) or "") if text else ""
 
 

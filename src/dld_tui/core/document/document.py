@@ -54,12 +54,12 @@ class Document:
         self.external = external or ExternalFiles(path or Path.cwd() / "new.onnx")
         self.history = History()
         self.on_change: list[Callable[[Change], None]] = []
-        """Called after each edit, undo and redo, in the thread that made it."""
+        """Called after each edit, undo and redo, in the thread that made it; see hold_changes."""
+        self._held: list[Change] | None = None
         self._recorder = Recorder(Journal(path)) if path is not None else None
         self.main = Scope(model.graph, self)
-        self.functions = [Scope(function, self) for function in model.functions]
-        """Local functions, in the order of the file."""
-        self.main.records["function"] = self.functions  # so that a splice can edit the list
+        functions = [Scope(function, self) for function in model.functions]
+        self.main.records["function"] = functions  # there, so that a splice can edit the list
         del model.functions[:]
 
     # --- opening and closing --------------------------------------------------------------------
@@ -129,6 +129,11 @@ class Document:
         self.payloads.close()
 
     # --- looking --------------------------------------------------------------------------------
+
+    @property
+    def functions(self) -> list[Scope]:
+        """Local functions, in the order of the file."""
+        return self.main.records["function"]
 
     def scopes(self) -> Iterator[Scope]:
         """Yield every scope: the main graph and its subgraphs depth first, then the functions."""
@@ -231,7 +236,21 @@ class Document:
             self._tell("redo", transaction)
         return transaction
 
+    def hold_changes(self) -> None:
+        """Tell nobody of edits until :meth:`tell_changes`: they are to be made on a thread."""
+        self._held = []
+
+    def tell_changes(self) -> None:
+        """Tell of the edits since :meth:`hold_changes`, in the thread that calls it."""
+        held, self._held = self._held or [], None
+        for change in held:
+            for listener in list(self.on_change):
+                listener(change)
+
     def _tell(self, kind: str, transaction: Transaction) -> None:
+        if self._held is not None:
+            self._held.append(Change(kind, transaction))
+            return
         for listener in list(self.on_change):
             listener(Change(kind, transaction))
 

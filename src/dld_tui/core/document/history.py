@@ -47,6 +47,11 @@ class Transaction:
         """The scopes that it changes something in."""
         return frozenset(p.scope for p in self.primitives)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it puts another model in the place of the whole document."""
+        return any(p.is_whole for p in self.primitives)
+
 
 @dataclass(frozen=True)
 class Change:
@@ -55,6 +60,11 @@ class Change:
     kind: str
     """``edit``, ``undo`` or ``redo``; ``reset`` when everything may have changed."""
     transaction: Transaction | None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing may be as it was: no node, no scope but the main one, no name."""
+        return self.transaction is None or self.transaction.is_whole
 
 
 class History:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.document.wiretext import text_of
 
 NAME_FIELD = {"quantization_annotation": "tensor_name"}
@@ -55,28 +56,59 @@ def place_of(nodes: list[Node], node: Node) -> int:
 
 
 class NodeIndex:
-    """Nodes of a scope by one of their texts: ``name`` or ``op_type``."""
+    """Nodes of a scope by one of their texts: ``name`` or ``op_type``.
 
-    def __init__(self, field: str, nodes: Iterable[Node]) -> None:
+    Args:
+        field: Which text.
+        nodes: The nodes.
+        texts: The text of each node, where somebody has read them already.
+    """
+
+    def __init__(
+        self, field: str, nodes: Iterable[Node], texts: Sequence[str] | None = None
+    ) -> None:
         self._field = field
-        self._found: dict[str, dict[Node, None]] = {}
-        for node in nodes:
-            self.add(node)
+        self._found: dict[str, Node | dict[Node, None]] = {}
+        """One node as itself: most names are unique, and a dict takes five times the room."""
+        nodes = list(nodes)
+        if texts is None:
+            texts = [getattr(node, field) for node in nodes]
+        if len(set(texts)) == len(nodes):
+            self._found.update(zip(texts, nodes, strict=True))
+        else:
+            for text, node in zip(texts, nodes, strict=True):
+                self._enter(text, node)
 
     def add(self, node: Node) -> None:
         """Enter a node under its present text."""
-        self._found.setdefault(getattr(node, self._field), {})[node] = None
+        self._enter(getattr(node, self._field), node)
+
+    def _enter(self, text: str, node: Node) -> None:
+        found = self._found.get(text)
+        if found is None:
+            self._found[text] = node
+        elif isinstance(found, dict):
+            found[node] = None
+        else:
+            self._found[text] = {found: None, node: None}
 
     def remove(self, node: Node) -> None:
         """Take out a node that is entered under its present text."""
         text = getattr(node, self._field)
-        del self._found[text][node]
-        if not self._found[text]:
+        found = self._found[text]
+        if isinstance(found, dict):
+            del found[node]
+        elif found is not node:
+            raise KeyError(text)
+        if found is node or not found:
             del self._found[text]
 
     def get(self, text: str) -> tuple[Node, ...]:
         """Return the nodes with a text, in the order in which they were entered."""
-        return tuple(self._found.get(text, ()))
+        found = self._found.get(text)
+        if found is None:
+            return ()
+        return tuple(found) if isinstance(found, dict) else (found,)
 
 
 class NameIndex:
@@ -120,26 +152,23 @@ class NameIndex:
 class LinkIndex:
     """Producers and consumers of the values of one scope, by name, whoever defines them."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, texts: NodeTexts) -> None:
         self.producers: dict[str, list[Node]] = {}
         """Nodes with the value as an output; more than one only in a broken model."""
         self.consumers: dict[str, list[Node]] = {}
         """Nodes with the value as an input, once for each input."""
         with collector_paused():
-            self._build(nodes)
+            self._build(self.consumers, texts.nodes, texts.inputs)
+            self._build(self.producers, texts.nodes, texts.outputs)
 
-    def _build(self, nodes: Iterable[Node]) -> None:
+    @staticmethod
+    def _build(
+        table: dict[str, list[Node]], nodes: Sequence[Node], names: Sequence[Sequence[str]]
+    ) -> None:
         # The same as `add` for each node, written out: this is most of the time of an index.
-        producers, consumers = self.producers, self.consumers
-        for node in nodes:
-            proto = node.proto
-            # Slices: protobuf hands over a list faster than one name after the other.
-            for table, names in ((consumers, proto.input[:]), (producers, proto.output[:])):
-                for name in names:
-                    if not name:
-                        continue
-                    if name.__class__ is not str:
-                        name = text_of(name)
+        for node, own in zip(nodes, names, strict=True):
+            for name in own:
+                if name:
                     entry = table.get(name)
                     if entry is None:
                         table[name] = [node]

@@ -12,8 +12,9 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dld_tui.core.errors import CancelledError, InputError, SaveError
@@ -95,6 +96,26 @@ class PayloadStore:
         self._held[sha256] = source
         return source
 
+    def take(self, path: Path, cancelled: CancelCheck | None = None) -> tuple[str, Source]:
+        """Move a file of the same file system in; return its SHA-256 and the file.
+
+        Raises:
+            InputError: There is no such file.
+            SaveError: It cannot be moved.
+            CancelledError: `cancelled` said so.
+        """
+        source = Source.open(path, follow_link=False)
+        try:
+            sha256 = _digest(Blob(source, 0, source.size, "raw_data"), cancelled)
+            os.chmod(path, 0o600)
+            return sha256, self._keep(sha256, path)
+        except OSError as error:
+            raise SaveError(
+                f"cannot hold the data of an edit: {reason(error)}", where=str(payload_dir())
+            ) from error
+        finally:
+            source.close()
+
     def _keep(self, sha256: str, temporary: Path) -> Source:
         known = self._held.get(sha256)
         final = payload_dir() / sha256
@@ -132,9 +153,38 @@ def sweep() -> None:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
+                if path.name.startswith(_TEMPORARY) and path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
             finally:
                 os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder whose files :meth:`PayloadStore.take` can move in; it goes with the context.
+
+    After a crash the next :func:`sweep` removes it.
+
+    Raises:
+        SaveError: It cannot be made.
+    """
+    folder = payload_dir() / f"{_TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        ensure(folder.parent)
+        folder.mkdir(mode=0o700)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise SaveError(
+            f"cannot hold the data of an edit: {reason(error)}", where=str(payload_dir())
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
 
 
 def _mentioned(folder: Path) -> set[str]:

@@ -93,6 +93,17 @@ def written(
     return {"file": str(source.path), "offset": 0, "length": source.size, "sha256": sha256}
 
 
+def kept_file(document: Document, path: Path, *, cancelled: CancelCheck | None = None) -> JSON:
+    """Move a file to where the files of payloads are and return the reference to all of it.
+
+    Raises:
+        SaveError: It cannot be moved: it is on another file system, say.
+        CancelledError: `cancelled` said so.
+    """
+    sha256, source = document.payloads.take(path, cancelled)
+    return {"file": str(source.path), "offset": 0, "length": source.size, "sha256": sha256}
+
+
 def resolve(
     document: Document, reference: JSON, *, cancelled: CancelCheck | None = None
 ) -> bytes | Blob:

@@ -30,6 +30,8 @@ class Primitive(ABC):
     scope: Scope
     node: Node | None
     """The node that it changes, if it is one."""
+    is_whole = False
+    """Whether it exchanges the whole document, see :mod:`.whole`."""
 
     def do(self) -> None:
         """Make the change."""

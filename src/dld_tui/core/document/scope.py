@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.definitions import Definition as Definition
+from dld_tui.core.document.definitions import Use as Use
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.document.values import ValueType, value_type_of
 from dld_tui.core.document.wiretext import text_of, texts_of
 
@@ -30,24 +32,6 @@ FUNCTION_LISTS = ("node", "value_info")
 _FEW_HOLDERS = 16
 _TYPED_LISTS = ("value_info", "output", "input")
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """Where a value comes from."""
-
-    scope: Scope
-    kind: str
-    """``node``, ``input`` or ``initializer``."""
-    node: Node | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One input of one node."""
-
-    node: Node
-    index: int
 
 
 class Scope:
@@ -193,8 +177,15 @@ class Scope:
     def links(self) -> LinkIndex:
         """Producers and consumers by value name."""
         if self._links is None:
-            self._links = LinkIndex(self.nodes)
+            self._links = LinkIndex(NodeTexts(self.nodes))
         return self._links
+
+    def index(self, texts: NodeTexts) -> None:
+        """Make now, of what was read, the indexes that are made when they are first needed."""
+        self._links = LinkIndex(texts)
+        self._by_name = NodeIndex("name", texts.nodes, texts.names)
+        for list_name in GRAPH_LISTS[1:]:
+            self.named(list_name)
 
     def named(self, list_name: str) -> NameIndex:
         """Return the index of one of its record lists."""
@@ -243,7 +234,7 @@ class Scope:
     def new_node(self, proto: onnx.NodeProto) -> Node:
         """Wrap a node message, with scopes for its subgraphs; it is not in the scope's list yet."""
         node = Node(proto, self)
-        for attr in proto.attribute:
+        for attr in proto.attribute[:]:  # a slice: half the time of asking one by one
             kind = attr.type or attribute_type(attr)
             if kind in (_GRAPH, _GRAPHS):
                 self.adopt(node, attr)
@@ -269,6 +260,7 @@ class Scope:
         """Return the name of a node, or ``>OUTPUT`` or ``#INDEX`` where the name does not tell.
 
         Names may be missing and need not be unique. The first output is unique in a valid model.
+        A node that is no longer in the scope, which a screen may still show, is ``#?``.
         """
         name = node.name
         if name and name[0] not in ">#" and len(self._names.get(name)) == 1:
@@ -276,7 +268,10 @@ class Scope:
         for output in node.outputs:
             if output and len(self.links.producers.get(output, ())) == 1:
                 return f">{output}"
-        return f"#{self.index_of(node)}"
+        try:
+            return f"#{self.index_of(node)}"
+        except ValueError:
+            return "#?"
 
     def find(self, ref: str) -> Node | None:
         """Return the node that :meth:`ref_of` names so, or None."""

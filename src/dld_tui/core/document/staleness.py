@@ -49,6 +49,8 @@ class Staleness:
         self._work: Iterator[None] | None = None
         self._is_original = False
         """Whether all edits are undone: what the file says of types then holds again."""
+        self._was_cut_short = False
+        """Whether a model was exchanged for another while not all of its marks were made."""
 
     # --- what users of this module call ---------------------------------------------------------
 
@@ -60,6 +62,9 @@ class Staleness:
             self.everything()
             return
         self._is_original = not self._document.history.done
+        if change.transaction.is_whole:
+            self._exchanged()
+            return
         if self._is_original:
             for scope in self._document.scopes():
                 scope.touched = set()
@@ -92,6 +97,13 @@ class Staleness:
         for scope in self._document.scopes():
             scope.stale = set()
         self._forget_work()
+
+    def _exchanged(self) -> None:
+        """The document holds another model, with the marks that its scopes had when it left."""
+        self._was_cut_short |= bool(self._waiting or self._functions or self._work)
+        self._forget_work()
+        if self._was_cut_short:
+            self.everything()
 
     # --- what an edit touches -------------------------------------------------------------------
 

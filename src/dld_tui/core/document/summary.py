@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+import onnx
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.scope import Scope
@@ -12,6 +14,8 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.values import ValueType
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.types import JSON
+
+_EXTERNAL = onnx.TensorProto.EXTERNAL
 
 
 @dataclass(frozen=True)
@@ -100,15 +104,17 @@ class ModelSummary:
         }
 
 
-def summarise(document: Document) -> ModelSummary:
-    """Count what is in a document."""
+def summarise(document: Document, op_types: Mapping[str, int] | None = None) -> ModelSummary:
+    """Count what is in a document.
+
+    Args:
+        document: What is open.
+        op_types: How often each operator occurs, in all of it, where somebody has counted already.
+    """
     scopes = list(document.scopes())
-    op_types: Counter[str] = Counter()
-    for scope in scopes:
-        op_types.update(text_of(node.proto.op_type) for node in scope.nodes)
-    tensors = [tensor for scope in scopes for tensor in _initializer_tensors(scope, document)]
-    external = [tensor for tensor in tensors if tensor.is_external]
-    locations = {tensor.external_entries.get("location", "") for tensor in external}
+    if op_types is None:
+        op_types = Counter(text_of(node.proto.op_type) for scope in scopes for node in scope.nodes)
+    weights = _Weights(document, scopes)
     model = document.model
     producer = f"{text_of(model.producer_name)} {text_of(model.producer_version)}"
     return ModelSummary(
@@ -121,28 +127,43 @@ def summarise(document: Document) -> ModelSummary:
         nodes=len(document.main.nodes),
         nodes_total=sum(op_types.values()),
         op_types=dict(sorted(op_types.items(), key=lambda item: (-item[1], item[0]))),
-        initializers=sum(
-            len(scope.records.get(field, ()))
-            for scope in scopes
-            for field in ("initializer", "sparse_initializer")
-        ),
-        parameters=sum(tensor.element_count for tensor in tensors),
-        initializer_bytes=sum(tensor.nbytes or 0 for tensor in tensors),
+        initializers=weights.count,
+        parameters=weights.elements,
+        initializer_bytes=weights.bytes,
         subgraphs=sum(scope.kind == "subgraph" for scope in scopes),
         functions=[_function(function) for function in document.functions],
-        external_files=sorted(locations),
-        external_bytes=sum(tensor.nbytes or 0 for tensor in external),
+        external_files=sorted(weights.external_files),
+        external_bytes=weights.external_bytes,
     )
+
+
+class _Weights:
+    """The sums over all initializers."""
+
+    def __init__(self, document: Document, scopes: Iterable[Scope]) -> None:
+        self.count = self.elements = self.bytes = self.external_bytes = 0
+        self.external_files: set[str] = set()
+        sizes: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+        """Elements and bytes by type and shape, of which a model has few."""
+        for scope in scopes:
+            sparse = [record.values for record in scope.records.get("sparse_initializer", ())]
+            for proto in (*scope.records.get("initializer", ()), *sparse):
+                key = (proto.data_type, tuple(proto.dims[:]))
+                size = sizes.get(key)
+                if size is None:
+                    tensor = Tensor(proto, document)
+                    size = sizes[key] = (tensor.element_count, tensor.nbytes or 0)
+                self.count += 1
+                self.elements += size[0]
+                self.bytes += size[1]
+                if proto.data_location == _EXTERNAL:
+                    tensor = Tensor(proto, document)
+                    self.external_files.add(tensor.external_entries.get("location", ""))
+                    self.external_bytes += size[1]
 
 
 def _terminal(scope: Scope, name: str) -> Terminal:
     return Terminal(name, scope.value_type(name), name in scope.named("initializer"))
-
-
-def _initializer_tensors(scope: Scope, document: Document) -> Iterator[Tensor]:
-    yield from scope.initializers
-    for sparse in scope.records.get("sparse_initializer", ()):
-        yield Tensor(sparse.values, document)
 
 
 def _function(scope: Scope) -> FunctionSummary:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from dld_tui.core.document.edits.naming import free_name
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.type_names import dtype_of, type_of_value
 from dld_tui.core.document.type_text import parse_type
 from dld_tui.core.document.values import ValueType
 from dld_tui.core.errors import UsageError
-from dld_tui.core.operators.matching import type_text
+from dld_tui.core.operators.matching import bound_types, formal_mismatch
 from dld_tui.core.operators.opsets import importable_version
 from dld_tui.core.operators.palette import Origin, PaletteOperator
 from dld_tui.core.operators.schema import AttributeSchema, Formal
-from dld_tui.core.operators.type_match import bound_types, dtype_of, mismatch
 from dld_tui.core.tensors.elements import is_float
 from dld_tui.core.tensors.generate import uniform_range
 from dld_tui.core.types import JSON
@@ -160,9 +160,9 @@ class Wiring:
         others = [place for place in range(len(self.inputs)) if place != at]
         bound = bound_types(
             [self.formal(place) for place in others],
-            [type_text(self.value_type(self.inputs[place])) for place in others],
+            [type_of_value(self.value_type(self.inputs[place])) for place in others],
         )
-        return mismatch(self.formal(at), type_text(known), bound)
+        return formal_mismatch(self.formal(at), type_of_value(known), bound)
 
     def value_type(self, value: str) -> ValueType | None:
         """Return what is known of the type of a value, or of an initializer that is to be made."""
@@ -179,7 +179,7 @@ class Wiring:
         others = [place for place in range(len(self.inputs)) if place != at]
         bound = bound_types(
             [self.formal(place) for place in others],
-            [type_text(self.value_type(self.inputs[place])) for place in others],
+            [type_of_value(self.value_type(self.inputs[place])) for place in others],
         )
         name = bound.get(formal.type_name)
         if name is None:

@@ -4,13 +4,12 @@ The tools of others (the ONNX checker, shape inference, ONNX Runtime, Polygraphy
 Serialising gigabytes for them would take the time and memory that the document saves, so they get
 the structure with its payloads as external
 data: in the model's own file, where it has them, or in a sparse stand-in when nobody reads the
-    values.
+values.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile, spill_folder
 from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.leftovers import PREFIX, hold_file, hold_folder, let_go, sweep
 from dld_tui.core.files.model_set import DataFile
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.splice import pieces_length, splice
@@ -44,7 +44,6 @@ from dld_tui.core.files.tensors import (
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.types import CancelCheck
 
-_PREFIX = ".dld-view-"
 _HOLE = "values.hole"
 _LARGEST_HOLE = 1 << 40
 """More than any real payload; a claim of more is left for the tool to refuse."""
@@ -80,12 +79,7 @@ def external_view(
         CancelledError: `cancelled` said so.
     """
     model = onnx.ModelProto.FromString(skeleton)
-    home = _writable(folder) if values else None
-    path = (
-        home / f"{_PREFIX}{secrets.token_hex(4)}.onnx"
-        if home is not None
-        else _temporary_folder(on_disk=values) / "model.onnx"
-    )
+    path = (_beside(folder) if values else None) or _elsewhere(on_disk=values)
     view = _View(blobs, external, path, values)
     try:
         for tensor in dense_tensors(model):
@@ -104,31 +98,41 @@ def external_view(
 
 
 def _write(path: Path, pieces: Sequence[bytes | Blob], cancelled: CancelCheck | None) -> None:
-    with explained(path), open(path, "xb", buffering=0) as file:
+    with explained(path), open(path, "wb", buffering=0) as file:
         stream(file.fileno(), pieces, ByteCount(pieces_length(pieces), None, cancelled))
 
 
-def _writable(folder: Path | None) -> Path | None:
+def _beside(folder: Path | None) -> Path | None:
+    """Return a new file in the model's folder, None when that may not be written to."""
     if folder is None or not os.access(folder, os.W_OK):
         return None
-    return Path(os.path.realpath(folder))
+    home = Path(os.path.realpath(folder))
+    sweep(home)
+    with explained(home):
+        try:
+            return hold_file(home, ".onnx")
+        except PermissionError:  # by other rules than its mode
+            return None
 
 
-def _temporary_folder(*, on_disk: bool) -> Path:
+def _elsewhere(*, on_disk: bool) -> Path:
+    """Return a file, which is not there yet, in a new temporary folder."""
     parent = spill_folder() if on_disk else Path(tempfile.gettempdir())
+    sweep(parent)
     with explained(parent):
-        return Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)))
+        return hold_folder(parent) / "model.onnx"
 
 
 def discard_view(path: Path) -> None:
     """Remove a view and what was made for it; what is already gone is no error."""
-    if path.parent.name.startswith(_PREFIX):
+    if path.parent.name.startswith(PREFIX):
         shutil.rmtree(path.parent, ignore_errors=True)
-        return
-    if path.name.startswith(_PREFIX):
+        let_go(path.parent)
+    elif path.name.startswith(PREFIX):
         for made in (path, path.with_name(f"{path.name}.data")):
             with suppress(FileNotFoundError):
                 made.unlink()
+        let_go(path)
 
 
 class _View:

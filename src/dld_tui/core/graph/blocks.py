@@ -8,7 +8,6 @@ repeat as well.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,6 +23,8 @@ FEWEST_ROWS = 3
 GLOBAL_TARGETS = 3
 GLOBAL_ROWS = 40
 """A tensor that is used so often and over so many rows, a quarter of all too, is in no block."""
+
+_WORK = frozenset((Kind.NODE, Kind.HOLDER, Kind.CALL, Kind.GROUP))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,39 +73,38 @@ def _cuts(graph: Graph, rails: Rails, start: int, end: int) -> list[int]:
     """Return the rows that a part can start at, the first one and the one after the last too."""
     count = end - start
     change = [0] * (count + 1)
-    rows, nets = rails.rows, graph.nets
+    nets, outputs, ends = graph.nets, graph.outputs, rails.ends
     far = max(min(GLOBAL_ROWS, count // 3), count // 4)
-    for row in range(start, end):
-        for number in graph.outputs[rails.order[row]]:
-            targets = nets[number].targets
-            last = rows[targets[0]] if len(targets) == 1 else max([rows[t] for t in targets])
-            if last > row and not (len(targets) >= GLOBAL_TARGETS and last - row >= far):
-                change[row - start] += 1
-                change[min(last, end) - start] -= 1
+    for at, vertex in enumerate(rails.order[start:end]):
+        for number in outputs[vertex]:
+            last = ends[number] - start
+            if last > at and not (last - at >= far and len(nets[number].targets) >= GLOBAL_TARGETS):
+                change[at] += 1
+                change[last if last < count else count] -= 1
     alive, cuts = 0, [start]
-    for row in range(start, end - 1):
-        alive += change[row - start]
+    for row, more in enumerate(change[: count - 1], start + 1):
+        alive += more
         if alive <= 1:
-            cuts.append(row + 1)
+            cuts.append(row)
     return [*cuts, end] if count else cuts
 
 
 def _tokens(graph: Graph, rails: Rails, cuts: Sequence[int]) -> list[int]:
     """Return a number for each part, the same for parts of the same operators."""
-    numbers: dict[tuple[tuple[str, int], ...] | str, int] = {}
-    labels, kinds, order = graph.labels, graph.kinds, rails.order
-    plain = (Kind.NODE, Kind.HOLDER, Kind.CALL, Kind.GROUP)
+    numbers: dict[tuple[str, ...] | str, int] = {}
+    labels, kinds, first = graph.labels, graph.kinds, cuts[0]
+    # What inputs and outputs are called says nothing about the kind of work.
+    works = [
+        labels[vertex] if kinds[vertex] in _WORK else kinds[vertex]
+        for vertex in rails.order[first : cuts[-1]]
+    ]
     tokens = []
-    for first, end in pairwise(cuts):
-        key: tuple[tuple[str, int], ...] | str
-        # What inputs and outputs are called says nothing about the kind of work.
-        if end - first == 1:  # all of a chain
-            vertex = order[first]
-            key = labels[vertex] if kinds[vertex] in plain else kinds[vertex]
+    for start, end in pairwise(cuts):
+        key: tuple[str, ...] | str
+        if end - start == 1:  # all of a chain
+            key = works[start - first]
         else:
-            part = order[first:end]
-            counts = Counter([labels[v] if kinds[v] in plain else kinds[v] for v in part])
-            key = tuple(sorted(counts.items()))
+            key = tuple(sorted(works[start - first : end - first]))
         tokens.append(numbers.setdefault(key, len(numbers)))
     return tokens
 

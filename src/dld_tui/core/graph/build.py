@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core.document.calls import key_of
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.wiretext import text_of, texts_of
-from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.document.texts import NodeTexts
+from dld_tui.core.graph.graph import Graph, Kind, Net
 from dld_tui.core.operators.categories import category_of
 
 
@@ -26,15 +26,20 @@ class ScopeGraph:
     def vertex(self, subject: Node | str) -> int | None:
         """Return the vertex of a node, or of an input, output or outer value; None if not drawn."""
         if self._numbers is None:
-            self._numbers = {
-                subject: at for at, subject in reversed(list(enumerate(self.subjects)))
-            }
+            places = range(len(self.subjects) - 1, -1, -1)  # the first of equal ones holds
+            self._numbers = dict(zip(reversed(self.subjects), places, strict=True))
         return self._numbers.get(subject)
 
     _numbers: dict[Node | str, int] | None = None
 
 
-def graph_of(scope: Scope, *, constants: bool = False, types: bool = False) -> ScopeGraph:
+def graph_of(
+    scope: Scope,
+    *,
+    constants: bool = False,
+    types: bool = False,
+    texts: NodeTexts | None = None,
+) -> ScopeGraph:
     """Return the graph of a scope.
 
     Initializers are not drawn: they are parameters of the nodes that use them. The same holds for
@@ -44,94 +49,88 @@ def graph_of(scope: Scope, *, constants: bool = False, types: bool = False) -> S
         scope: What to draw.
         constants: Draw constants and what is computed from them alone, too.
         types: Label the links with types and shapes.
+        texts: The texts of its nodes, where somebody has read them already.
     """
-    builder = _Builder(scope, constants, types)
+    builder = _Builder(
+        scope, constants, types, texts if texts is not None else NodeTexts(scope.nodes)
+    )
     return ScopeGraph(scope, builder.graph, builder.subjects)
 
 
 class _Builder:
     """Turns nodes and values into vertices and nets."""
 
-    def __init__(self, scope: Scope, constants: bool, types: bool) -> None:
+    def __init__(self, scope: Scope, constants: bool, types: bool, texts: NodeTexts) -> None:
         self.scope = scope
         self.graph = Graph()
         self.subjects: list[Node | str] = []
         self._uses: dict[str, list[int]] = {}
+        """By value that is made here, or comes from outside: the vertices that use it."""
         self._makers: dict[str, int] = {}
-        self._classes: dict[tuple[str | bytes, str], tuple[str, str]] = {}
-        """Category and kind by domain and operator."""
-        self._constants = constants
-        self._needed = frozenset(scope.outputs)
         self._functions = frozenset(key_of(function)[:2] for function in scope.document.functions)
-        self._fixed = _weights(scope)
-        """Values that do not depend on any input, as far as the file has come."""
+        fixed = _weights(scope)
         for name in scope.inputs:
-            if name not in self._fixed and name not in self._makers:
+            if name not in fixed and name not in self._makers:
                 self._makers[name] = self._add(name, name, Kind.INPUT, name)
-        self._add_nodes(scope.nodes)
+        self._add_nodes(texts, frozenset() if constants else _left_out(scope, texts, fixed))
         for name in dict.fromkeys(scope.outputs):
             self._uses.setdefault(name, []).append(self._add(name, name, Kind.OUTPUT, name))
         self._add_outer_values()
-        for name, source in self._makers.items():
-            label = _type_label(scope, name) if types else ""
-            self.graph.link(name, source, self._uses.get(name, ()), label)
+        self._link(_type_label if types else None)
 
     def _add(self, label: str, name: str, kind: str, subject: Node | str, of: str = "") -> int:
         self.subjects.append(subject)
         return self.graph.add(label, name, kind, of)
 
-    def _is_fixed(
-        self, node: Node, op_type: str, names: Sequence[str], outputs: Sequence[str]
-    ) -> bool:
-        """Take note of, and return, whether a node computes the same in every run."""
-        if op_type != "Constant":
-            # Without inputs it may be a random generator: that is worth drawing.
-            if not names or node.children:
-                return False
-            fixed = self._fixed
-            for name in names:
-                if name and name not in fixed:
-                    return False
-        if not self._needed.isdisjoint(outputs):
-            return False
-        self._fixed.update(outputs)
-        return True
-
-    def _add_nodes(self, nodes: Iterable[Node]) -> None:
-        # Each text is read once, and in slices, which protobuf reads twice as fast as one by one:
-        # with 50,000 nodes the properties of Node and calls take half of the time.
+    def _add_nodes(self, texts: NodeTexts, left_out: frozenset[int]) -> None:
+        """Add the nodes, but for those at some places."""
+        places: Sequence[int] = range(len(texts))
+        nodes, names, kinds = texts.nodes, texts.names, texts.kinds
+        inputs, outputs = texts.inputs, texts.outputs
+        if left_out:
+            places = [place for place in places if place not in left_out]
+            nodes = [nodes[place] for place in places]
+            names = [names[place] for place in places]
+            kinds = [kinds[place] for place in places]
+            inputs = [inputs[place] for place in places]
+            outputs = [outputs[place] for place in places]
+        graph, first = self.graph, len(self.graph)
+        graph.labels += [op_type for _, op_type in kinds]
+        graph.names += names
+        classes = {kind: category_of(kind[1], kind[0]) for kind in set(kinds)}
+        graph.classes += [classes[kind] for kind in kinds]
+        calls = {kind: Kind.CALL if kind in self._functions else Kind.NODE for kind in classes}
+        graph.kinds += [calls[kind] for kind in kinds]
+        self.subjects += nodes
+        if self.scope.holders:
+            inputs = self._note_holders(nodes, inputs)
         uses, makers = self._uses, self._makers
-        for node in nodes:
-            proto = node.proto
-            op_type = text_of(proto.op_type)
-            names: Sequence[str] = texts_of(proto.input[:])
-            outputs = texts_of(proto.output[:])
-            if not self._constants and self._is_fixed(node, op_type, names, outputs):
-                continue
-            key = (proto.domain, op_type)
-            known = self._classes.get(key)
-            if known is None:
-                known = self._classes[key] = self._class(node)
-            category, kind = known
-            if node.children:
-                kind = Kind.HOLDER
-                captured = (name for body in node.subgraphs() for name in body.captured())
-                names = tuple(dict.fromkeys((*names, *captured)))
-            vertex = self._add(op_type, text_of(proto.name), kind, node, category)
-            for name in names:
+        for vertex, used in enumerate(inputs, first):
+            for name in used:
                 if name in uses:
                     uses[name].append(vertex)
                 elif name:
                     uses[name] = [vertex]
-            for name in outputs:
+        for vertex, made in enumerate(outputs, first):
+            for name in made:
                 if name and name not in makers:
                     makers[name] = vertex
 
-    def _class(self, node: Node) -> tuple[str, str]:
-        """Return the category and kind of a node without bodies."""
-        op_type, domain = node.op_type, node.domain
-        kind = Kind.CALL if (domain, op_type) in self._functions else Kind.NODE
-        return category_of(op_type, domain), kind
+    def _note_holders(
+        self, nodes: Sequence[Node], inputs: Sequence[Sequence[str]]
+    ) -> list[Sequence[str]]:
+        """Mark the nodes with bodies, the last ones added; returns what all nodes use.
+
+        A holder also uses what its bodies do.
+        """
+        found = list(inputs)
+        first = len(self.graph) - len(nodes)
+        for at, node in enumerate(nodes):
+            if node.children:
+                self.graph.kinds[first + at] = Kind.HOLDER
+                captured = (name for body in node.subgraphs() for name in body.captured())
+                found[at] = tuple(dict.fromkeys((*inputs[at], *captured)))
+        return found
 
     def _add_outer_values(self) -> None:
         if self.scope.parent is None:
@@ -140,6 +139,48 @@ class _Builder:
             weight = definition is not None and definition.kind == "initializer"
             if name in self._uses and name not in self._makers and not weight:
                 self._makers[name] = self._add(name, name, Kind.OUTER, name)
+
+    def _link(self, label_of: Callable[[Scope, str], str] | None) -> None:
+        """Add the nets, in the order in which their values come into being."""
+        uses, nets = self._uses, self.graph.nets
+        for name, source in self._makers.items():
+            targets = uses.get(name)
+            if targets is None:
+                continue
+            if len(targets) > 1:
+                targets = list(dict.fromkeys(targets))
+            label = label_of(self.scope, name) if label_of is not None else ""
+            nets.append(Net(name, source, tuple(targets), label))
+
+
+def _left_out(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozenset[int]:
+    """Return the places of nodes that compute the same in every run.
+
+    Args:
+        scope: Where they are.
+        texts: Their texts.
+        fixed: Values that do not depend on any input; what such nodes make is added.
+    """
+    needed = frozenset(scope.outputs)
+    found: list[int] = []
+    for place, (names, kind) in enumerate(zip(texts.inputs, texts.kinds, strict=True)):
+        if kind[1] != "Constant":
+            for name in names:
+                if name and name not in fixed:
+                    break
+            else:
+                # Without inputs it may be a random generator: that is worth drawing.
+                if names and not texts.nodes[place].children:
+                    found.append(place)
+        else:
+            found.append(place)
+        if found and found[-1] == place:
+            made = texts.outputs[place]
+            if needed.isdisjoint(made):
+                fixed.update(made)
+            else:
+                found.pop()
+    return frozenset(found)
 
 
 def _weights(scope: Scope) -> set[str]:

@@ -19,27 +19,24 @@ _DEEPEST = 24
 
 
 class Fold:
-    """Rows that can be shown as one."""
+    """Rows that can be shown as one.
+
+    There may be thousands of folds, of which few are looked at, so what they say is worked out
+    when it is asked for.
+    """
 
     def __init__(
-        self,
-        folder: _Folder,
-        start: int,
-        end: int,
-        title: str,
-        inside: Scope,
-        repeat: Repeat | None = None,
+        self, folder: _Folder, start: int, end: int, outer: Scope, repeat: Repeat | None = None
     ) -> None:
         self.start = start
         """The first row."""
         self.end = end
         """The row after the last one."""
-        self.title = title
-        """The scope, ``layers.1 … layers.89`` for a repeat; empty without. Foreign text."""
         self.count = repeat.count if repeat is not None else 1
         """How often the same block comes; more than 1 means that the children are these blocks."""
         self._folder = folder
-        self._inside = inside
+        self._outer = outer
+        """The scope that all of it lies in, and that need not be said."""
         self._repeat = repeat
 
     def __len__(self) -> int:
@@ -49,11 +46,25 @@ class Fold:
         return f"<Fold {self.start}:{self.end} {self.title!r} x{self.count}>"
 
     @cached_property
+    def _scope(self) -> Scope:
+        """The scope of its rows; that around it where they have none in common."""
+        found = common_scope(self._folder.scopes[self.start : self.end])
+        return found if len(found) > len(self._outer) else self._outer
+
+    @cached_property
+    def title(self) -> str:
+        """The scope, ``layers.1 … layers.89`` for a repeat; empty without. Foreign text."""
+        if self._repeat is not None:
+            return _range_title(self.children[0].title, self.children[-1].title)
+        return "/".join(self._scope[len(self._outer) :])
+
+    @cached_property
     def children(self) -> list[Fold]:
         """The folds inside, in the order of their rows; other rows inside are in none of them."""
         if self._repeat is not None:
-            return self._folder.blocks(self._repeat, self._inside)
-        return self._folder.folds(self.start, self.end, self._inside)
+            starts = pairwise(self._repeat.starts)
+            return [Fold(self._folder, start, end, self._outer) for start, end in starts]
+        return self._folder.folds(self.start, self.end, self._scope)
 
     @property
     def rows_inside(self) -> int:
@@ -112,24 +123,9 @@ class _Folder:
         row = start
         for repeat in repeats(self.graph, self.rails, self.scopes, start, end):
             found += self._scope_folds(row, repeat.starts[0], inside)
-            found.append(self._repeat(repeat, inside))
+            found.append(Fold(self, repeat.starts[0], repeat.starts[-1], inside, repeat))
             row = repeat.starts[-1]
         return found + self._scope_folds(row, end, inside)
-
-    def blocks(self, repeat: Repeat, inside: Scope) -> list[Fold]:
-        """Return the times of a repeat."""
-        return [self._block(start, end, inside) for start, end in pairwise(repeat.starts)]
-
-    def _block(self, start: int, end: int, inside: Scope) -> Fold:
-        scope = common_scope(self.scopes[start:end])
-        deeper = scope if len(scope) > len(inside) else inside
-        return Fold(self, start, end, "/".join(scope[len(inside) :]), deeper)
-
-    def _repeat(self, repeat: Repeat, inside: Scope) -> Fold:
-        *_, before_last, last = repeat.starts
-        first = self._block(repeat.starts[0], repeat.starts[1], inside).title
-        title = _range_title(first, self._block(before_last, last, inside).title)
-        return Fold(self, repeat.starts[0], last, title, inside, repeat)
 
     def _scope_folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
         """Return the folds of consecutive rows that share the next part of their scope."""
@@ -142,8 +138,7 @@ class _Folder:
             while last < end and self.scopes[last][: depth + 1] == part:
                 last += 1
             if len(part) > depth and last - row >= FEWEST_ROWS:
-                scope = common_scope(self.scopes[row:last])
-                found.append(Fold(self, row, last, "/".join(scope[depth:]), scope))
+                found.append(Fold(self, row, last, inside))
             row = last
         return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 
 class Kind:
@@ -30,8 +31,7 @@ class Kind:
     """Stands for everything left out beyond a link."""
 
 
-@dataclass(frozen=True, slots=True)
-class Net:
+class Net(NamedTuple):
     """A tensor with where it comes from and where it goes."""
 
     name: str
@@ -83,8 +83,8 @@ class Graph:
     def inputs(self) -> list[list[int]]:
         """The nets that go into each vertex. Do not change the graph after asking."""
         found: list[list[int]] = [[] for _ in self.labels]
-        for number, net in enumerate(self.nets):
-            for target in net.targets:
+        for number, (_, _, targets, _) in enumerate(self.nets):
+            for target in targets:
                 found[target].append(number)
         return found
 
@@ -92,26 +92,26 @@ class Graph:
     def outputs(self) -> list[list[int]]:
         """The nets that come out of each vertex. Do not change the graph after asking."""
         found: list[list[int]] = [[] for _ in self.labels]
-        for number, net in enumerate(self.nets):
-            found[net.source].append(number)
+        for number, (_, source, _, _) in enumerate(self.nets):
+            found[source].append(number)
         return found
 
     @cached_property
     def sources(self) -> list[list[int]]:
         """The vertices that each vertex takes tensors from, each once."""
-        nets = self.nets
+        source_of = [net.source for net in self.nets]
         return [
-            [nets[one[0]].source] if len(one) == 1 else
-            list(dict.fromkeys(nets[number].source for number in one))
+            [source_of[one[0]]] if len(one) == 1 else
+            list(dict.fromkeys([source_of[number] for number in one]))
             for one in self.inputs
         ]  # fmt: skip
 
     @cached_property
     def targets(self) -> list[list[int]]:
         """The vertices that each vertex gives tensors to, each once."""
-        nets = self.nets
+        targets_of = [net.targets for net in self.nets]
         return [
-            list(nets[one[0]].targets) if len(one) == 1 else
-            list(dict.fromkeys(target for number in one for target in nets[number].targets))
+            list(targets_of[one[0]]) if len(one) == 1 else
+            list(dict.fromkeys([target for number in one for target in targets_of[number]]))
             for one in self.outputs
         ]  # fmt: skip

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import NamedTuple, overload
 
 from dld_tui.core.graph.folds import Fold, fold_tree
 from dld_tui.core.graph.graph import Graph, Kind
@@ -17,8 +16,7 @@ _FEWEST_ROWS, _ROWS_AT_FIRST, _MOST_ROWS_AT_FIRST = 5, 30, 60
 """Rows that a graph opens with, where it has so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row: a vertex, or a fold that is closed, or the head of one that is open."""
 
     start: int
@@ -189,8 +187,8 @@ class Overview:
     def seen(self) -> tuple[Graph, Rails]:
         """Return the graph of the rows that are seen and its rails.
 
-        The head of an open fold is a vertex without links. While some rows are folds, vertices are
-        numbered by rows.
+        The head of an open fold is a vertex without links, and folds have no label and no name.
+        While some rows are folds, vertices are numbered by rows.
         """
         if self.is_flat:
             return self.graph, self.rails
@@ -200,10 +198,12 @@ class Overview:
         return self._seen
 
     def _seen_graph(self) -> Graph:
-        base, order, nets = self.graph, self.rails.order, self.graph.nets
+        base, order, rows = self.graph, self.rails.order, self.rails.rows
+        nets, outputs, ends = base.nets, base.outputs, self.rails.ends
         seen = Graph()
-        sources: dict[int, int] = {}
-        targets: dict[int, list[int]] = {}
+        places = self._places()
+        leaving: list[tuple[int, int, bool]] = []
+        """Nets that go to other rows, from which row, and whether that is a fold."""
         for at, row in enumerate(self.rows):
             if row.fold is None:
                 vertex = order[row.start]
@@ -211,16 +211,33 @@ class Overview:
                     base.labels[vertex], base.names[vertex], base.kinds[vertex],
                     base.classes[vertex],
                 )  # fmt: skip
-                taken, given = base.inputs[vertex], base.outputs[vertex]
+                leaving += [(number, at, False) for number in outputs[vertex]]
+                continue
+            # What folds are called is asked for when they are drawn: there may be thousands.
+            seen.add("", "", Kind.GROUP)
+            if row.is_open:
+                continue
+            start, end = row.start, row.end
+            for vertex in order[start:end]:
+                for number in outputs[vertex]:
+                    # Most tensors of a large fold end in it.
+                    if not start <= ends[number] < end or len(nets[number].targets) > 1:
+                        leaving.append((number, at, True))
+        for number, at, is_fold in leaving:
+            name, _, targets, label = nets[number]
+            if len(targets) == 1:
+                seen.link(name, at, (places[rows[targets[0]]],), label)
             else:
-                seen.add(row.fold.title, row.fold.title, Kind.GROUP)
-                if row.is_open:
-                    continue
-                taken, given = list(row.fold.nets_in), list(row.fold.nets_out)
-            for number in taken:
-                targets.setdefault(number, []).append(at)
-            for number in given:
-                sources[number] = at
-        for number, at in sources.items():
-            seen.link(nets[number].name, at, targets.get(number, ()), nets[number].label)
+                found = {places[rows[target]] for target in targets}
+                if is_fold:
+                    found.discard(at)
+                seen.link(name, at, sorted(found), label)
         return seen
+
+    def _places(self) -> list[int]:
+        """Return the place among the rows that are seen of each row of the whole graph."""
+        places = [0] * len(self.rails.order)
+        for at, row in enumerate(self.rows):
+            if not row.is_open:
+                places[row.start : row.end] = [at] * (row.end - row.start)
+        return places

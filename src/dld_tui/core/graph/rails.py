@@ -47,6 +47,8 @@ class Rails:
     """Columns whose line is joined to the row's vertex, its own not counted."""
     hubs: frozenset[int] = frozenset()
     """Nets without a rail."""
+    ends: list[int] = field(default_factory=list)
+    """The last row that uses each net."""
     width: int = 0
     """Columns in use at the widest row."""
 
@@ -69,42 +71,65 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
         number for number, net in enumerate(nets)
         if len(net.targets) >= HUB_TARGETS and is_hub(net, rows)
     ])  # fmt: skip
-    last = [
-        rows[net.targets[0]] if len(net.targets) == 1 else max([rows[t] for t in net.targets])
-        for net in nets
+    ends = [
+        rows[targets[0]] if len(targets) == 1 else max([rows[target] for target in targets])
+        for _, _, targets, _ in nets
     ]
-    for number in hubs:
-        last[number] = -1
-    rails = Rails(list(order), rows, hubs=hubs)
+    rails = Rails(list(order), rows, hubs=hubs, ends=ends)
+    last = ends
+    if hubs:
+        last = list(ends)
+        for number in hubs:
+            last[number] = -1
+    columns, above_rows, below_rows = rails.columns, rails.above, rails.below
+    joined_rows = rails.joined
     inputs, outputs = graph.inputs, graph.outputs
-    column_of: dict[int, int] = {}
+    column_of = [-1] * len(nets)
     live = widest = 0
     for row, vertex in enumerate(order):
+        taken_nets, given_nets = inputs[vertex], outputs[vertex]
+        if len(taken_nets) == 1 == len(given_nets):
+            number, given = taken_nets[0], given_nets[0]
+            own = column_of[number]
+            if own >= 0 and last[number] == row < last[given]:
+                # One tensor ends and one begins: most rows. The new one takes the column over.
+                column_of[number] = -1
+                column_of[given] = own
+                columns.append(own)
+                above_rows.append(live)
+                below_rows.append(live)
+                joined_rows.append(0)
+                continue
         above, joined, ending = live, 0, 0
-        for number in inputs[vertex]:
-            column = column_of.get(number)
-            if column is None:
+        for number in taken_nets:
+            column = column_of[number]
+            if column < 0:
                 continue
             bit = 1 << column
             joined |= bit
             if last[number] <= row:
                 ending |= bit
-                del column_of[number]
+                column_of[number] = -1
         live &= ~ending
         own = _lowest(ending) if ending else _lowest(~above)
-        starting = [number for number in outputs[vertex] if last[number] > row]
         taken = 1 << own
-        for at, number in enumerate(starting):
+        place = own
+        for number in given_nets:
+            if last[number] <= row:
+                continue
             # A column that ends here is free for another tensor only from the next row on.
-            column = own if not at else _lowest(~(live | above | taken))
-            column_of[number] = column
-            taken |= 1 << column
-            live |= 1 << column
-            joined |= 1 << column
-        rails.columns.append(own)
-        rails.above.append(above)
-        rails.below.append(live)
-        rails.joined.append(joined & ~(1 << own))
+            if place < 0:
+                place = _lowest(~(live | above | taken))
+            column_of[number] = place
+            bit = 1 << place
+            taken |= bit
+            live |= bit
+            joined |= bit
+            place = -1
+        columns.append(own)
+        above_rows.append(above)
+        below_rows.append(live)
+        joined_rows.append(joined & ~(1 << own))
         widest = max(widest, (above | live | taken).bit_length())
     rails.width = widest
     return rails

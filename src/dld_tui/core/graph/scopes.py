@@ -14,7 +14,8 @@ def name_scopes(graph: Graph) -> list[Scope]:
     known: dict[str, Scope] = {}
     found: list[Scope] = []
     for name in graph.paths or graph.names:
-        prefix = name.rpartition("/")[0]
+        cut = name.rfind("/")
+        prefix = name[:cut] if cut > 0 else ""
         scope = known.get(prefix)
         if scope is None:
             scope = known[prefix] = tuple(part for part in prefix.split("/") if part)

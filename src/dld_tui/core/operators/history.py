@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dld_tui.core.document.type_names import shown
 from dld_tui.core.operators import contrib
 from dld_tui.core.operators.onnx_schemas import onnx_versions
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
-from dld_tui.core.operators.type_match import short_type
 
 
 def versions_of(name: str, domain: str = "") -> tuple[int, ...]:
@@ -83,8 +83,8 @@ def _came_and_went(what: str, before: Iterable[str], after: Iterable[str]) -> li
 
 
 def _type_changes(old: OperatorSchema, new: OperatorSchema) -> list[str]:
-    before = {short_type(name) for item in (*old.inputs, *old.outputs) for name in item.types}
-    after = {short_type(name) for item in (*new.inputs, *new.outputs) for name in item.types}
+    before = {shown(name) for item in (*old.inputs, *old.outputs) for name in item.types}
+    after = {shown(name) for item in (*new.inputs, *new.outputs) for name in item.types}
     came, went = sorted(after - before), sorted(before - after)
     found = [f"takes {', '.join(came)}"] if came else []
     return found + ([f"no longer takes {', '.join(went)}"] if went else [])

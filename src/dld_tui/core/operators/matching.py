@@ -1,9 +1,11 @@
-"""Whether a value fits an input of a node: its type against the operator's signature."""
+"""Whether a value fits an input: its type against the operator's signature."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.type_names import shown, type_of_value, types_text
 from dld_tui.core.document.values import ValueType
 from dld_tui.core.operators.registry import schema_for
 
@@ -11,15 +13,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.operators.schema import Formal, OperatorSchema
 
-_ELEMENT = {"float32": "float", "float64": "double"}
-_SHOWN = {onnx_name: name for name, onnx_name in _ELEMENT.items()}
-_CONTAINERS = {
-    "": "tensor({})",
-    "sparse": "sparse_tensor({})",
-    "sequence": "seq(tensor({}))",
-    "optional": "optional(tensor({}))",
-    "optional(sequence)": "optional(seq(tensor({})))",
-}
 _MOST_TYPES = 4
 
 
@@ -44,21 +37,48 @@ def mismatch(node: Node, index: int, value_type: ValueType | None) -> str | None
     if formal is None:
         most = schema.max_inputs if schema.max_inputs is not None else len(schema.inputs)
         return f"{schema.name} takes no more than {most} input{'' if most == 1 else 's'}"
-    text = type_text(value_type)
+    text = type_of_value(value_type)
     if text is None:
         return None
     if formal.types and text not in formal.types:
-        return f"{formal.name} takes {_accepted(formal)}, not {_shown(text)}"
+        return f"{formal.name} takes {_accepted(formal)}, not {shown(text)}"
     return _conflict(node, schema, index, formal, text)
 
 
-def type_text(value_type: ValueType | None) -> str | None:
-    """Return a type in ONNX notation, e.g. ``tensor(float)``; None when it is not known."""
-    if value_type is None or value_type.dtype is None:
+def bound_types(formals: Sequence[Formal | None], types: Sequence[str | None]) -> dict[str, str]:
+    """Return what the type names of a signature stand for, given the types of its inputs.
+
+    Args:
+        formals: The formal of each input.
+        types: The type of each input in ONNX notation, None where it is not known.
+    """
+    bound: dict[str, str] = {}
+    for formal, type_name in zip(formals, types, strict=True):
+        if formal is None or type_name is None or not _is_variable(formal):
+            continue
+        if type_name in formal.types:
+            bound.setdefault(formal.type_name, type_name)
+    return bound
+
+
+def formal_mismatch(
+    formal: Formal | None, type_name: str | None, bound: Mapping[str, str] | None = None
+) -> str | None:
+    """Return why a type does not fit an input, or None when it does or when it is not known.
+
+    Args:
+        formal: The input.
+        type_name: The value's type in ONNX notation.
+        bound: What the type names of the signature stand for, from the other inputs.
+    """
+    if formal is None or type_name is None or not formal.types:
         return None
-    pattern = _CONTAINERS.get(value_type.container)
-    element = _ELEMENT.get(value_type.dtype, value_type.dtype)
-    return pattern.format(element) if pattern is not None else None
+    if type_name not in formal.types:
+        return f"is {shown(type_name)}; takes {types_text(formal.types)}"
+    wanted = (bound or {}).get(formal.type_name) if _is_variable(formal) else None
+    if wanted is not None and wanted != type_name:
+        return f"is {shown(type_name)}; {formal.type_name} is {shown(wanted)}"
+    return None
 
 
 def is_required(node: Node, index: int) -> bool:
@@ -84,25 +104,17 @@ def _conflict(
         other = schema.input(at)
         if at == index or not name or other is None or other.type_name != formal.type_name:
             continue
-        found = type_text(node.scope.value_type(name))
+        found = type_of_value(node.scope.value_type(name))
         if found is not None and found != text:
             label = f"{other.name} {at}" if other.option == "variadic" else other.name
-            return f"{_shown(text)}, but {label} is {_shown(found)}: they must be the same"
+            return f"{shown(text)}, but {label} is {shown(found)}: they must be the same"
     return None
 
 
 def _accepted(formal: Formal) -> str:
-    names = [_shown(name) for name in formal.types]
-    if len(names) <= _MOST_TYPES:
-        return ", ".join(names)
-    return f"{', '.join(names[:_MOST_TYPES])} and {len(names) - _MOST_TYPES} more types"
+    more = len(formal.types) - _MOST_TYPES
+    return types_text(formal.types, most=_MOST_TYPES) + (" types" if more > 0 else "")
 
 
-def _shown(text: str) -> str:
-    """Return an ONNX type as this program writes it: ``tensor(float)`` is ``float32``."""
-    head, _, rest = text.rpartition("(")
-    element = rest.rstrip(")")
-    element = _SHOWN.get(element, element)
-    if head == "tensor":
-        return element
-    return f"{head.replace('(tensor', '')}({element})" if head else element
+def _is_variable(formal: Formal) -> bool:
+    return bool(formal.types) and formal.homogeneous and formal.type_name not in formal.types

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from dld_tui.core.document.literals import format_literal
+from dld_tui.core.document.type_names import shown, types_text
 from dld_tui.core.operators import plain_text
 from dld_tui.core.operators.history import history_of
 from dld_tui.core.operators.palette import domain_title
 from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
-from dld_tui.core.operators.type_match import short_type, types_text
 from dld_tui.core.text import clip, visible
 
 Line: TypeAlias = "tuple[str, str]"
@@ -61,7 +61,7 @@ def _formals(title: str, formals: Sequence[Formal], width: int) -> list[Line]:
     lines = _section(title)
     for formal in formals:
         types = formal.type_name if formal.type_name not in formal.types else ""
-        about = short_type(formal.types[0]) if formal.types and not types else types
+        about = shown(formal.types[0]) if formal.types and not types else types
         notes = [visible(about), "" if formal.option == "single" else formal.option]
         head = f"{visible(formal.name)}  {', '.join(filter(None, notes))}"
         lines.append(("term", (_INDENT + head).rstrip()))

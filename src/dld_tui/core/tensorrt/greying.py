@@ -9,6 +9,7 @@ from typing import Any
 from dld_tui.core.params import settings_of
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.tactics import CACHE, reason_against
 from dld_tui.core.tensorrt.values import named_value
 
 _FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -48,6 +49,8 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "memory_pools": ("IBuilderConfig.set_memory_pool_limit",),
         "tactic_sources": ("IBuilderConfig.set_tactic_sources",),
         "preview_features": ("IBuilderConfig.set_preview_feature",),
+        "tactic_replay": ("IBuilderConfig.algorithm_selector",),
+        "save_tactics": ("IBuilderConfig.algorithm_selector",),
         "native_instance_norm": ("OnnxParserFlag.NATIVE_INSTANCENORM",),
         "hardware_compatible": ("IBuilderConfig.hardware_compatibility_level",),
         "compute_capability": ("IBuilderConfig.set_compute_capability",),
@@ -69,6 +72,8 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
         "fp16": "use dld convert fp16, or layer precisions",
         "bf16": "use layer precisions",
         "layer_output_type": "put Cast nodes into it",
+        "tactic_replay": "use an edited timing cache, with --editable-timing-cache",
+        "save_tactics": "the timing cache has them",
         **dict.fromkeys(("int8", "fp8", "int4", *_CALIBRATION), "quantize it beforehand"),
     }
 )
@@ -90,6 +95,8 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
     for setting, members in _MEMBERS.items():
         if not any(member in facts.has for member in members):
             found.setdefault(setting, f"{name} cannot do this")
+    if problem := reason_against(CACHE, facts):
+        found["editable_timing_cache"] = problem
     if not facts.tactic_sources:
         found.setdefault("tactic_sources", f"{name} has none to choose from")
     return found
@@ -162,6 +169,8 @@ def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
         if asked:
             flags = ", ".join(f"--{name}" for name in asked)
             yield f"{flags} cannot be used with --typing strong: types come from the model"
+    if settings.editable_timing_cache and settings.no_timing_cache:
+        yield "--editable-timing-cache and --no-timing-cache are both given"
     if settings.no_timing_cache and settings.timing_cache is not None:
         yield "--timing-cache and --no-timing-cache are both given"
 

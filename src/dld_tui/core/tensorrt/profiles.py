@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.document.profiles import (
@@ -52,6 +52,35 @@ def profiles_for(document: Document, settings: BuildSettings) -> list[Profile]:
     for number, profile in enumerate(profiles):
         needed.check(profile, number, several=len(profiles) > 1)
     return [needed.without_fixed(profile) for profile in profiles] if needed.ranged else []
+
+
+def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> list[Profile]:
+    """Return the profile that takes given inputs and no others; empty when all inputs are fixed.
+
+    Its usual shapes are those of the first set.
+
+    Args:
+        document: The model.
+        feeds: Sets of arrays by input.
+
+    Raises:
+        UsageError: An input has another number of dimensions in another set, or does not fit.
+    """
+    needed = _Needed(document)
+    profile = {}
+    for name in needed.ranged:
+        arrays = [feed[name] for feed in feeds if name in feed]
+        shapes = [
+            tuple(map(int, array.reshape(-1) if name in needed.values else array.shape))
+            for array in arrays
+        ]
+        if len({*map(len, shapes)}) > 1:
+            raise UsageError(f"input {_shown(name)} has another number of dimensions in each set")
+        if shapes:
+            sizes = [*zip(*shapes, strict=True)]
+            profile[name] = Range(tuple(map(min, sizes)), shapes[0], tuple(map(max, sizes)))
+    needed.check(profile, 0, several=False)
+    return [profile] if profile else []
 
 
 class _Needed:

@@ -87,6 +87,14 @@ class OptimizerSettings:
         spellings=("--no-timing-cache", "--noBuilderCache"),
         page="Optimizer",
     )
+    editable_timing_cache: bool = param(
+        False,
+        label="Editable cache",
+        help="Keep to the tactics in the timing cache, also to edited ones, and log what was"
+        " measured. From TensorRT 10.8 on.",
+        spellings=("--editable-timing-cache",),
+        page="Optimizer",
+    )
     error_on_cache_miss: bool = param(
         False,
         label="Only cached",

@@ -151,6 +151,25 @@ class TacticSettings:
         spellings=("--direct-io", "--directIO"),
         page="Tactics",
     )
+    tactic_replay: Path | None = param(
+        None,
+        label="Tactic replay",
+        help="Take the tactics that this file names, and fail where the library has them no more."
+        " For libraries with an algorithm selector, TensorRT 8 to 10.",
+        kind="file",
+        spellings=("--tactic-replay", "--load-tactics"),
+        metavar="FILE",
+        page="Tactics",
+    )
+    save_tactics: Path | None = param(
+        None,
+        label="Record tactics",
+        help="Where to write the tactics that are taken, as a file to replay.",
+        kind="output",
+        spellings=("--save-tactics",),
+        metavar="FILE",
+        page="Tactics",
+    )
     preview_features: tuple[str, ...] = param(
         (),
         label="Preview features",

@@ -20,6 +20,7 @@ THEN: list[JSON] = ["choose:then_branch"]
 FRAGMENT: JSON = {
     "model": b64encode(models.parse(models.FUNCTIONS).SerializeToString()).decode("ascii")
 }
+MODEL = b64encode(models.parse(models.FUNCTIONS).SerializeToString()).decode("ascii")
 W: JSON = {"initializer": "w"}
 TENSOR_CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("CHAIN", "add_initializer",
@@ -93,6 +94,7 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     ("BRANCHES", "set_attributes",
      {"changes": [{"nodes": [[[], "pre"], [THEN, "inner"]],
                    "attributes": {"p": {"kind": "int", "value": 3}}}]}),
+    ("CHAIN", "replace_model", {"model": {"raw": MODEL}, "title": "convert"}),
     *BODY_CASES,
     *TENSOR_CASES,
 ]  # fmt: skip

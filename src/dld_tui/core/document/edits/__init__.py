@@ -33,6 +33,7 @@ from dld_tui.core.document.edits import (
     tensorrt,
     tensors,
     terminals,
+    whole,
 )
 from dld_tui.core.document.edits.registry import EDITS, EditFunction
 
@@ -64,4 +65,5 @@ __all__ = [
     "tensorrt",
     "tensors",
     "terminals",
+    "whole",
 ]

@@ -27,13 +27,16 @@ _NO_STEPS = frozenset({"repair", "restore"})
 
 
 @edit
-def repair(document: Document, transaction: Transaction, *, steps: Sequence[JSON]) -> str:
+def repair(
+    document: Document, transaction: Transaction, *, steps: Sequence[JSON], title: str = ""
+) -> str:
     """Make several edits as one step; those that no longer fit are left out.
 
     Args:
         document: The document.
         transaction: The transaction to make the changes in.
         steps: ``[[EDIT, ARGUMENTS], …]``.
+        title: What the step is called in the history; by default how many places were repaired.
     """
     made, refusals = 0, []
     for step in steps:
@@ -56,7 +59,7 @@ def repair(document: Document, transaction: Transaction, *, steps: Sequence[JSON
             made += len(transaction.primitives) > before
     if refusals and not made:
         raise refusals[0]
-    return f"repair {made} place{'' if made == 1 else 's'}"
+    return title or f"repair {made} place{'' if made == 1 else 's'}"
 
 
 @edit

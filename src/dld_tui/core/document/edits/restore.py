@@ -27,6 +27,7 @@ from dld_tui.core.document.primitives import (
 )
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import filled, filled_scope
+from dld_tui.core.document.whole import PresentModel, SwapModel, read_model
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import EditError, SaveError
 from dld_tui.core.types import JSON
@@ -147,6 +148,15 @@ def _describe_splice(document: Document, primitive: Splice) -> dict[str, JSON]:
     }
 
 
+def _describe_model(document: Document, primitive: SwapModel) -> dict[str, JSON]:
+    primitive.undo()
+    try:
+        present = PresentModel(document)
+    finally:
+        primitive.do()
+    return {"step": "model", "model": present.keep()}
+
+
 def _owner(scope: Scope, list_name: str, index: int | None) -> Any:
     if list_name == "model":
         return scope.document.model
@@ -232,12 +242,17 @@ def _build_splice(scope: Scope, data: dict[str, Any]) -> Primitive:
     return Splice(scope, list_name, index, removed, inserted)
 
 
+def _build_model(scope: Scope, data: dict[str, Any]) -> Primitive:
+    return SwapModel(scope.document, read_model(scope.document, data["model"]))
+
+
 _DESCRIBE: dict[type[Any], Any] = {
     SetText: _describe_text,
     SetLinks: _describe_links,
     SetAttribute: _describe_attribute,
     SetList: _describe_list,
     Splice: _describe_splice,
+    SwapModel: _describe_model,
 }
 _BUILD: dict[str, Callable[[Scope, dict[str, Any]], Primitive]] = {
     "text": _build_text,
@@ -245,4 +260,5 @@ _BUILD: dict[str, Callable[[Scope, dict[str, Any]], Primitive]] = {
     "attribute": _build_attribute,
     "list": _build_list,
     "splice": _build_splice,
+    "model": _build_model,
 }

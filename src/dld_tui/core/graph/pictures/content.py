@@ -161,6 +161,7 @@ def folded(overview: Overview, title: str = "") -> Content:
         row = overview.rows[at]
         if row.fold is not None:
             content.graph.labels[vertex] = fold_label(row)
+            content.graph.names[vertex] = row.fold.title
             content.notes[vertex] = fold_notes(row.fold)
     return content
 

@@ -1,0 +1,339 @@
+"""Find the tactics of TensorRT that make a model's results wrong.
+
+Result: ``{"verdict", "way", "library", "builds": N, "good", "bad", "failed", "variants", "seconds",
+"layers": N, "problem": TEXT, "culprits": [{"layer", "title", "tactic", "instead", "confirmed"}],
+"suspects": [{"layer", "title", "tactics"}], "avoid": PATH or null, "engine": PATH or null,
+"options": TEXT, "remarks": [TEXT], "estimate": {...}}``. `verdict` is one of
+:mod:`dld_tui.core.accuracy.tactics`, or null with `estimate_only`; `variants` counts builds that
+differ in their tactics; `options` are those of the builds; tactics are
+``{"tactic", "implementation", "name", "shown"}``.
+
+Each build is noted at once, so a search that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.activities.isolate_tactic_request import Request as Request
+from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.params import to_json
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.tactic_trials import Expected, TacticTrials
+    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.core.accuracy.tactics import Build, Isolation, Plan
+    from dld_tui.core.accuracy.trial_journal import TrialJournal
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.profiles import Profile
+    from dld_tui.core.tensorrt.facts import LibraryFacts
+    from dld_tui.core.tensorrt.tactics import Tactic
+
+_OWN_TACTICS = ("tactic_replay", "save_tactics", "timing_cache", "editable_timing_cache",
+                "error_on_cache_miss")  # fmt: skip
+"""Settings of a build that a search makes itself."""
+_NO_MATTER = ("output", "avoid", "tries", "estimate_only", "again", "open_metadata", "layer_info",
+              "log", "no_timing_cache", *_OWN_TACTICS)  # fmt: skip
+"""Settings that change no build of a search."""
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Search.
+
+    Raises:
+        UsageError: The library cannot do what is asked for, or a setting does not fit the model.
+        InputError: The model or an input cannot be read.
+        UnavailableError: There is no library whose tactics can be chosen, or no GPU for it.
+        ActivityError: The model cannot be built or run.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.tensorrt_cuda import select_device
+    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.core.tensorrt.profiles import profiles_for
+
+    if given := [name for name in _OWN_TACTICS if getattr(request, name)]:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"{flag} does not go with this search, which chooses all tactics itself")
+    yield Progress(0, None, stage="Loading TensorRT")
+    select_device(request.device)  # before anything of CUDA
+    library = find_library(request.library)
+    way = _way(request, library.facts)
+    if problems := refused(request, library.facts):
+        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    yield Progress(0, None, stage="Reading the model")
+    with contextlib.closing(Document.open(request.model)) as document:
+        profiles = profiles_for(document, request)
+        yield Progress(0, None, stage="Running the model with ONNX Runtime")
+        expected = _expected(request, document, profiles)
+        search = _Searching(request, library, document, profiles, expected, way)
+        yield from search.events()
+
+
+def _way(request: Request, facts: LibraryFacts) -> str:
+    """Return how tactics are chosen.
+
+    Raises:
+        UnavailableError: They cannot be with this library, or it cannot run engines here.
+    """
+    from dld_tui.core.tensorrt.tactics import CACHE, REPLAY, reason_against
+
+    ways = (REPLAY, CACHE) if request.way == "auto" else (request.way,)
+    reasons = {way: reason_against(way, facts) for way in ways}
+    found = next((way for way, reason in reasons.items() if not reason), None)
+    if found is None:
+        raise UnavailableError(
+            f"the tactics of {facts.title} cannot be chosen: {' and '.join(reasons.values())}",
+            hint="Use TensorRT: 8 to 10 can replay tactics, 10.8 and later edit the timing cache",
+        )
+    if facts.no_driver:
+        raise UnavailableError(
+            f"{facts.title} cannot run engines here: {facts.no_driver}",
+            hint="Run it on a target that has a GPU, with --target NAME",
+        )
+    return found
+
+
+def _expected(request: Request, document: Document, profiles: list[Profile]) -> Expected:
+    """Return inputs, and what ONNX Runtime makes of them."""
+    from dld_tui.backends import onnxruntime as backend
+    from dld_tui.backends.onnxruntime_options import SessionSettings
+    from dld_tui.backends.onnxruntime_tensors import TensorRunner
+    from dld_tui.backends.tactic_trials import Expected
+    from dld_tui.core.accuracy.tolerance import parse_tolerances
+    from dld_tui.core.inputs.feeds import input_feeds
+    from dld_tui.core.tensorrt.shape_inputs import shape_inputs
+
+    tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
+    provider = backend.find_provider(request.provider)
+    shapes: list[str] = []
+    if request.inputs is None and profiles:
+        values = shape_inputs(document)
+        shapes = [
+            f"{name}:{'x'.join(map(str, found.opt))}"
+            for name, found in profiles[0].items()
+            if name not in values
+        ]
+    with TensorRunner(document, SessionSettings(providers=(provider,), quiet=True)) as runner:
+        feeds = input_feeds(runner.inputs, request.inputs, shapes, [request.seed])
+        outputs = [
+            {name: value for name, value in found.items() if value is not None}
+            for found in runner.each(runner.outputs, feeds)
+        ]
+    return Expected(feeds, outputs, tolerances, request.runs)
+
+
+class _Searching:
+    """One search."""
+
+    def __init__(
+        self,
+        request: Request,
+        library: Library,
+        document: Document,
+        profiles: list[Profile],
+        expected: Expected,
+        way: str,
+    ) -> None:
+        self._request = request
+        self._library = library
+        self._way = way
+        self._folder = _folder(request, library, document)
+        self._parts = (library, document, request, profiles, expected, way, self._folder)
+        self._estimate: dict[str, JSON] = {}
+
+    def events(self) -> Iterator[Event]:
+        from dld_tui.backends.tactic_trials import TacticTrials
+        from dld_tui.core.accuracy.tactics import isolate
+        from dld_tui.core.accuracy.trial_journal import TrialJournal
+        from dld_tui.core.paths import ensure
+
+        if self._request.again:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        ensure(self._folder)
+        journal = TrialJournal(self._folder / "builds.jsonl")
+        trials = TacticTrials(*self._parts)
+        steps = isolate(self._request.tries, vary=self._request.vary, seed=self._request.seed)
+        number = 0
+        try:
+            plan = next(steps)
+            while True:
+                number += 1
+                build = yield from self._build(trials, journal, plan, number)
+                if number == 1:
+                    yield self._cost(build)
+                    if self._request.estimate_only:
+                        yield Finished(self._told(None, [build], None, None))
+                        return
+                plan = steps.send(build)
+        except StopIteration as end:
+            found: Isolation = end.value
+        avoid = self._write(trials, found)
+        engine = self._keep(trials, found)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        yield Finished(self._told(found, list(found.builds), avoid, engine))
+
+    def _build(
+        self, trials: TacticTrials, journal: TrialJournal, plan: Plan, number: int
+    ) -> Generator[Event, None, Build]:
+        build = journal.take(plan)
+        if build is not None:
+            trials.learn(build)
+            return build
+        build = yield from trials.run(plan, number)
+        journal.add(plan, build)
+        text = f"Build {number} ({plan.why}): {build.verdict}"
+        yield Log(f"{text}, {build.problem}" if build.problem else text)
+        return build
+
+    def _cost(self, build: Build) -> Log:
+        from dld_tui.core.accuracy.tactics import expected_builds
+        from dld_tui.core.accuracy.tactics_text import cost_text
+
+        layers = sum(len(offers) > 1 for offers in build.offers.values())
+        least, most = expected_builds(self._request.tries, layers)
+        self._estimate = {
+            "layers": layers,
+            "build_seconds": build.seconds,
+            "builds": [least, most],
+            "seconds": [least * build.seconds, most * build.seconds],
+        }
+        return Log(cost_text(self._estimate))
+
+    def _write(self, trials: TacticTrials, found: Isolation) -> Path | None:
+        from dld_tui.core.accuracy.tactics import FOUND
+
+        if found.verdict != FOUND:
+            return None
+        path = self._request.avoid_path
+        trials.write_avoiding(found.right, path)
+        return path
+
+    def _keep(self, trials: TacticTrials, found: Isolation) -> Path | None:
+        """Keep the last engine of a search that found something: it is right."""
+        from dld_tui.core.accuracy.tactics import FOUND
+        from dld_tui.core.files.writer import write_pieces
+
+        path = self._request.output
+        if path is None or found.verdict != FOUND or not trials.engine.exists():
+            return None
+        write_pieces(path, [trials.engine.read_bytes()])
+        return path
+
+    def _told(
+        self,
+        found: Isolation | None,
+        builds: list[Build],
+        avoid: Path | None,
+        engine: Path | None,
+    ) -> dict[str, JSON]:
+        titles = {layer: title for build in builds for layer, title in build.titles.items()}
+        verdicts = [build.verdict for build in builds]
+        different = {frozenset(build.choices.items()) for build in builds if build.runs}
+        problem = next((build.problem for build in builds if build.verdict == "bad"), "")
+        return {
+            "verdict": None if found is None else found.verdict,
+            "way": self._way,
+            "library": self._library.facts.title,
+            "builds": len(builds),
+            **{name: verdicts.count(name) for name in ("good", "bad", "failed")},
+            "variants": len(different),
+            "seconds": sum(build.seconds for build in builds),
+            "layers": max((len(build.choices) for build in builds), default=0),
+            "problem": problem,
+            "culprits": [] if found is None else [
+                {
+                    "layer": one.layer,
+                    "title": titles.get(one.layer, one.layer),
+                    "tactic": _tactic(one.tactic),
+                    "instead": _tactic(one.instead),
+                    "confirmed": one.confirmed,
+                }
+                for one in found.culprits
+            ],
+            "suspects": [] if found is None else [
+                {"layer": layer, "title": titles.get(layer, layer),
+                 "tactics": [_tactic(one) for one in tactics]}
+                for layer, tactics in found.suspects.items()
+            ],
+            "avoid": None if avoid is None else str(avoid.absolute()),
+            "engine": None if engine is None else str(engine.absolute()),
+            "options": _options(self._request),
+            "remarks": list[JSON](_remarks(builds)),
+            "estimate": self._estimate,
+        }  # fmt: skip
+
+
+def _options(request: Request) -> str:
+    """Return the options of the builds as they are written."""
+    from dld_tui.core.command_line import command_line
+    from dld_tui.core.params import settings_of
+    from dld_tui.core.tensorrt.settings import BuildSettings
+
+    values = to_json(request)
+    left_out = {"model", "output", *_NO_MATTER}
+    kept = {
+        setting.name: values[setting.name]
+        for setting in settings_of(BuildSettings)
+        if setting.name not in left_out
+    }
+    return command_line((), BuildSettings, kept)
+
+
+def _tactic(tactic: Tactic) -> dict[str, JSON]:
+    return {
+        "tactic": tactic.tactic,
+        "implementation": tactic.implementation,
+        "name": tactic.name,
+        "shown": tactic.shown,
+    }
+
+
+def _remarks(builds: list[Build]) -> list[str]:
+    """Return what else people should know. Fit for a terminal."""
+    from dld_tui.core import fmt
+
+    remarks = []
+    if unsteady := sum(build.changes_by_run for build in builds):
+        remarks.append(f"{fmt.plural(unsteady, 'engine')} gave a right and a wrong result for the"
+                       " same inputs: a tactic is not deterministic")  # fmt: skip
+    if missing := sum(bool(build.missing) for build in builds):
+        remarks.append(f"in {fmt.plural(missing, 'build')} a layer was not offered the tactic that"
+                       " was asked for")  # fmt: skip
+    if failed := [build for build in builds if build.verdict == "failed"]:
+        remarks.append(f"{fmt.plural(len(failed), 'build')} with chosen tactics failed:"
+                       f" {failed[0].problem}")  # fmt: skip
+    return remarks
+
+
+def _folder(request: Request, library: Library, document: Document) -> Path:
+    """Return where the builds of this very search are noted."""
+    from dld_tui.core.accuracy.trial_journal import search_name, stamps
+    from dld_tui.core.paths import cache_dir
+
+    settings: Mapping[str, Any] = to_json(request)
+    inputs = sorted(request.inputs.rglob("*")) if request.inputs is not None else []
+    facts: dict[str, JSON] = {
+        "settings": {name: value for name, value in settings.items() if name not in _NO_MATTER},
+        "library": [library.facts.title, library.facts.path],
+        "files": stamps([request.model.absolute(), *_data_files(document), *inputs]),
+    }
+    return cache_dir() / "tactic-search" / search_name(facts)
+
+
+def _data_files(document: Document) -> list[Path]:
+    import onnx
+
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external
+
+    tensors = dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document)))
+    places = {entries_of(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
+    return [document.external.resolve(place) for place in sorted(places - {""})]

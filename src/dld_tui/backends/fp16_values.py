@@ -1,0 +1,187 @@
+"""Whether a float16 model gives the values of the float32 one, and if not, because of which nodes.
+
+ONNX Runtime runs both on a CPU, the float16 one rounded between its nodes
+(:mod:`dld_tui.core.conversion.rounded`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dld_tui.backends.accuracy_runs import Comparison, State, types_with
+from dld_tui.backends.accuracy_sides import ModelSide
+from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
+from dld_tui.backends.trial_inputs import with_sizes
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.conversion.copies import copy_of, inline_calls
+from dld_tui.core.conversion.culprits import (
+    LARGEST,
+    NEAR,
+    Culprit,
+    Findings,
+    culprits,
+    first_culprit,
+    nodes_to_keep,
+    settled,
+)
+from dld_tui.core.conversion.fp16_weights import largest
+from dld_tui.core.conversion.rounded import rounded_copy
+from dld_tui.core.conversion.tensors import Selection, candidates
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.inputs.folder import load_input_sets
+from dld_tui.core.types import JSON
+
+_SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
+_BUDGET = 100 << 20
+"""Bytes of values that are held at a time."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """On what a result is tried, and how good it has to be."""
+
+    shapes: Sequence[str] = ()
+    """Of random inputs, ``NAME:1x3x224x224``."""
+    folder: Path | None = None
+    """Of inputs; None for random ones."""
+    tolerances: Sequence[str] = ()
+    """As :func:`~dld_tui.core.accuracy.tolerance.parse_tolerances` takes them; by default elements
+    may be off somewhat when the noise is small."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one result."""
+
+    outputs: Sequence[Row]
+    first: Culprit | None = None
+    """The first node whose values are wrong; None when those of the outputs are right."""
+    found: Findings | None = None
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the figures of the outputs, and the node, as JSON data."""
+        return {
+            "outputs": {
+                row.name: {"problem": row.problem, **row.error.to_json()} for row in self.outputs
+            },
+            "is_good": self.is_good,
+            "first": None if self.first is None else self.first.to_json(),
+        }
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all outputs are near enough."""
+        return not any(row.problem for row in self.outputs)
+
+
+class ValueCheck:
+    """Compares results with the float32 model that they were made of. Close it.
+
+    Args:
+        original: That model; it stays as it is, and open until this is closed.
+        asked: On what, and how good it has to be.
+
+    Raises:
+        UsageError: A shape or a tolerance makes no sense.
+        InputError: The inputs cannot be read, or do not fit.
+        ActivityError: The model cannot be run.
+    """
+
+    def __init__(self, original: Document, asked: Question) -> None:
+        self._strict = bool(asked.tolerances)
+        self._tolerances = parse_tolerances(asked.tolerances) if self._strict else Tolerances(NEAR)
+        self._folder = original.path.parent if original.path is not None else None
+        self.document = copy_of(original)
+        """The float32 model, its calls of local functions replaced as a conversion does it."""
+        try:
+            inline_calls(self.document)
+            self._feeds = self._inputs(asked)
+        except BaseException:
+            self.document.close()
+            raise
+        self._ranges: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self.document.close()
+
+    def _runner(self) -> TensorRunner:
+        return TensorRunner(self.document, _SETTINGS, folder=self._folder)
+
+    def _side(self, document: Document) -> ModelSide:
+        return ModelSide(document, _SETTINGS, self._folder)
+
+    def _inputs(self, asked: Question) -> list[Mapping[str, Any]]:
+        with self._runner() as runner:
+            specs, outputs = runner.inputs, runner.outputs
+            if asked.folder is not None:
+                return [one.values for one in load_input_sets(asked.folder, specs)]
+
+            def run(feeds: Mapping[str, Any]) -> Mapping[str, Any]:
+                runner.values(outputs, feeds)
+                return feeds
+
+            return [with_sizes(specs, asked.shapes, run)]
+
+    def run(self, result: Document) -> Verdict:
+        """Compare a result, the model in float16; all of its tensors when its outputs are wrong.
+
+        Raises:
+            ActivityError: It cannot be run.
+        """
+        with contextlib.closing(rounded_copy(result)) as rounded:
+            verdict = Verdict(self._compared(rounded, tensors=False))
+            if verdict.is_good:
+                return verdict
+            rows = self._compared(rounded, tensors=True)
+        self._ranges = self._ranges or dict(self._measured())
+        found = Findings(self.document, rows, self._ranges, self._clipped)
+        outputs = [row for row in rows if row.is_output]
+        return Verdict(outputs, first_culprit(found), found)
+
+    def _compared(self, rounded: Document, *, tensors: bool) -> list[Row]:
+        sides = self._side(self.document), self._side(rounded)
+        rows: list[Row] = []
+        with Comparison(*sides, self._tolerances, tensors) as comparison:
+            for state in comparison.run(self._feeds, budget=_BUDGET):
+                rows = state.rows if isinstance(state, State) else rows
+        return rows if self._strict else [settled(row) for row in rows]
+
+    def _measured(self) -> Iterator[tuple[str, float]]:
+        """Yield the largest finite magnitude of each tensor of the main graph, for one input."""
+        feed = self._feeds[0]
+        names = [name for node in self.document.main.nodes for name in node.outputs if name]
+        with self._runner() as runner:
+            for group in groups(types_with(self.document, feed), names, _BUDGET):
+                for name, value in runner.values(group, feed).items():
+                    if value is None or value.dtype.kind not in "fiu" or not value.size:
+                        continue
+                    finite = value[np.isfinite(value)]
+                    if finite.size:
+                        yield name, float(np.abs(finite).max())
+
+    @cached_property
+    def _clipped(self) -> dict[str, float]:
+        """The largest magnitudes of weights out of the range of float16."""
+        every = Selection(kinds=("initializer", "constant"))
+        found = {
+            one.name: largest(one.tensor) for one in candidates(self.document, "float16", every)
+        }
+        return {name: value for name, value in found.items() if value > LARGEST}
+
+    def to_keep(self, verdict: Verdict, kept: Collection[Node], most: int) -> dict[Node, str]:
+        """Return nodes of :attr:`document` that should stay in float32, too, with the reasons."""
+        return {} if verdict.found is None else nodes_to_keep(verdict.found, kept, most)
+
+
+__all__ = ["Culprit", "Question", "ValueCheck", "Verdict", "culprits"]

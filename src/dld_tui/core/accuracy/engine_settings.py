@@ -1,0 +1,128 @@
+"""What a comparison can set of the engines that it builds or loads."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.params import Setting, param, settings_of
+from dld_tui.core.tensorrt.settings import BuildSettings
+
+PAGE = "TensorRT"
+_LOADING = ("library", "device", "plugins", "trust")
+"""What matters for an engine that is built already, too."""
+_PRECISION = (
+    "typing", "fp16", "bf16", "int8", "fp8", "int4", "layer_precision", "calibration_cache",
+    "calibration_inputs",
+)  # fmt: skip
+_LOW = ("fp16", "bf16", "int8", "fp8", "int4", "tf32", "layer_precision")
+_BUILD = {setting.name: setting for setting in settings_of(BuildSettings)}
+
+
+def _about(name: str) -> dict[str, Any]:
+    """Return the declaration of a build's setting, for the page of TensorRT."""
+    about = _BUILD[name].param
+    fields = {field.name: getattr(about, field.name) for field in dataclasses.fields(about)}
+    return {**fields, "page": PAGE}
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """How TensorRT builds and runs what is compared."""
+
+    library: str = param("auto", **_about("library"))
+    trust: bool = param(
+        False,
+        label="Trust the engine",
+        help="Load a prebuilt engine. An engine can hold code: load only those that you trust.",
+        spellings=("--trust",),
+        page=PAGE,
+    )
+    device: str = param("0", **_about("device"))
+    plugins: tuple[str, ...] = param((), **_about("plugins"))
+    typing: str = param("default", **_about("typing"))
+    tf32: bool = param(True, **_about("tf32"))
+    fp16: bool = param(False, **_about("fp16"))
+    bf16: bool = param(False, **_about("bf16"))
+    int8: bool = param(False, **_about("int8"))
+    fp8: bool = param(False, **_about("fp8"))
+    int4: bool = param(False, **_about("int4"))
+    layer_precision: tuple[str, ...] = param((), **_about("layer_precision"))
+    calibration_cache: Path | None = param(None, **_about("calibration_cache"))
+    calibration_inputs: Path | None = param(None, **_about("calibration_inputs"))
+    strict_nans: bool = param(False, **_about("strict_nans"))
+    optimization_level: int | None = param(None, **_about("optimization_level"))
+    sparsity: str = param("disable", **_about("sparsity"))
+    tactic_sources: tuple[str, ...] = param((), **_about("tactic_sources"))
+    native_instance_norm: bool = param(True, **_about("native_instance_norm"))
+    workspace: float | None = param(None, **_about("workspace"))
+    timing_cache: Path | None = param(None, **_about("timing_cache"))
+    no_timing_cache: bool = param(False, **_about("no_timing_cache"))
+    min_shapes: tuple[str, ...] = param((), **_about("min_shapes"))
+    opt_shapes: tuple[str, ...] = param((), **_about("opt_shapes"))
+    max_shapes: tuple[str, ...] = param((), **_about("max_shapes"))
+
+    @property
+    def engine_options(self) -> list[str]:
+        """The options of these settings that are not at their defaults."""
+        return [self._option(setting) for setting in self._given()]
+
+    @property
+    def build_options(self) -> list[str]:
+        """Those of them that are of no use to an engine that is built already."""
+        return [self._option(one) for one in self._given() if one.name not in _LOADING]
+
+    def _option(self, setting: Setting) -> str:
+        flag = setting.param.spellings[0]
+        return f"--no-{flag[2:]}" if getattr(self, setting.name) is False else flag
+
+    def _given(self) -> list[Setting]:
+        settings = settings_of(EngineSettings)
+        return [one for one in settings if getattr(self, one.name) != one.default]
+
+    def build_settings(self, model: Path, output: Path, *, plain: bool = False) -> BuildSettings:
+        """Return the settings of a build.
+
+        Args:
+            model: The model.
+            output: Where the engine goes.
+            plain: Leave the precisions at their defaults.
+
+        Raises:
+            UsageError: A value cannot be read.
+        """
+        names = {setting.name for setting in settings_of(EngineSettings)} & set(_BUILD)
+        left_out = _PRECISION if plain else ()
+        values = {name: getattr(self, name) for name in names if name not in left_out}
+        return BuildSettings(model=model, output=output, **values)
+
+
+def settings_text(settings: BuildSettings) -> str:
+    """Return what a build differs in from the defaults, as ``fp16, optimization-level 5``.
+
+    Values may be foreign text.
+    """
+    parts = []
+    for setting in settings_of(EngineSettings):
+        if setting.name not in _BUILD or setting.name in _LOADING:
+            continue
+        value = getattr(settings, setting.name)
+        if value == setting.default:
+            continue
+        name = setting.param.spellings[0][2:]
+        if isinstance(value, bool):
+            parts.append(name if value else f"no {name}")
+        else:
+            shown = " ".join(value) if isinstance(value, tuple) else str(value)
+            parts.append(f"{name} {shown}")
+    return ", ".join(parts)
+
+
+def is_low(settings: BuildSettings) -> bool:
+    """Return whether a build may compute with fewer digits than float32 has.
+
+    TF32, which is the default, has as many as float16.
+    """
+    return any(bool(getattr(settings, name)) for name in _LOW)

@@ -1,0 +1,276 @@
+"""Which tactics make a result wrong: a search over builds that knows nothing of a library.
+
+It builds until one build is wrong and one is right, and then narrows down the layers in which the
+two differ, by builds whose tactics are all chosen. The search is a generator: it yields the build
+to make and is sent what came of it. Given the same answers it asks for the same builds, so one that
+was cut goes on by giving it the answers again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from dld_tui.core.accuracy.search import Kept, expected_trials, minimal_set
+from dld_tui.core.tensorrt.tactics import (
+    Choices,
+    Offers,
+    Tactic,
+    by_time,
+    tactic_from,
+    tactic_json,
+)
+from dld_tui.core.types import JSON
+
+GOOD, BAD, FAILED = "good", "bad", "failed"
+"""Verdicts of a build: right, wrong in a run at least, and not built at all."""
+FOUND, NONE_BAD, NONE_GOOD, UNSTEADY = "found", "none_bad", "none_good", "unsteady"
+"""How a search ends: with the tactics; all builds were right; no build was; or the same tactics
+gave a right and a wrong result, so they alone are not to blame."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build to make."""
+
+    choices: Choices | None
+    """The tactics to take, by layer; None leaves them to the library."""
+    why: str
+    """What it is for, in a few words."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What came of a build."""
+
+    verdict: str
+    problem: str = ""
+    """Why it is not good. Foreign text."""
+    choices: Choices = field(default_factory=dict)
+    """What the library took in the end."""
+    offers: Offers = field(default_factory=dict)
+    """What it could have taken, where it tells."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Names of layers for people, where they are known by something else. Foreign text."""
+    wrong_runs: int = 0
+    """Runs of the engine, with the same inputs, in which the result was wrong."""
+    runs: int = 1
+    missing: tuple[str, ...] = ()
+    """Layers that did not get the tactic that was asked for. Foreign text."""
+    seconds: float = 0.0
+
+    @property
+    def changes_by_run(self) -> bool:
+        """Whether the same engine gave a right and a wrong result."""
+        return 0 < self.wrong_runs < self.runs
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the build as JSON data."""
+        return {
+            "verdict": self.verdict, "problem": self.problem, "wrong_runs": self.wrong_runs,
+            "runs": self.runs, "seconds": self.seconds, "missing": list[JSON](self.missing),
+            "choices": {layer: tactic_json(one) for layer, one in self.choices.items()},
+            "offers": {layer: [tactic_json(one) for one in many]
+                       for layer, many in self.offers.items()},
+            "titles": dict(self.titles),
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Build:
+        """Return what :meth:`to_json` gave."""
+        choices = {layer: tactic_from(one) for layer, one in data["choices"].items()}
+        offers = {layer: tuple(map(tactic_from, many)) for layer, many in data["offers"].items()}
+        given = {**data, "choices": choices, "offers": offers, "missing": tuple(data["missing"])}
+        return cls(**given)
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A tactic without which the result is right."""
+
+    layer: str
+    tactic: Tactic
+    instead: Tactic
+    """What a right build takes."""
+    confirmed: bool
+    """Whether a build with this one alone was wrong; else there is no such build."""
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """What a search found."""
+
+    verdict: str
+    culprits: tuple[Culprit, ...] = ()
+    right: Choices = field(default_factory=dict)
+    """All tactics of a build that was right, without the culprits."""
+    builds: tuple[Build, ...] = ()
+    """All that were made, in order."""
+
+    @property
+    def suspects(self) -> dict[str, tuple[Tactic, ...]]:
+        """The tactics that occur in wrong builds only."""
+        return suspects(self.builds)
+
+
+Search: TypeAlias = "Generator[Plan, Build, Isolation]"
+
+
+def suspects(builds: Sequence[Build]) -> dict[str, tuple[Tactic, ...]]:
+    """Return by layer the tactics that wrong builds took and no right one did."""
+    found: dict[str, dict[Tactic, None]] = {}
+    good: set[tuple[str, Tactic]] = set()
+    for build in builds:
+        if build.verdict == GOOD:
+            good.update(build.choices.items())
+    for build in builds:
+        if build.verdict == BAD:
+            for layer, tactic in build.choices.items():
+                if (layer, tactic) not in good:
+                    found.setdefault(layer, {})[tactic] = None
+    return {layer: tuple(tactics) for layer, tactics in found.items()}
+
+
+def isolate(tries: int, *, vary: bool = False, seed: int = 0) -> Search:
+    """Find the tactics that make a result wrong.
+
+    Args:
+        tries: Builds that look for a wrong result, and then for a right one, at most.
+        vary: From the second build on take tactics at random, not the fastest ones.
+        seed: Of what is taken at random.
+
+    Yields:
+        The build to make; send what came of it.
+
+    Returns:
+        What was found. Culprits are minimal: with one of them alone put back, the result is wrong
+        again, unless it is not `confirmed`.
+    """
+    return (yield from _Search(tries, vary, seed).steps())
+
+
+class _Search:
+    """One search."""
+
+    def __init__(self, tries: int, vary: bool, seed: int) -> None:
+        self._tries = tries
+        self._vary = vary
+        self._random = random.Random(seed)
+        self._builds: list[Build] = []
+        self._offers: dict[str, tuple[Tactic, ...]] = {}
+
+    def _make(self, choices: Choices | None, why: str) -> Generator[Plan, Build, Build]:
+        build = yield Plan(choices, why)
+        self._builds.append(build)
+        for layer, offered in build.offers.items():
+            self._offers[layer] = by_time([*self._offers.get(layer, ()), *offered])
+        return build
+
+    def _end(self, verdict: str) -> Isolation:
+        return Isolation(verdict, builds=tuple(self._builds))
+
+    def steps(self) -> Search:
+        bad = yield from self._first_bad()
+        if bad is None:
+            return self._end(NONE_BAD)
+        good = next((one for one in self._builds if one.verdict == GOOD), None)
+        if good is None:
+            good = yield from self._first_good(bad)
+        if good is None:
+            return self._end(NONE_GOOD)
+        return (yield from self._between(bad, good))
+
+    def _first_bad(self) -> Generator[Plan, Build, Build | None]:
+        for number in range(self._tries):
+            choices = None
+            if number and self._vary and any(self._offers.values()):
+                choices = self._other(self._builds[0], "random", 0)
+            build = yield from self._make(choices, f"build {number + 1} of {self._tries}")
+            if build.verdict == BAD:
+                return build
+        return None
+
+    def _first_good(self, bad: Build) -> Generator[Plan, Build, Build | None]:
+        """Look for a right build among those that take other tactics wherever there are any."""
+        seen: list[Choices] = []
+        for number in range(self._tries):
+            choices = self._other(bad, "rank" if number < 2 else "random", number)
+            if choices == bad.choices or choices in seen:
+                if number < 2:
+                    continue
+                break
+            seen.append(choices)
+            build = yield from self._make(choices, f"other tactics, {number + 1}")
+            if build.verdict == GOOD:
+                return build
+        return None
+
+    def _other(self, build: Build, how: str, rank: int) -> Choices:
+        """Return choices that differ from those of a build wherever there is another."""
+        found = dict(build.choices)
+        for layer, taken in build.choices.items():
+            others = [one for one in self._offers.get(layer, ()) if one != taken]
+            same = [one for one in others if _forms(one) == _forms(taken)]
+            others = same or others  # other types and layouts change the layers around, too
+            if how == "random":
+                found[layer] = self._random.choice([taken, *others])
+            elif others:
+                found[layer] = others[min(rank, len(others) - 1)]
+        return found
+
+    def _between(self, bad: Build, good: Build) -> Search:
+        """Narrow down the layers in which a wrong and a right build differ."""
+        likely = suspects(self._builds)
+        differing = [layer for layer, one in bad.choices.items()
+                     if layer in good.choices and good.choices[layer] != one]  # fmt: skip
+        differing.sort(key=lambda layer: layer not in likely)
+        known: dict[Kept, bool] = {}
+        made: dict[Kept, Build] = {}
+        steps = minimal_set(differing, known)
+        try:
+            kept = next(steps)
+            while True:
+                choices = {**bad.choices, **{layer: good.choices[layer] for layer in kept}}
+                why = f"{len(kept)} of {len(differing)} layers as in the right build"
+                made[kept] = yield from self._make(choices, why)
+                kept = steps.send(made[kept].verdict == GOOD)
+        except StopIteration as end:
+            found: tuple[str, ...] | None = end.value
+        if not found:  # nothing has to change for a right result, or all that can is not enough
+            return self._end(UNSTEADY)
+        wanted = frozenset(found)
+        again = yield from self._make(
+            {**bad.choices, **{layer: good.choices[layer] for layer in wanted}}, "the result again"
+        )
+        if again.verdict != GOOD:
+            return self._end(UNSTEADY)
+        culprits = tuple(
+            Culprit(layer, bad.choices[layer], again.choices.get(layer, good.choices[layer]),
+                    _is_confirmed(made.get(wanted - {layer}), layer, bad))
+            for layer in found
+        )  # fmt: skip
+        right = again.choices or {**bad.choices, **{one: good.choices[one] for one in wanted}}
+        return replace(self._end(FOUND), culprits=culprits, right=right)
+
+
+def _is_confirmed(build: Build | None, layer: str, bad: Build) -> bool:
+    """Return whether a build was wrong that took the layer's tactic, and took it indeed."""
+    if build is None or build.verdict != BAD:
+        return False
+    return build.choices.get(layer) == bad.choices[layer]
+
+
+def _forms(tactic: Tactic) -> tuple[object, object]:
+    return tactic.inputs, tactic.outputs
+
+
+def expected_builds(tries: int, layers: int) -> tuple[int, int]:
+    """Return how many builds a search takes about, at least and at most, for two culprits.
+
+    Args:
+        tries: As of :func:`isolate`.
+        layers: How many have a tactic to choose.
+    """
+    return tries, 2 * tries + expected_trials(layers, 2)[1] + 1

@@ -1,0 +1,82 @@
+"""The builds of a search that was cut, so that it can go on: a file with one line a build."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from dld_tui.core.accuracy.tactics import Build, Plan
+from dld_tui.core.tensorrt.tactics import tactic_json
+from dld_tui.core.types import JSON
+
+
+def stamps(paths: Iterable[Path]) -> list[JSON]:
+    """Return what tells that files were changed; those that are not there count, too."""
+    found: list[JSON] = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            found.append([str(path), None, None])
+            continue
+        found.append([str(path), status.st_size, status.st_mtime_ns])
+    return found
+
+
+def search_name(facts: Mapping[str, JSON]) -> str:
+    """Return the name of a search: another one when anything that it depends on is changed."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class TrialJournal:
+    """Builds that were made already, asked for in the order in which they were made.
+
+    Args:
+        path: The file; the folder is there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known = self._read()
+        self.used = 0
+        """Builds that were taken from it."""
+
+    def _read(self) -> list[tuple[str, Build]]:
+        """Return the builds up to the first line that is damaged."""
+        found: list[tuple[str, Build]] = []
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            for line in self._path.read_text(encoding="utf-8").splitlines():
+                data = json.loads(line)
+                found.append((str(data["plan"]), Build.from_json(data["build"])))
+        return found
+
+    def take(self, plan: Plan) -> Build | None:
+        """Return the next build when it is of this plan; None when it has to be made."""
+        if self.used < len(self._known) and self._known[self.used][0] == _digest(plan):
+            self.used += 1
+            return self._known[self.used - 1][1]
+        if self.used < len(self._known):  # what follows was of another search
+            self._known = self._known[: self.used]
+            self._write("w", self._known)
+        return None
+
+    def add(self, plan: Plan, build: Build) -> None:
+        """Keep a build; a journal that cannot be written is no reason to stop."""
+        self._known.append((_digest(plan), build))
+        self.used += 1
+        self._write("a", self._known[-1:])
+
+    def _write(self, mode: str, builds: Iterable[tuple[str, Build]]) -> None:
+        with contextlib.suppress(OSError), self._path.open(mode, encoding="utf-8") as file:
+            for digest, build in builds:
+                file.write(f"{json.dumps({'plan': digest, 'build': build.to_json()})}\n")
+
+
+def _digest(plan: Plan) -> str:
+    choices = None if plan.choices is None else {
+        layer: tactic_json(one) | {"ms": None, "name": ""} for layer, one in plan.choices.items()
+    }  # fmt: skip
+    return hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,201 @@
+"""Which nodes make a model's results wrong in float16, from the errors of its tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.types import JSON
+
+LARGEST = 65504.0
+"""Of float16."""
+NEAR = Tolerance(1e-3, 1e-2)
+"""What is allowed of each element, or else of all together:"""
+_QUIET = 30.0
+"""dB of signal to noise: the noise is 3 % of the values."""
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A node that should stay in float32. All texts are foreign."""
+
+    scope: tuple[str, ...]
+    node: str
+    op_type: str
+    reason: str
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return it as JSON data."""
+        return {
+            "scope": [*self.scope], "node": self.node, "op_type": self.op_type,
+            "reason": self.reason,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a comparison with the float32 model has found."""
+
+    document: Document
+    """The float32 model; nodes are those of its main graph."""
+    rows: Sequence[Row]
+    """Errors of its tensors."""
+    ranges: Mapping[str, float]
+    """The largest finite magnitudes of its tensors."""
+    clipped: Mapping[str, float]
+    """Weights out of the range of float16, with their largest magnitudes."""
+
+
+def settled(row: Row) -> Row:
+    """Return a row without a problem where only single elements of many are somewhat off."""
+    error = row.error
+    quiet = error.snr_db is not None and error.snr_db >= _QUIET
+    harmless = row.problem and quiet and not error.special and not error.mismatch
+    return replace(row, problem="") if harmless else row
+
+
+def first_culprit(found: Findings) -> Culprit | None:
+    """Return the first node, as the model computes, whose results are wrong and its inputs not."""
+    rows = {row.name: row for row in found.rows}
+    for suspect in _suspects(found):
+        taken = _taken(suspect.node, rows)
+        weights = _clipped_inputs(suspect.node, found.clipped)
+        if suspect.made.problem and (weights or not any(row.problem for row in taken)):
+            return _told(suspect, found)
+    worst = _ranked(_suspects(found))
+    return _told(worst[0], found) if worst else None
+
+
+def nodes_to_keep(found: Findings, kept: Collection[Node], most: int) -> dict[Node, str]:
+    """Return nodes that should stay in float32, too, with the reasons; none when all do already.
+
+    These are the nodes that make or take what overflows, then those that take weights out of range,
+    and only when there are none of these the ones that add most noise.
+
+    Args:
+        found: What is wrong.
+        kept: The nodes that stay in float32 already.
+        most: How many of those that only add noise.
+    """
+    suspects = _suspects(found)
+    chosen: dict[Node, str] = {}
+    for suspect in suspects:
+        name = suspect.made.name
+        beyond = found.ranges.get(name, 0.0) > LARGEST and suspect.made.error.special
+        if beyond or suspect.added == math.inf:
+            for node in _around(found.document, suspect.node, suspect.made.name):
+                chosen.setdefault(node, _why(suspect, found))
+        elif suspect.made.problem and _clipped_inputs(suspect.node, found.clipped):
+            chosen.setdefault(suspect.node, _why(suspect, found))
+    left = {node: why for node, why in chosen.items() if node not in kept}
+    if not left:
+        for suspect in _ranked(suspects):
+            if len(left) < most and suspect.added:
+                left |= dict.fromkeys(_noisy(found, suspect, kept), _why(suspect, found))
+    return _with_bodies(left, kept)
+
+
+def culprits(nodes: Mapping[Node, str]) -> list[Culprit]:
+    """Return nodes and reasons as data."""
+    return [
+        Culprit(tuple(node.scope.path), node.ref, node.op_type, why) for node, why in nodes.items()
+    ]
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    node: Node
+    made: Row
+    """Its output with the largest error."""
+    added: float
+    """Noise relative to the values, beyond that of its inputs; infinite for NaN and the like."""
+
+
+def _suspects(found: Findings) -> list[_Suspect]:
+    """Return the nodes whose outputs are known, in the order of the computation."""
+    rows = {row.name: row for row in found.rows}
+    suspects = []
+    for node in found.document.main.nodes:
+        mine = [rows[name] for name in node.outputs if name in rows]
+        if not mine or _is_constant(node):
+            continue  # it is its users' weight
+        made = max(mine, key=lambda row: row.error.noise)
+        taken = max([row.error.noise for row in _taken(node, rows)], default=0.0)
+        added = 0.0 if taken == math.inf else max(made.error.noise - taken, 0.0)
+        suspects.append(_Suspect(node, made, added))
+    return suspects
+
+
+def _taken(node: Node, rows: Mapping[str, Row]) -> list[Row]:
+    """Return the rows of what a node takes, other than weights."""
+    names = [name for name in node.inputs if name in rows]
+    return [rows[name] for name in names if not _is_constant(node.scope.producer(name))]
+
+
+def _is_constant(node: Node | None) -> bool:
+    return node is not None and (not node.inputs or node.op_type == "ConstantOfShape")
+
+
+def _ranked(suspects: Iterable[_Suspect]) -> list[_Suspect]:
+    return sorted(suspects, key=lambda one: -one.added)
+
+
+def _noisy(found: Findings, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:
+    """Return a node that adds noise; what makes its values where that is in float32 already."""
+    if suspect.node not in kept:
+        return [suspect.node]
+    return [node for node in _makers(found.document, suspect.node) if node not in kept]
+
+
+def _makers(document: Document, node: Node) -> list[Node]:
+    makers = [document.main.producer(name) for name in node.inputs]
+    return [maker for maker in makers if maker is not None and not _is_constant(maker)]
+
+
+def _clipped_inputs(node: Node, clipped: Mapping[str, float]) -> list[str]:
+    return [name for name in node.inputs if name in clipped]
+
+
+def _around(document: Document, node: Node, name: str) -> list[Node]:
+    """Return a node, what takes a value that it makes, and what makes the values that it takes."""
+    users = [use.node for use in document.main.users(name)]
+    return list(dict.fromkeys([node, *users, *_makers(document, node)]))
+
+
+def _with_bodies(nodes: Mapping[Node, str], kept: Collection[Node]) -> dict[Node, str]:
+    """Return nodes, and those in their bodies in place of the ones that only hold others."""
+    found: dict[Node, str] = {}
+    for node, why in nodes.items():
+        found[node] = why
+        for scopes in node.children.values():
+            for scope in scopes:
+                inner = [one for below in scope.walk() for one in below.nodes]
+                found.update((one, why) for one in inner if one not in kept)
+    return found
+
+
+def _told(suspect: _Suspect, found: Findings) -> Culprit:
+    (made,) = culprits({suspect.node: _why(suspect, found)})
+    return made
+
+
+def _why(suspect: _Suspect, found: Findings) -> str:
+    row = suspect.made
+    weights = _clipped_inputs(suspect.node, found.clipped)
+    if weights and row.problem:
+        return (
+            f"its weight {weights[0]!r} reaches {found.clipped[weights[0]]:,.4g}, and float16 ends"
+            f" at {LARGEST:,.0f}"
+        )
+    reach = found.ranges.get(row.name)
+    reached = "" if reach is None else f", in float32 it is up to {reach:,.4g}"
+    if row.error.special:
+        return f"{row.name!r} becomes infinite or NaN{reached}"
+    noise = "" if row.error.snr_db is None else f" (signal to noise {row.error.snr_db:.0f} dB)"
+    how = "is far off" if row.problem else "is less exact"
+    return f"{row.name!r} {how}{noise}{reached}"

@@ -1,0 +1,169 @@
+"""Which implementation TensorRT took for each layer: tactics, their files, and who can choose them.
+
+A library lets them be chosen in one of two ways. TensorRT 8 to 10 asks an algorithm selector for
+each layer (:data:`REPLAY`); from 10.8 on the timing cache of a build can be edited
+(:data:`CACHE`), and from 11 on that is the only way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.types import JSON
+
+REPLAY, CACHE = "replay", "cache"
+"""Ways to choose tactics: by an algorithm selector; by an edited timing cache."""
+_SELECTOR = ("IAlgorithmSelector", "IBuilderConfig.algorithm_selector")
+_EDITING = tuple(f"ITimingCache.{name}" for name in ("queryKeys", "query", "update"))
+_CLASS = "polygraphy_class"
+
+
+@dataclass(frozen=True)
+class TensorForm:
+    """How an implementation takes or gives a tensor."""
+
+    dtype: str
+    """The library's name, such as ``HALF``."""
+    strides: tuple[int, ...] = ()
+    vectorized: int | None = None
+    """The dimension whose elements lie together; -1 for none, None where it is not told."""
+    components: int | None = None
+    """So many of them."""
+
+
+@dataclass(frozen=True)
+class Tactic:
+    """One implementation of a layer; its name and time do not count when two are compared."""
+
+    tactic: int
+    """The number, or in a timing cache the hash."""
+    implementation: int = 0
+    """The family; a timing cache has none."""
+    inputs: tuple[TensorForm, ...] = ()
+    outputs: tuple[TensorForm, ...] = ()
+    name: str = field(default="", compare=False)
+    """The kernel, where the library tells. Foreign text."""
+    ms: float | None = field(default=None, compare=False)
+    """Its measured time."""
+
+    @property
+    def shown(self) -> str:
+        """Return for example ``sm80_xmma_gemm (0x665ded9abbf88)``. Foreign text."""
+        number = f"{self.tactic & 0xFFFFFFFFFFFFFFFF:#x}"
+        family = f"{self.implementation & 0xFFFFFFFFFFFFFFFF:#x}:" if self.implementation else ""
+        types = ""
+        if self.inputs or self.outputs:
+            taken, made = (
+                "+".join(f.dtype.lower() for f in s) for s in (self.inputs, self.outputs)
+            )
+            types = f" {taken}→{made}"
+        return f"{self.name} ({family}{number})" if self.name else f"{family}{number}{types}"
+
+
+Choices: TypeAlias = "Mapping[str, Tactic]"
+"""A tactic by layer: by its name, or by the text of its key in a timing cache."""
+Offers: TypeAlias = "Mapping[str, tuple[Tactic, ...]]"
+"""All that a library measured for a layer, the fastest first."""
+
+
+def reason_against(way: str, facts: LibraryFacts) -> str:
+    """Return why a library's tactics cannot be chosen in a way; empty when they can."""
+    if way == REPLAY:
+        if all(name in facts.has for name in _SELECTOR):
+            return ""
+        return "it has no algorithm selector"
+    if facts.module == "tensorrt_rtx":
+        return "its timing cache does nothing"  # as it says itself since 1.2
+    if "EDITABLE_TIMING_CACHE" in facts.flags and all(name in facts.has for name in _EDITING):
+        return ""
+    return "its timing cache cannot be edited"
+
+
+# --- replay files ---------------------------------------------------------------------------------
+
+
+def replay_text(choices: Choices) -> str:
+    """Return a replay file, which Polygraphy reads, too (``--load-tactics``)."""
+    replay = {layer: _algorithm(tactic) for layer, tactic in choices.items()}
+    return json.dumps({"replay": replay, _CLASS: "TacticReplayData"}, indent=1)
+
+
+def parse_replay(text: str, where: str) -> dict[str, Tactic]:
+    """Return the choices of a replay file of ours or of Polygraphy's.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        data = json.loads(text)
+        return {str(layer): _tactic(found) for layer, found in data["replay"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError("this is no tactic replay file", where=where) from None
+
+
+def _algorithm(tactic: Tactic) -> dict[str, JSON]:
+    return {
+        "implementation": tactic.implementation,
+        "tactic": tactic.tactic,
+        "inputs": [_info(form) for form in tactic.inputs],
+        "outputs": [_info(form) for form in tactic.outputs],
+        _CLASS: "Algorithm",
+    }
+
+
+def _info(form: TensorForm) -> JSON:
+    return {
+        "dtype": f"DataType.{form.dtype}",
+        "strides": list[JSON](form.strides),
+        "vectorized_dim": form.vectorized,
+        "components_per_element": form.components,
+        _CLASS: "TensorInfo",
+    }
+
+
+def _tactic(data: Mapping[str, Any]) -> Tactic:
+    inputs, outputs = (
+        tuple(
+            TensorForm(
+                str(one["dtype"]).rpartition(".")[2],
+                tuple(int(stride) for stride in one["strides"]),
+                one.get("vectorized_dim"),
+                one.get("components_per_element"),
+            )
+            for one in data[side]
+        )
+        for side in ("inputs", "outputs")
+    )
+    return Tactic(int(data["tactic"]), int(data["implementation"]), inputs, outputs)
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def tactic_json(tactic: Tactic) -> dict[str, JSON]:
+    """Return a tactic as JSON data, with its name and time."""
+    return {**_algorithm(tactic), "name": tactic.name, "ms": tactic.ms}
+
+
+def tactic_from(data: Mapping[str, Any]) -> Tactic:
+    """Return what :func:`tactic_json` gave."""
+    found = _tactic(data)
+    return Tactic(
+        found.tactic,
+        found.implementation,
+        found.inputs,
+        found.outputs,
+        str(data.get("name", "")),
+        data.get("ms"),
+    )
+
+
+def by_time(tactics: Sequence[Tactic]) -> tuple[Tactic, ...]:
+    """Return tactics without doubles, the fastest first; those without a time last."""
+    ordered = sorted(tactics, key=lambda one: (one.ms is None, one.ms or 0.0))
+    return tuple(dict.fromkeys(ordered))

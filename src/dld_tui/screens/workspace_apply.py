@@ -1,0 +1,137 @@
+"""The result of a job taken into the open document as one edit, and told; u takes it back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dld_tui.core.checks.sound import require_sound
+from dld_tui.core.document import Document, Transaction
+from dld_tui.core.document.payload_store import scratch_folder
+from dld_tui.core.document.whole import keep_model, write_kept
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
+from dld_tui.screens.workspace_full_check import FullChecking
+from dld_tui.widgets.host import host
+
+_AGAIN_S = 0.1
+_EDITED = "The model was edited meanwhile, so the result was not applied to it."
+
+
+class Result:
+    """What a job makes of a document, on its way into it.
+
+    Args:
+        document: The document.
+        title: What the edit does, e.g. ``convert to fp16``.
+        aside: The file to write it to when it cannot be applied any more.
+    """
+
+    def __init__(self, document: Document, title: str, aside: Path) -> None:
+        self.title = title
+        self.aside = aside
+        self.model: JSON = None
+        """The result as an argument of edits, once it is there and found to be sound."""
+        self._document = document
+
+    @contextmanager
+    def made(self, before: Path, cancelled: CancelCheck) -> Iterator[Path]:
+        """Yield the file that the job is to write; after the job, keep what it wrote.
+
+        Args:
+            before: What the job makes it of.
+            cancelled: Asked now and then.
+
+        Raises:
+            DldError: The result is not valid, or there is no room for it.
+        """
+        with scratch_folder() as folder:
+            output = folder / (self._document.path or self.aside).name
+            yield output
+            require_sound(before, output, cancelled)
+            self.model = keep_model(self._document, output, move=True, cancelled=cancelled)
+
+    def write(self) -> Path:
+        """Write it to a file of its own, which is returned.
+
+        Raises:
+            DldError: It cannot be written.
+        """
+        names = itertools.chain(
+            [self.aside],
+            (self.aside.with_stem(f"{self.aside.stem}-{n}") for n in itertools.count(2)),
+        )
+        target = next(path for path in names if not path.exists())
+        write_kept(self._document, self.model, target)
+        return target
+
+
+class Applying(FullChecking):
+    """The part of the workspace that takes results in."""
+
+    def apply_result(self, result: Result, lines: Sequence[str], *, is_current: bool) -> None:
+        """Put a result in the place of the model, and show what was done.
+
+        Where the model is no longer the one that the job saw, the result goes to a file.
+
+        Args:
+            result: What the job made.
+            lines: What it did, fit for a terminal.
+            is_current: Whether the model is still as the job saw it.
+        """
+        if self.document_changed not in self.document.on_change:
+            is_current = False  # a page is making an edit on a thread
+        if not is_current:
+            self._when_free(lambda: self._put_aside(result, lines))
+            return
+        version = self.changes
+
+        def apply() -> None:
+            if version != self.changes:
+                self._put_aside(result, lines)
+                return
+
+            def step() -> Transaction:
+                return self.document.apply("replace_model", model=result.model, title=result.title)
+
+            self.change(f"Applying: {result.title}", [step], large=True, done=told)
+
+        def told() -> None:
+            def answered(undo: bool | None) -> None:
+                if undo:
+                    self.action_undo()
+
+            self.app.push_screen(AppliedDialog(lines, result.title), answered)
+
+        self._when_free(apply)
+
+    def _when_free(self, action: Callable[[], None]) -> None:
+        """Do something once no work on a thread holds the model."""
+        if self._cancel is None:
+            action()
+        else:
+            self.set_timer(_AGAIN_S, lambda: self._when_free(action))
+
+    def _put_aside(self, result: Result, lines: Sequence[str]) -> None:
+        written: list[Path] = []
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            written.append(result.write())
+
+        def ended(error: DldError | None) -> None:
+            if error is not None:
+                self.complain(error)
+                return
+
+            def answered(wanted: bool | None) -> None:
+                if wanted:
+                    host(self).open_path(written[0])
+
+            dialog = ConversionDialog([_EDITED, *lines], written[0].name)
+            self.app.push_screen(dialog, answered)
+
+        self.work(f"Writing {clip(visible(result.aside.name), 40)}", task, ended)

@@ -1,0 +1,60 @@
+"""What a comparison can set of engines: the declarations of builds, on a page of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.accuracy.engine_settings import PAGE, EngineSettings, is_low, settings_text
+from dld_tui.core.errors import UsageError
+from dld_tui.core.params import settings_of
+from dld_tui.core.tensorrt.settings import BuildSettings
+
+MODEL, ENGINE = Path("m.onnx"), Path("m.engine")
+
+
+def test_the_settings_are_those_of_builds() -> None:
+    builds = {setting.name: setting for setting in settings_of(BuildSettings)}
+    for setting in settings_of(EngineSettings):
+        assert setting.param.page == PAGE
+        if setting.name != "trust":
+            known = builds[setting.name]
+            assert setting.param.spellings == known.param.spellings
+            assert (setting.type, setting.optional) == (known.type, known.optional)
+            assert setting.default == known.default
+
+
+def test_a_build_gets_what_is_set() -> None:
+    settings = EngineSettings(fp16=True, tf32=False, tactic_sources=("-CUDNN,+CUBLAS",))
+    build = settings.build_settings(MODEL, ENGINE)
+    assert (build.fp16, build.tf32, build.tactic_sources) == (True, False, ("-CUDNN", "+CUBLAS"))
+    plain = settings.build_settings(MODEL, ENGINE, plain=True)
+    assert (plain.fp16, plain.tf32) == (False, False)
+    with pytest.raises(UsageError):
+        EngineSettings(max_shapes=("x:axb",)).build_settings(MODEL, ENGINE)
+
+
+def test_options_that_are_given_are_named() -> None:
+    settings = EngineSettings(library="tensorrt", tf32=False, no_timing_cache=True)
+    assert settings.engine_options == ["--library", "--no-tf32", "--no-timing-cache"]
+    assert settings.build_options == ["--no-tf32", "--no-timing-cache"]
+    assert EngineSettings().engine_options == []
+
+
+def test_what_differs_is_said_in_words() -> None:
+    settings = EngineSettings(
+        fp16=True, tf32=False, optimization_level=5, layer_precision=("a:fp32", "b:fp32"),
+        device="1", no_timing_cache=True,
+    )  # fmt: skip
+    build = settings.build_settings(MODEL, ENGINE)
+    assert settings_text(build) == (
+        "no tf32, fp16, layer-precision a:fp32 b:fp32, optimization-level 5, no-timing-cache"
+    )
+    assert settings_text(BuildSettings(MODEL, ENGINE)) == ""
+
+
+def test_tf32_has_few_digits_too() -> None:
+    assert is_low(BuildSettings(MODEL, ENGINE))
+    assert not is_low(BuildSettings(MODEL, ENGINE, tf32=False))
+    assert is_low(BuildSettings(MODEL, ENGINE, tf32=False, bf16=True))

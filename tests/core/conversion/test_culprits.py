@@ -1,0 +1,130 @@
+"""Which nodes are to blame for wrong values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.conversion.culprits import (
+    NEAR,
+    Findings,
+    culprits,
+    first_culprit,
+    nodes_to_keep,
+    settled,
+)
+from dld_tui.core.conversion.values_text import is_wrong, values_lines
+from dld_tui.core.document import Document
+from tests.support import models
+
+GOOD = np.array([1.0, 2.0])
+INFINITE = np.array([1.0, np.inf])
+FAR = np.array([5.0, -9.0])
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Iterator[Document]:
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as opened:
+        yield opened
+
+
+def row(name: str, other: Any, reference: Any = GOOD) -> Row:
+    error = compare(reference, other, NEAR)
+    return Row(name, name, "", "", 0, name == "y", "", NEAR.problem(error) or "", error)
+
+
+def findings(
+    document: Document,
+    values: Mapping[str, Any],
+    ranges: Mapping[str, float] | None = None,
+    clipped: Mapping[str, float] | None = None,
+) -> Findings:
+    rows = [row(name, other) for name, other in values.items()]
+    return Findings(document, rows, ranges or {}, clipped or {})
+
+
+def names(found: Findings, kept: tuple[str, ...] = (), most: int = 1) -> list[str]:
+    nodes = [found.document.main.find(name) for name in kept]
+    chosen = nodes_to_keep(found, [node for node in nodes if node is not None], most)
+    return [node.name for node in chosen]
+
+
+def test_what_overflows_is_named_with_its_range_and_kept_with_its_neighbours(
+    document: Document,
+) -> None:
+    found = findings(
+        document, {"a": GOOD, "b": GOOD, "c": INFINITE, "y": INFINITE}, {"c": 123_456.0}
+    )
+    first = first_culprit(found)
+    assert first is not None
+    assert (first.node, first.op_type) == ("third", "Mul")
+    assert first.reason == "'c' becomes infinite or NaN, in float32 it is up to 1.235e+05"
+    assert names(found) == ["third", "last", "second"]
+    assert names(found, ("third", "last", "second")) == [], "what was Inf on its way adds nothing"
+
+
+def test_a_weight_out_of_range_is_blamed_on_the_node_that_takes_it(document: Document) -> None:
+    values = {"a": GOOD, "b": FAR, "c": FAR, "y": FAR}
+    found = findings(document, values, clipped={"w": 1e6})
+    first = first_culprit(found)
+    assert first is not None
+    assert first.node == "second"
+    assert first.reason == "its weight 'w' reaches 1e+06, and float16 ends at 65,504"
+    assert names(found) == ["second"]
+
+
+def test_else_the_noisiest_nodes_are_kept_and_then_what_they_take(document: Document) -> None:
+    found = findings(document, {"a": GOOD, "b": GOOD * 1.001, "c": FAR, "y": FAR})
+    assert names(found) == ["third"]
+    assert names(found, ("third",)) == ["second"]
+    assert [one.to_json()["node"] for one in culprits(nodes_to_keep(found, (), 5))] == [
+        "third", "second"
+    ]  # fmt: skip
+
+
+def test_single_elements_are_no_problem_when_there_is_little_noise() -> None:
+    many = np.full(10_000, 100.0)
+    one_off = many.copy()
+    one_off[7] = 90.0
+    assert row("y", one_off, many).problem
+    assert settled(row("y", one_off, many)).problem == ""
+    assert settled(row("y", FAR)).problem
+    assert settled(row("y", INFINITE)).problem
+
+
+def values(document: Document, other: Any, **more: Any) -> dict[str, Any]:
+    found = findings(document, {"a": GOOD, "b": other, "y": other})
+    outputs = {r.name: {"problem": r.problem, **r.error.to_json()} for r in found.rows[-1:]}
+    first = first_culprit(found)
+    is_good = not found.rows[-1].problem
+    told = None if is_good or first is None else first.to_json()
+    data = {"skipped": "", "outputs": outputs, "is_good": is_good, "first": told, "repaired": []}
+    return data | more
+
+
+def test_the_report_names_the_output_the_node_and_the_ways_out(document: Document) -> None:
+    good = values(document, GOOD)
+    assert values_lines(good) == [
+        "values are near those in float32; worst output y is off by at most 0, exact"
+    ]
+    assert not is_wrong(good)
+    bad = values(document, INFINITE)
+    assert is_wrong(bad)
+    lines = values_lines(bad)
+    assert lines[0].startswith("WRONG VALUES: output y is off by at most 0")
+    assert lines[1] == "  first at Add second: 'b' becomes infinite or NaN"
+    assert lines[2].startswith("  --node-block second or --op-block Add keeps it in float32; --rep")
+    assert "  with --library own, --node-block second" in values_lines(bad, "polygraphy")[2]
+    kept = [bad["first"]] * 14
+    repaired = values_lines(values(document, GOOD, repaired=kept))
+    assert repaired[0] == "14 nodes kept in float32 for the values:"
+    assert repaired[13] == "  and 2 more"
+    assert values_lines({"skipped": "it is large"}) == ["values were not compared: it is large"]
+    assert not is_wrong({"skipped": "it is large"})

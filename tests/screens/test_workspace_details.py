@@ -1,0 +1,66 @@
+"""What the panes of a model tell: findings, documentation, statistics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.screens.workspace import WorkspaceScreen
+from tests.support import models
+from tests.support.workspace import NARROW, opened
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+async def test_findings_are_seen_at_once_and_jump(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
+    async with opened(models.write(tmp_path, text), NARROW) as session:
+        await session.until(lambda: session.screen.findings.findings)
+        await session.until(lambda: "Sigmoidd" in session.text)
+        assert "✖ 1 error" in session.text
+        await session.press("4", "enter")
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "last"
+
+
+async def test_documentation_unfolds(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("last")
+        await session.press("D")
+        assert any("Sigmoid takes one input data" in row for row in session.details)
+        await session.press("D")
+        assert not any("Sigmoid takes one input data" in row for row in session.details)
+
+
+async def test_tensor_statistics_are_read(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("second")
+        await session.press("enter")
+        await session.row("B w")
+        await session.press("right")
+        await session.until(lambda: any("min 1" in row for row in session.details))
+        assert any("mean 2.5" in row for row in session.details)
+        await session.press("left")
+        assert not any("min 1" in row for row in session.details)
+
+
+async def test_large_tensors_are_read_only_when_asked(chain: Path) -> None:
+    async with opened(chain) as session:
+        session.screen.parameters._preview_bytes = 1
+        await session.go("second")
+        await session.press("enter")
+        await session.row("B w")
+        await session.press("right")
+        assert any("Enter reads 16 B" in row for row in session.details)
+        await session.row("statistics")
+        await session.press("enter")
+        await session.until(lambda: any("mean 2.5" in row for row in session.details))

@@ -1,0 +1,86 @@
+"""The panes of a model: shown, sized, arranged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.screens.workspace import WorkspaceScreen
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, opened
+
+SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return models.write(tmp_path, models.CHAIN)
+
+
+@SIZES
+async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        screen = session.screen
+        await session.press("3")
+        assert screen.focused_pane() == "parameters"
+        await session.press("m")
+        assert screen.parameters.display
+        assert not screen.explorer.display
+        assert screen.parameters.outer_size.width == size[0]
+        await session.press("m")
+        await session.press("1")
+        assert screen.explorer.list.has_focus
+        assert screen.explorer.display
+
+
+@SIZES
+async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        before = session.screen.explorer.outer_size
+        await session.press("greater_than_sign", "greater_than_sign")
+        larger = session.screen.explorer.outer_size
+        assert larger.area > before.area
+    async with opened(chain, size) as session:
+        assert session.screen.explorer.outer_size == larger
+        session.screen.action_reset_layout()
+        await session.pilot.pause()
+        assert session.screen.explorer.outer_size == before
+
+
+async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
+    async with opened(chain) as session:
+        before = session.screen.explorer.outer_size
+        session.screen.action_save_layout()
+        await session.pilot.pause()
+        await session.type("mine")
+        await session.press("enter")
+        await session.press("less_than_sign")
+        assert session.screen.explorer.outer_size != before
+        session.screen.action_choose_layout()
+        await session.pilot.pause()
+        await session.press("1")
+        assert session.screen.explorer.outer_size == before
+
+
+async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
+    async with opened(chain) as session:
+        border = session.screen.explorer.region.right - 1
+        await session.pilot.mouse_down(session.screen.area, offset=(border, 20))
+        await session.pilot.hover(session.screen.area, offset=(60, 20))
+        await session.pilot.mouse_up(session.screen.area, offset=(60, 20))
+        assert abs(session.screen.explorer.region.right - 60) <= 1
+
+
+async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path) -> None:
+    async with opened(chain, WIDE) as session:
+        explorer, parameters = session.screen.explorer, session.screen.parameters
+        assert explorer.region.y == parameters.region.y
+        await session.pilot.resize_terminal(*NARROW)
+        await session.until(lambda: parameters.region.y > explorer.region.y)
+        assert explorer.region.width == NARROW[0]

@@ -1,0 +1,65 @@
+"""Open a report in the real app."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from dld_tui.app import DldApp
+from dld_tui.core.config import Config
+from dld_tui.screens.report import ReportScreen
+from dld_tui.widgets.layer_table import LayerPane
+from dld_tui.widgets.timeline import TimelineView
+
+SMALL, LARGE = (80, 24), (200, 50)
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "") -> None:
+    """Wait for a condition; fails after a time."""
+    for _ in range(6000):
+        if holds():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"did not happen in time: {what or holds}")
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, size: tuple[int, int] = LARGE, config: Config | None = None
+) -> AsyncIterator[tuple[Pilot[Any], ReportScreen]]:
+    """Open a report and wait until it is there."""
+    app = DldApp([path], config or Config())
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen) and app.screen.report)
+        screen = app.screen
+        assert isinstance(screen, ReportScreen)
+        await pilot.pause()
+        yield pilot, screen
+
+
+def text_of(widget: Widget) -> str:
+    """Return what a widget draws."""
+    lines = [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
+    return "\n".join(lines)
+
+
+def seen(screen: ReportScreen) -> set[str]:
+    """Return the names of the panes that are seen."""
+    names = ("summary", "timeline", "layers", "charts", "environment")
+    return {name for name in names if screen.query_one(f"#{name}").region.area > 0}
+
+
+def pane(screen: ReportScreen) -> LayerPane:
+    """Return the table of layers."""
+    return screen.query_one(LayerPane)
+
+
+def timeline(screen: ReportScreen) -> TimelineView:
+    """Return the timeline."""
+    return screen.query_one(TimelineView)
