@@ -315,25 +315,13 @@ def _remarks(builds: list[Build]) -> list[str]:
 
 def _folder(request: Request, library: Library, document: Document) -> Path:
     """Return where the builds of this very search are noted."""
-    from dld_tui.core.accuracy.trial_journal import search_name, stamps
+    from dld_tui.core.accuracy.trial_journal import files_of, search_name, stamps
     from dld_tui.core.paths import cache_dir
 
     settings: Mapping[str, Any] = to_json(request)
-    inputs = sorted(request.inputs.rglob("*")) if request.inputs is not None else []
     facts: dict[str, JSON] = {
         "settings": {name: value for name, value in settings.items() if name not in _NO_MATTER},
         "library": [library.facts.title, library.facts.path],
-        "files": stamps([request.model.absolute(), *_data_files(document), *inputs]),
+        "files": stamps(files_of(document, request.model, request.inputs)),
     }
     return cache_dir() / "tactic-search" / search_name(facts)
-
-
-def _data_files(document: Document) -> list[Path]:
-    import onnx
-
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external
-
-    tensors = dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document)))
-    places = {entries_of(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
-    return [document.external.resolve(place) for place in sorted(places - {""})]

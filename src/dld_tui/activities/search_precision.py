@@ -11,7 +11,6 @@ Each trial is noted at once, so a search that was stopped goes on where it was.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -240,15 +239,14 @@ class _Record:
     """The trials of a search, in the cache."""
 
     def __init__(self, request: Request, document: Document) -> None:
+        from dld_tui.core.accuracy.trial_journal import files_of, search_name, stamps
         from dld_tui.core.paths import cache_dir
 
         settings = to_json(request)
         for name in ("most_trials", "script", "estimate_only", "again"):
             del settings[name]
-        settings["files"] = [_stamp(path) for path in _files(request, document)]
-        text = json.dumps(settings, sort_keys=True).encode()
-        name = hashlib.sha256(text).hexdigest()[:32]
-        self._path = cache_dir() / "precision-search" / f"{name}.json"
+        settings["files"] = stamps(files_of(document, request.model, request.inputs))
+        self._path = cache_dir() / "precision-search" / f"{search_name(settings)}.json"
         self._again = request.again
 
     def read(self) -> dict[Kept, bool]:
@@ -273,25 +271,6 @@ class _Record:
             ensure(self._path.parent)
             new.write_text(json.dumps(as_record(known)), encoding="utf-8")
             os.replace(new, self._path)
-
-
-def _files(request: Request, document: Document) -> list[Path]:
-    """Return what a trial depends on: the model, its data files, and the inputs."""
-    import onnx
-
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external
-
-    tensors = dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document)))
-    places = {entries_of(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
-    inputs = sorted(request.inputs.rglob("*")) if request.inputs is not None else []
-    data = [document.external.resolve(place) for place in sorted(places - {""})]
-    return [request.model.absolute(), *data, *inputs]
-
-
-def _stamp(path: Path) -> list[JSON]:
-    status = path.stat()
-    return [str(path), status.st_size, status.st_mtime_ns]
 
 
 def _told(request: Request, keys: _Keys, found: Sequence[str], final: Trial) -> dict[str, JSON]:

@@ -7,10 +7,28 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.tactics import Build, Plan
 from dld_tui.core.tensorrt.tactics import tactic_json
 from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+
+def files_of(document: Document, model: Path, inputs: Path | None) -> list[Path]:
+    """Return what a trial depends on: the model, its data files, and a folder's input files."""
+    import onnx
+
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external
+
+    tensors = dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document)))
+    places = {entries_of(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
+    data = [document.external.resolve(place) for place in sorted(places - {""})]
+    fed = sorted(inputs.rglob("*")) if inputs is not None else []
+    return [model.absolute(), *data, *fed]
 
 
 def stamps(paths: Iterable[Path]) -> list[JSON]:
