@@ -63,6 +63,20 @@ async def test_a_dialog_stays_with_its_tab() -> None:
         assert "went wrong" in screen_text(app)
 
 
+async def test_what_failed_outlives_the_tab_that_closes_for_it() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        page = TextPage("first")
+        await open_pages(app, pilot, page)
+        app.show_error(InputError("went wrong"), "Not read")
+        await pilot.pause()
+        app.close_page(page)
+        await until(pilot, lambda: "went wrong" in screen_text(app))
+        assert "Not read" in screen_text(app)
+        await pilot.press("escape")
+        assert isinstance(app.screen, WelcomeScreen)
+
+
 @pytest.mark.parametrize(
     ("key", "open_pages_left", "saved"), [("s", 0, 1), ("d", 0, 0), ("k", 1, 0), ("escape", 1, 0)]
 )

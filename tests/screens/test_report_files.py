@@ -161,8 +161,7 @@ async def test_a_file_that_is_no_report_is_refused_with_a_reason(tmp_path: Path)
     bad.write_bytes(good[:3000])
     app = DldApp([bad], Config())
     async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-        assert not app.pages
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and not app.pages)
 
 
 def slow_loading(monkeypatch: pytest.MonkeyPatch) -> threading.Event:

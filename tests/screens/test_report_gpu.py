@@ -182,7 +182,7 @@ async def test_a_report_of_a_newer_program_is_one_clear_line(report: Path) -> No
     database.close()
     app = DldApp([report], Config())
     async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and not app.pages)
         shown = "".join(text_of(widget) for widget in app.screen.query("*") if not widget.children)
         assert "newer than this program" in shown
         await pilot.press("escape")

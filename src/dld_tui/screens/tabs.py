@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual.app import App
 
+from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.page import Page
 from dld_tui.widgets.tab_strip import TabStrip
 
@@ -56,10 +57,15 @@ class Tabs(_Base):
             return
         at = self.pages.index(page)
         self.pages.remove(page)
+        unread: list[ErrorDialog] = []
         if self.current_mode == page.mode:
+            # What made the page close may be shown over it already, and would go with it.
+            unread = [screen for screen in self.screen_stack if isinstance(screen, ErrorDialog)]
             following = self.pages[min(at, len(self.pages) - 1)] if self.pages else None
             self.switch_mode(following.mode if following else START)
         self.remove_mode(page.mode)
+        for dialog in unread:
+            self.push_screen(ErrorDialog(dialog.error, dialog.TITLE_TEXT))
         self.page_changed()
 
     def page_changed(self) -> None:
