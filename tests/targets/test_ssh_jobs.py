@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,8 +96,10 @@ def test_closing_kills_even_what_does_not_listen(connection: Connection, tmp_pat
     assert [job.state for job in target_of(connection).jobs()] in ([], ["cancelled"])
 
 
-def test_cancel_before_the_connection_stands(connection: Connection) -> None:
+@pytest.mark.parametrize("late_us", [0, 10, 20, 50, 100, 200, 500, 1000])
+def test_cancel_before_the_connection_stands(connection: Connection, late_us: int) -> None:
     job = target_of(connection).start("fake", script(["hang"]))
+    time.sleep(late_us / 1e6)
     job.cancel()
     assert job.wait() == Cancelled()
 

@@ -45,12 +45,12 @@ def test_every_argument_arrives_as_it_is(link: Callable[..., Link], connection: 
 def test_launcher_and_environment_are_put_before_it(
     link: Callable[..., Link], connection: Connection
 ) -> None:
-    wrapper = "nice -n 3"
+    wrapper = "env WRAPPED=yes"
     made = link(
         changed(connection, launcher=tuple(wrapper.split()), environment={"A": "x $(id) 'y'"})
     )
-    done = loop.call(made.run(["sh", "-c", 'nice; echo "$A"'], launched=True), 60)
-    assert done.text.splitlines() == ["3", "x $(id) 'y'"]
+    done = loop.call(made.run(["sh", "-c", 'echo "$WRAPPED"; echo "$A"'], launched=True), 60)
+    assert done.text.splitlines() == ["yes", "x $(id) 'y'"]
     assert says(made, "sh", "-c", 'echo "<$A>"') == "<>"
 
 

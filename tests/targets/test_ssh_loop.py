@@ -38,6 +38,46 @@ def test_what_takes_too_long_is_cancelled() -> None:
     assert ended.wait(60)
 
 
+@pytest.mark.parametrize("turns", range(6))
+def test_a_cancellation_is_never_lost(turns: int) -> None:
+    async def both_at_once() -> bool:
+        work = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(loop.within(60, work))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        work.set_result(1)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if task.done():
+            return True  # it was earlier
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert loop.call(both_at_once(), 60)
+
+
+def test_what_takes_longer_than_it_may_is_ended() -> None:
+    ended: list[str] = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.append("ended")
+
+    with pytest.raises(asyncio.TimeoutError):
+        loop.call(loop.within(0.01, wait()), 60)
+    assert ended == ["ended"]
+    assert loop.call(loop.within(60, answer(3)), 60) == 3
+    with pytest.raises(ZeroDivisionError):
+        loop.call(loop.within(60, divide()), 60)
+
+
+async def divide() -> float:
+    return 1 / 0
+
+
 def test_waiting_functions_run_beside_the_loop() -> None:
     released = threading.Event()
 

@@ -165,7 +165,7 @@ class SshJob(Job):
             terminal = Cancelled()
             with contextlib.suppress(asyncio.CancelledError, DldError):
                 if not self._left:
-                    await asyncio.wait_for(self._leave_nothing(), _CLOSE_S)
+                    await loop.within(_CLOSE_S, self._leave_nothing())
         except DldError as error:
             terminal = Failed.from_error(error)
         except OSError as error:
@@ -176,7 +176,7 @@ class SshJob(Job):
         if self._stopping is not None:
             self._stopping.cancel()
         with contextlib.suppress(asyncio.CancelledError, Exception):
-            await asyncio.wait_for(self._agent.link.close(), _CLOSE_S)
+            await loop.within(_CLOSE_S, self._agent.link.close())
         with self._news:
             self._ready.append(Cancelled() if self._is_cancel(terminal) else terminal)
             self._over = True
@@ -220,10 +220,7 @@ class SshJob(Job):
         self._amount.step("Starting")
         order = {
             "id": self.id,
-            "request": {
-                "activity": activity,
-                "request": _moved(plan.request, token, folder),
-            },
+            "request": {"activity": activity, "request": _moved(plan.request, token, folder)},
             "files": [[place, names[file], file.mtime_ns] for place, file in plan.files],
             "folders": plan.folders,
             "worker": self._worker(prepared),
@@ -235,6 +232,8 @@ class SshJob(Job):
             tuple(StoredOutput(o.place, str(o.path), o.needed) for o in plan.outputs),
             {there.replace(token, folder, 1): here for there, here in plan.renames.items()},
         )  # fmt: skip
+        if self._cancelled:  # the library may have lost it: from here on it has to go to the target
+            raise asyncio.CancelledError
         self._store.put(stored)
         self._is_there = True
         try:
@@ -300,7 +299,7 @@ class SshJob(Job):
     async def _in_time(self, work: Any) -> Any:
         """Wait for a sign of life; without one the line counts as lost."""
         try:
-            return await asyncio.wait_for(work, self._setup.patience.silence)
+            return await loop.within(self._setup.patience.silence, work)
         except asyncio.TimeoutError:
             await self._agent.link.close()
             raise ConnectionLostError(self._agent.where) from None
@@ -343,7 +342,7 @@ class SshJob(Job):
         """Tell the job on the target to stop; its last record then ends the following."""
         with contextlib.suppress(DldError, asyncio.TimeoutError):
             work = persist(lambda: self._tell(word), self._setup.patience, self._tell_lost)
-            await asyncio.wait_for(work, _STOP_S)
+            await loop.within(_STOP_S, work)
         await asyncio.sleep(_STOP_S)
         self._say(Log(f"{self._target} does not answer: the job may go on there", "warning"))
         if self._task is not None:

@@ -31,7 +31,7 @@ from dld_tui.targets.ssh.errors import (
     not_permitted,
 )
 from dld_tui.targets.ssh.host_keys import new_key, trust
-from dld_tui.targets.ssh.loop import in_thread
+from dld_tui.targets.ssh.loop import in_thread, within
 from dld_tui.targets.ssh.proxy import Proxy
 from dld_tui.targets.ssh.quoting import command_line, proxy_arguments
 from dld_tui.targets.ssh.route import Hop, route
@@ -218,8 +218,8 @@ class Link:
             words = proxy_arguments(hop.proxy_command, hop.host, hop.port, hop.user)
             proxy = self._proxy = await in_thread(Proxy, words)
         elif tunnel is None:
-            loop = asyncio.get_running_loop()
-            await asyncio.wait_for(loop.getaddrinfo(hop.host, hop.port), hop.timeout_s)
+            resolving = asyncio.get_running_loop().getaddrinfo(hop.host, hop.port)
+            await within(hop.timeout_s, resolving)
         client.begin(CONNECT)
         trusted = (known.keys(), known.keys("@cert-authority"), known.keys("@revoked"))
         attempt = asyncio.ensure_future(
@@ -280,7 +280,7 @@ class Link:
         for line in reversed(lines):
             line.close()
             try:
-                await asyncio.wait_for(line.wait_closed(), _LEAVE_S)
+                await within(_LEAVE_S, line.wait_closed())
             except (asyncio.TimeoutError, asyncssh.Error, OSError):
                 line.abort()
         await self._close_proxy()

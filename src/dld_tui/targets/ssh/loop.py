@@ -9,7 +9,7 @@ import asyncio
 import atexit
 import concurrent.futures
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,6 +45,28 @@ def call(coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
 def submit(coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
     """Start a coroutine on the loop and return its future, which may be cancelled."""
     return asyncio.run_coroutine_threadsafe(coroutine, running())
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Wait for something, but not longer than so many seconds; then it is cancelled.
+
+    ``asyncio.wait_for`` of Python 3.10 and 3.11 forgets a cancellation that comes in the moment in
+    which the work ends: a job that was told to stop would go on. This one never does.
+
+    Raises:
+        asyncio.TimeoutError: It took longer.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+        raise asyncio.TimeoutError
+    finally:
+        if task.cancel():
+            await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # told already, or nobody asks for it any more
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:

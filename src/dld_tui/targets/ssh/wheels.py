@@ -14,6 +14,7 @@ from dld_tui.core import paths
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.text import clip, visible
 from dld_tui.targets.ssh.bootstrap import Machine
+from dld_tui.targets.ssh.loop import within
 
 _MACHINE = re.compile(r"[a-z0-9_]{2,20}")
 _LEGACY = {"x86_64": {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"},
@@ -91,7 +92,7 @@ async def _download(machine: Machine, requirements: Sequence[str], folder: Path)
         stderr=subprocess.STDOUT,
     )
     try:
-        printed, _ = await asyncio.wait_for(process.communicate(), _SLOW_S)
+        printed, _ = await within(_SLOW_S, process.communicate())
     finally:
         if process.returncode is None:
             process.kill()
