@@ -161,7 +161,11 @@ def test_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_full_disk_behind_standard_output_is_said() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_full_disk_behind_standard_output_is_said(
+    monkeypatch: pytest.MonkeyPatch, unbuffered: str
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:
         done = process("--version", capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode == 5

@@ -29,11 +29,12 @@ def run(argv: Sequence[str]) -> int:
         status = _guarded(argv)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone, as `head` does. What is still buffered must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except BrokenPipeError:  # the reader has gone, as `head` does
+        _drop_output()
         return _BROKEN_PIPE
     except OSError as error:
+        if error.filename is None:
+            _drop_output()
         where = error.filename or "standard output"
         return _report(ExitStatus.FAILED, f"{where}: {error.strerror or error}")
     except MemoryError:
@@ -44,6 +45,11 @@ def run(argv: Sequence[str]) -> int:
         traceback.print_exc()
         return _report(ExitStatus.FAILED, "this is a bug in dld; please report the lines above")
     return status
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere: it must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _guarded(argv: Sequence[str]) -> int:
