@@ -14,9 +14,10 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.graph.build import graph_of
 from dld_tui.core.graph.folds import fold_tree
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout import Layout, lay_out
+from dld_tui.core.graph.layout import Box, Layout, lay_out
 from dld_tui.core.graph.order import demand_order
 from dld_tui.core.graph.rails import lay_rails
+from dld_tui.core.graph.routes import Wire
 
 _ROUNDS = 3
 _LARGEST_LAYOUT = 20_000
@@ -62,7 +63,10 @@ def graph_prepare(path: str) -> dict[str, float]:
     found = {"nodes": len(graph), "rail_ms": rail_ms, "fold_ms": fold_ms}
     if len(graph) <= _LARGEST_LAYOUT:
         layout, layout_ms = _best(lambda: lay_out(graph, _size(graph)))
-        found |= {"layout_ms": layout_ms, "crossings": crossings(list(_our_segments(layout)))}
+        found |= {
+            "layout_ms": layout_ms,
+            "crossings": crossings(list(_our_segments(graph, layout))),
+        }
     return found
 
 
@@ -98,21 +102,46 @@ def _dot(text: str) -> tuple[str, float]:
     return done.stdout, (time.perf_counter() - start) * 1000
 
 
-def _our_segments(layout: Layout) -> Iterator[Segment]:
-    """Yield the straight pieces of our lines, in inches."""
+def _our_segments(graph: Graph, layout: Layout) -> Iterator[Segment]:
+    """Yield the straight pieces of our lines, in inches: each tensor's own way from top to bottom.
+
+    Where tensors share a line, each has a piece there, at the same place.
+    """
+    known: set[Segment] = set()
     for rank, gap in enumerate(layout.gaps):
         top = layout.tops[rank] + layout.heights[rank]
         bottom = top + gap.tracks + 1
+        passing: dict[int, set[int]] = defaultdict(set)
+        for column, net in layout.passing[rank]:
+            passing[column].add(net)
         for wire in gap.wires:
-            nets, across = frozenset(wire.nets), top + wire.track + 0.5
-            if wire.is_straight:
-                yield _piece(nets, (wire.left, top), (wire.left, bottom))
-                continue
-            yield _piece(nets, (wire.left, across), (wire.right, across))
-            for column in wire.tops:
-                yield _piece(nets, (column, top), (column, across))
-            for column in wire.bottoms:
-                yield _piece(nets, (column, across), (column, bottom))
+            across = top + wire.track + 0.5
+            for start in wire.tops:
+                for net in _carried(graph, layout.ranks[rank], passing, wire, start):
+                    for end in wire.bottoms:
+                        known.update(_way(frozenset((net,)), start, end, top, across, bottom))
+    yield from sorted(known, key=lambda piece: (piece[1:], min(piece[0])))
+
+
+def _carried(
+    graph: Graph, boxes: Sequence[Box], passing: dict[int, set[int]], wire: Wire, column: int
+) -> set[int]:
+    """Return the tensors that come into a wire in a column."""
+    if column in passing:
+        return passing[column] & set(wire.nets)
+    box = next(box for box in boxes if box.x <= column < box.x + box.width)
+    return {net for net in wire.nets if graph.nets[net].source == box.vertex}
+
+
+def _way(
+    nets: frozenset[int], start: int, end: int, top: float, across: float, bottom: float
+) -> Iterator[Segment]:
+    if start == end:
+        yield _piece(nets, (start, top), (start, bottom))
+        return
+    yield _piece(nets, (start, top), (start, across))
+    yield _piece(nets, (min(start, end), across), (max(start, end), across))
+    yield _piece(nets, (end, across), (end, bottom))
 
 
 def _piece(nets: frozenset[int], start: Point, end: Point) -> Segment:
@@ -149,34 +178,43 @@ def _on_curve(points: Sequence[Point], at: float) -> Point:
 
 
 def crossings(segments: Sequence[Segment]) -> int:
-    """Return how often lines of different tensors cross; the same count for every program."""
+    """Return at how many places lines of different tensors cross; the same rule for each program.
+
+    Each pair of lines counts, unless they have a tensor in common; what crosses several tensors
+    that share a line crosses it once. The same two tensors so near to each other count once, too:
+    the pieces that a curve is cut into may cross where they meet.
+    """
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number, (_, (x, y), (last_x, last_y)) in enumerate(segments):
         for column in range(int(min(x, last_x) // 1), int(max(x, last_x) // 1) + 1):
             for row in range(int(min(y, last_y) // 1), int(max(y, last_y) // 1) + 1):
                 cells[column, row].append(number)
-    places: dict[tuple[frozenset[int], frozenset[int]], list[Point]] = defaultdict(list)
+    places: dict[Point, set[tuple[int, int]]] = defaultdict(set)
     for inside in cells.values():
         for at, one in enumerate(inside):
             for other in inside[at + 1 :]:
                 _note(segments[one], segments[other], places)
-    return sum(map(len, places.values()))
+    kept: dict[tuple[int, int], list[Point]] = defaultdict(list)
+    total = 0
+    for (x, y), pairs in sorted(places.items()):
+        fresh = [
+            pair
+            for pair in pairs
+            if all(abs(x - a) + abs(y - b) > _NEAR_INCHES for a, b in kept[pair])
+        ]
+        for pair in fresh:
+            kept[pair].append((x, y))
+        total += bool(fresh)
+    return total
 
 
-def _note(
-    one: Segment,
-    other: Segment,
-    places: dict[tuple[frozenset[int], frozenset[int]], list[Point]],
-) -> None:
+def _note(one: Segment, other: Segment, places: dict[Point, set[tuple[int, int]]]) -> None:
     if one[0] & other[0]:
         return
     where = _crossing(one, other)
-    if where is None:
-        return
-    first, second = sorted((one[0], other[0]), key=sorted)
-    known = places[first, second]
-    if all(abs(where[0] - x) + abs(where[1] - y) > _NEAR_INCHES for x, y in known):
-        known.append(where)
+    if where is not None:
+        first, second = sorted((min(one[0]), min(other[0])))
+        places[round(where[0], 2), round(where[1], 2)].add((first, second))
 
 
 def _crossing(one: Segment, other: Segment) -> Point | None:

@@ -12,7 +12,9 @@ import onnx
 from onnx import TensorProto, helper
 
 
-class _Builder:
+class Builder:
+    """Collects the nodes of a model; values are handled by their names."""
+
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
@@ -21,6 +23,7 @@ class _Builder:
         self._used: dict[str, int] = {}
 
     def op(self, kind: str, scope: str, *inputs: str, outputs: int = 1) -> str:
+        """Add a node, and return its first output."""
         base = f"{scope}/{kind}"
         count = self._used[base] = self._used.get(base, -1) + 1
         name = f"{base}_{count}" if count else base
@@ -29,18 +32,22 @@ class _Builder:
         return made[0]
 
     def weight(self, name: str, values: Sequence[float] = (0.0,)) -> str:
+        """Add an initializer."""
         self.weights.append(helper.make_tensor(name, TensorProto.FLOAT, [len(values)], values))
         return name
 
     def value(self, name: str) -> str:
+        """Add an input of the model."""
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
         return name
 
     def give(self, name: str, value: str) -> None:
+        """Add an output of the model."""
         self.nodes.append(helper.make_node("Identity", [value], [name], f"/{name}"))
         self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
 
     def model(self) -> onnx.ModelProto:
+        """Return the model."""
         graph = helper.make_graph(
             self.nodes, "transformer", self.inputs, self.outputs, self.weights
         )
@@ -77,7 +84,7 @@ class _Builder:
 
 def encoder(layers: int = 12) -> onnx.ModelProto:
     """Return a model like BERT; 12 layers have about a thousand nodes."""
-    b = _Builder()
+    b = Builder()
     ids, mask = b.value("input_ids"), b.value("attention_mask")
     penalty = b.op(
         "Mul",
@@ -138,7 +145,7 @@ def encoder(layers: int = 12) -> onnx.ModelProto:
 
 def decoder(layers: int = 90, experts: int = 0) -> onnx.ModelProto:
     """Return a model like Llama; 90 layers have about 10,000 nodes, 120 with 18 experts 50,000."""
-    b = _Builder()
+    b = Builder()
     ids, mask = b.value("input_ids"), b.value("attention_mask")
     cos = b.op("Cos", "/rotary", b.op("Cast", "/rotary", ids))
     sin = b.op("Sin", "/rotary", b.op("Cast", "/rotary", ids))
@@ -167,7 +174,7 @@ def decoder(layers: int = 90, experts: int = 0) -> onnx.ModelProto:
 
 
 def _attention(
-    b: _Builder, layer: str, number: int, h: str, cos: str, sin: str, penalty: str
+    b: Builder, layer: str, number: int, h: str, cos: str, sin: str, penalty: str
 ) -> str:
     scope = f"{layer}/self_attn"
     q, k, v = (b.heads(scope, b.dense(f"{scope}/{part}_proj", h, bias=False), h) for part in "qkv")
@@ -186,7 +193,7 @@ def _attention(
     return b.dense(f"{scope}/o_proj", b.op("Reshape", scope, context, shape), bias=False)
 
 
-def _rotated(b: _Builder, scope: str, x: str, cos: str, sin: str) -> str:
+def _rotated(b: Builder, scope: str, x: str, cos: str, sin: str) -> str:
     half = b.op("Neg", scope, b.op("Slice", scope, x))
     turned = b.op("Concat", scope, half, b.op("Slice", scope, x))
     return b.op(
@@ -197,7 +204,7 @@ def _rotated(b: _Builder, scope: str, x: str, cos: str, sin: str) -> str:
     )
 
 
-def _repeated(b: _Builder, scope: str, x: str) -> str:
+def _repeated(b: Builder, scope: str, x: str) -> str:
     shape = b.op("Concat", scope, b.size(scope, x, 0), b.size(scope, x, 2))
     wide = b.op("Expand", scope, b.op("Unsqueeze", scope, x), shape)
     return b.op(
@@ -205,14 +212,14 @@ def _repeated(b: _Builder, scope: str, x: str) -> str:
     )
 
 
-def _mlp(b: _Builder, scope: str, h: str) -> str:
+def _mlp(b: Builder, scope: str, h: str) -> str:
     gate = b.dense(f"{scope}/gate_proj", h, bias=False)
     act = b.op("Mul", f"{scope}/act_fn", gate, b.op("Sigmoid", f"{scope}/act_fn", gate))
     up = b.op("Mul", scope, act, b.dense(f"{scope}/up_proj", h, bias=False))
     return b.dense(f"{scope}/down_proj", up, bias=False)
 
 
-def _experts(b: _Builder, scope: str, h: str, count: int) -> str:
+def _experts(b: Builder, scope: str, h: str, count: int) -> str:
     routes = b.op("Softmax", f"{scope}/gate", b.dense(f"{scope}/gate", h, bias=False))
     total = ""
     for number in range(count):

@@ -146,6 +146,30 @@ def test_a_residual_network_is_drawn_without_crossings_and_straight() -> None:
     assert layout.width < 24
 
 
+def test_tensors_that_go_to_the_same_places_leave_as_one_line() -> None:
+    graph = Graph()
+    top, one, other = (graph.add(label) for label in ("Quantize", "First", "Second"))
+    graph.link("scale", top, (one, other))
+    graph.link("zero", top, (one, other))
+    (gap,) = boxed(graph).gaps
+    assert len({column for wire in gap.wires for column in wire.tops}) == 1
+    assert {wire.nets for wire in gap.wires} == {(0, 1)}
+
+
+def test_tensors_leave_a_box_in_the_order_of_where_they_go() -> None:
+    graph = Graph()
+    top = graph.add("If")
+    ends = [graph.add("Unsqueeze") for _ in range(3)]
+    graph.link("x", top, (ends[0], ends[2]))
+    graph.link("y", top, (ends[1],))
+    layout = boxed(graph)
+    (gap,) = layout.gaps
+    by_net = {wire.nets[0]: wire for wire in gap.wires}
+    spread, single = by_net[0], by_net[1]
+    assert layout.crossings == 0
+    assert (min(single.bottoms) < min(spread.bottoms)) == (single.tops < spread.tops)
+
+
 def test_an_empty_graph_and_a_single_vertex() -> None:
     assert boxed(Graph()).height == 0
     graph = Graph()

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from dld_tui.core.graph import segments
-from dld_tui.core.graph.crossings import order_layers
+from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layers import Layers, make_layers
 from dld_tui.core.graph.layout import Layout, lay_out
@@ -50,11 +50,11 @@ def test_equal_blocks_are_drawn_alike_and_do_not_drift() -> None:
 def test_a_kind_of_block_is_arranged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     arranged = []
 
-    def counted(layers: Layers) -> int:
+    def counted(layers: Layers) -> tuple[Layers, list[int], int]:
         arranged.append(len(layers.rank))
-        return order_layers(layers)
+        return order_lines(layers)
 
-    monkeypatch.setattr("dld_tui.core.graph.segments.order_layers", counted)
+    monkeypatch.setattr("dld_tui.core.graph.segments.order_lines", counted)
     boxed(chain_of_blocks(30))
     assert len(arranged) <= 3, "the first, those in the middle, the last"
 
@@ -63,14 +63,17 @@ def test_a_kind_of_block_is_arranged_once(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_parts_make_one_drawing(seed: int) -> None:
     graph = random_graph(seed)
     layers = layers_of(graph)
-    before = [sorted(rank) for rank in layers.ranks]
+    before = [[item for item in sorted(rank) if item < len(graph)] for rank in layers.ranks]
     widths = [len(graph.labels[v]) + 4 for v in range(len(graph))]
     widths += [1] * (len(layers.rank) - len(graph))
     left, gaps, crossings = segments.arrange(layers, widths, 3)
-    assert [sorted(rank) for rank in layers.ranks] == before
+    after = [[item for item in sorted(rank) if item < len(graph)] for rank in layers.ranks]
+    assert after == before
+    widths += [1] * (len(layers.rank) - len(widths))
+    assert len(left) == len(widths)
     assert len(gaps) == max(0, len(layers.ranks) - 1)
     assert crossings >= 0
-    assert min(left, default=0) == 0
+    assert min([left[item] for items in layers.ranks for item in items], default=0) == 0
     for items in layers.ranks:
         for one, other in itertools.pairwise(items):
             # a line may have been moved aside by a cell

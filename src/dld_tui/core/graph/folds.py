@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from dld_tui.core.graph.blocks import Repeat, repeats
 from dld_tui.core.graph.graph import Graph, Kind
@@ -66,6 +67,10 @@ class Fold:
             return [Fold(self._folder, start, end, self._outer) for start, end in starts]
         return self._folder.folds(self.start, self.end, self._scope)
 
+    def complete(self) -> None:
+        """Work out now what all folds of the graph need to know what is in them."""
+        _ = self._folder.scopes
+
     @property
     def rows_inside(self) -> int:
         """How many rows there are more when it is open."""
@@ -106,16 +111,56 @@ class Fold:
 
 def fold_tree(graph: Graph, rails: Rails) -> list[Fold]:
     """Return the outermost folds in the order of their rows."""
-    by_vertex = name_scopes(graph)
-    scopes = filled_gaps([scope[:_DEEPEST] for scope in (by_vertex[v] for v in rails.order)])
-    return _Folder(graph, rails, scopes).folds(0, len(rails.order), ())
+    return _Folder(graph, rails).folds(0, len(rails.order), ())
+
+
+def known_of(folds: Sequence[Fold], opened: Collection[Fold]) -> list[Any]:
+    """Return folds, and those in the ones that are open, as JSON."""
+    return [
+        [
+            fold.start,
+            fold.end,
+            fold._outer,
+            fold._repeat.starts if fold._repeat is not None else None,
+            fold.title,
+            known_of(fold.children, opened) if fold in opened else None,
+        ]
+        for fold in folds
+    ]
+
+
+def folds_of(known: Sequence[Any], graph: Graph, rails: Rails) -> tuple[list[Fold], set[Fold]]:
+    """Return the folds that :func:`known_of` told of, and those that were open.
+
+    What it did not tell is found when it is asked for.
+    """
+    opened: set[Fold] = set()
+    return _Folder(graph, rails).again(known, opened), opened
 
 
 class _Folder:
-    def __init__(self, graph: Graph, rails: Rails, scopes: Sequence[Scope]) -> None:
+    def __init__(self, graph: Graph, rails: Rails) -> None:
         self.graph = graph
         self.rails = rails
-        self.scopes = scopes
+
+    @cached_property
+    def scopes(self) -> Sequence[Scope]:
+        """The name scope of each row."""
+        by_vertex = name_scopes(self.graph)
+        return filled_gaps([scope[:_DEEPEST] for scope in (by_vertex[v] for v in self.rails.order)])
+
+    def again(self, known: Sequence[Any], opened: set[Fold]) -> list[Fold]:
+        """Return folds that were found before; those that were open are added to `opened`."""
+        found = []
+        for start, end, outer, starts, title, children in known:
+            repeat = Repeat(tuple(starts)) if starts is not None else None
+            fold = Fold(self, start, end, tuple(outer), repeat)
+            fold.title = title
+            if children is not None:
+                fold.children = self.again(children, opened)
+                opened.add(fold)
+            found.append(fold)
+        return found
 
     def folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
         """Return the folds among some rows, which all lie in a scope."""

@@ -89,6 +89,7 @@ def _laid_out(graph: Graph, size: Size, order: Sequence[int], shifts: Mapping[in
     widths = [width for width, _ in sizes] + [1] * (len(layers.rank) - len(graph))
     left, gaps, crossings = arrange(layers, widths, GAP, routed=not shifts)
     if shifts:
+        widths += [1] * (len(left) - len(widths))
         shift_items(layers, left, widths, GAP, shifts)
         gaps = route(layers, left, widths)
     return _assembled(layers, sizes, left, gaps, crossings, stubs)

@@ -54,8 +54,8 @@ def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
     closes it points upwards.
     """
     depth = depths(graph) if depth is None else depth
-    targets, sources = graph.targets, graph.sources
-    sinks = [vertex for vertex in range(len(graph)) if not targets[vertex]]
+    sources = graph.sources
+    sinks = [vertex for vertex, given in enumerate(graph.outputs) if not given]
     sinks.sort(key=lambda vertex: depth[vertex])  # stable: file order within a depth
     order: list[int] = []
     done = bytearray(len(graph))
@@ -74,9 +74,16 @@ def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
                 order.append(vertex)
             else:
                 entered[vertex] = 1
-                # The last one is asked first: the deepest, of equals the first operand.
-                waiting = [source for source in reversed(sources[vertex]) if not entered[source]]
-                if len(waiting) > 1:
-                    waiting.sort(key=lambda source: depth[source])
-                stack += waiting
+                given = sources[vertex]
+                while len(given) == 1 and not entered[given[0]]:  # most of a network is chains
+                    vertex = given[0]
+                    entered[vertex] = 1
+                    stack.append(vertex)
+                    given = sources[vertex]
+                if len(given) > 1:
+                    # The last one is asked first: the deepest, of equals the first operand.
+                    waiting = [source for source in reversed(given) if not entered[source]]
+                    if len(waiting) > 1:
+                        waiting.sort(key=lambda source: depth[source])
+                    stack += waiting
     return order

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
-from dld_tui.core.graph.folds import Fold, fold_tree
+from dld_tui.core.graph.folds import Fold, fold_tree, folds_of, known_of
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.order import demand_order
 from dld_tui.core.graph.rails import Rails, lay_rails
@@ -28,6 +28,17 @@ class Row(NamedTuple):
     is_open: bool = False
     time: int = 0
     """Which time of a repeat a block is, from 1; 0 for all others."""
+
+
+class Arranged(NamedTuple):
+    """What is worked out of a graph for its first picture: plain values, in this process or not."""
+
+    rails: Rails
+    folds: list[Any]
+    """See :func:`~dld_tui.core.graph.folds.known_of`."""
+    links: list[tuple[int, int, Sequence[int]]]
+    """Of what is seen: nets of the whole graph, from which row they go to which."""
+    seen: Rails
 
 
 class _FlatRows(Sequence[Row]):
@@ -53,19 +64,39 @@ class _FlatRows(Sequence[Row]):
 
 
 class Overview:
-    """The rows of a graph with its folds open or closed."""
+    """The rows of a graph with its folds open or closed.
 
-    def __init__(self, graph: Graph) -> None:
+    Args:
+        graph: The graph.
+        arranged: What :meth:`arranged` says of an overview of the same graph, perhaps in another
+            process; None to work it out here.
+    """
+
+    def __init__(self, graph: Graph, arranged: Arranged | None = None) -> None:
         self.graph = graph
-        self.rails: Rails = lay_rails(graph, demand_order(graph))
+        self.rails: Rails = (
+            lay_rails(graph, demand_order(graph)) if arranged is None else arranged.rails
+        )
         """The rails of all vertices: rows in the order in which they are listed."""
-        self.folds: list[Fold] = fold_tree(graph, self.rails)
+        self.folds: list[Fold]
         self.is_flat = False
         """Whether every vertex is a row and no fold is: what is open stays so meanwhile."""
         self._open: set[Fold] = set()
         self._rows: list[Row] | None = None
         self._seen: tuple[Graph, Rails] | None = None
-        self._open_first()
+        if arranged is None:
+            self.folds = fold_tree(graph, self.rails)
+            self._open_first()
+        else:
+            self.folds, self._open = folds_of(arranged.folds, graph, self.rails)
+            self._seen = self._seen_graph(arranged.links), arranged.seen
+
+    def arranged(self) -> Arranged:
+        """Return what another overview of this graph need not work out again."""
+        links = self._links()
+        graph = self._seen_graph(links)
+        self._seen = graph, lay_rails(graph, range(len(graph)))
+        return Arranged(self.rails, known_of(self.folds, self._open), links, self._seen[1])
 
     def _open_first(self) -> None:
         """Open folds until there is something to see, those that hide least first.
@@ -85,6 +116,11 @@ class Overview:
             if not fitting:
                 return
             self.set_open(min(fitting, key=lambda fold: fold.rows_inside))
+
+    def complete(self) -> None:
+        """Work out now what opening a fold asks for, where another process has found the folds."""
+        for fold in self.folds[:1]:
+            fold.complete()
 
     # --- opening and closing --------------------------------------------------------------------
 
@@ -193,28 +229,39 @@ class Overview:
         if self.is_flat:
             return self.graph, self.rails
         if self._seen is None:
-            graph = self._seen_graph()
+            graph = self._seen_graph(self._links())
             self._seen = (graph, lay_rails(graph, range(len(graph))))
         return self._seen
 
-    def _seen_graph(self) -> Graph:
-        base, order, rows = self.graph, self.rails.order, self.rails.rows
-        nets, outputs, ends = base.nets, base.outputs, self.rails.ends
+    def _seen_graph(self, links: Sequence[tuple[int, int, Sequence[int]]]) -> Graph:
+        base, order = self.graph, self.rails.order
         seen = Graph()
-        places = self._places()
-        leaving: list[tuple[int, int, bool]] = []
-        """Nets that go to other rows, from which row, and whether that is a fold."""
-        for at, row in enumerate(self.rows):
+        for row in self.rows:
             if row.fold is None:
                 vertex = order[row.start]
                 seen.add(
                     base.labels[vertex], base.names[vertex], base.kinds[vertex],
                     base.classes[vertex],
                 )  # fmt: skip
-                leaving += [(number, at, False) for number in outputs[vertex]]
+            else:
+                # What folds are called is asked for when they are drawn: there may be thousands.
+                seen.add("", "", Kind.GROUP)
+        for number, at, targets in links:
+            name, _, _, label = base.nets[number]
+            seen.link(name, at, targets, label)
+        return seen
+
+    def _links(self) -> list[tuple[int, int, Sequence[int]]]:
+        """Return the nets between rows that are seen, from which one to which ones."""
+        base, order, rows = self.graph, self.rails.order, self.rails.rows
+        nets, outputs, ends = base.nets, base.outputs, self.rails.ends
+        places = self._places()
+        leaving: list[tuple[int, int, bool]] = []
+        """Nets that go to other rows, from which row, and whether that is a fold."""
+        for at, row in enumerate(self.rows):
+            if row.fold is None:
+                leaving += [(number, at, False) for number in outputs[order[row.start]]]
                 continue
-            # What folds are called is asked for when they are drawn: there may be thousands.
-            seen.add("", "", Kind.GROUP)
             if row.is_open:
                 continue
             start, end = row.start, row.end
@@ -223,16 +270,18 @@ class Overview:
                     # Most tensors of a large fold end in it.
                     if not start <= ends[number] < end or len(nets[number].targets) > 1:
                         leaving.append((number, at, True))
+        links: list[tuple[int, int, Sequence[int]]] = []
         for number, at, is_fold in leaving:
-            name, _, targets, label = nets[number]
+            targets = nets[number].targets
             if len(targets) == 1:
-                seen.link(name, at, (places[rows[targets[0]]],), label)
-            else:
-                found = {places[rows[target]] for target in targets}
-                if is_fold:
-                    found.discard(at)
-                seen.link(name, at, sorted(found), label)
-        return seen
+                links.append((number, at, (places[rows[targets[0]]],)))
+                continue
+            found = {places[rows[target]] for target in targets}
+            if is_fold:
+                found.discard(at)
+            if found:
+                links.append((number, at, sorted(found)))
+        return links
 
     def _places(self) -> list[int]:
         """Return the place among the rows that are seen of each row of the whole graph."""

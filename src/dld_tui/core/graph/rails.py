@@ -54,6 +54,8 @@ class Rails:
 
     def named_inputs(self, graph: Graph, row: int) -> list[int]:
         """Return the nets that come to a row by name instead of by rail."""
+        if not self.hubs:
+            return []
         return [net for net in graph.inputs[self.order[row]] if net in self.hubs]
 
 

@@ -46,6 +46,17 @@ class Wire:
         self.left = min(columns)
         self.right = max(columns)
 
+    def shifted(self, nets: tuple[int, ...], offset: int) -> Wire:
+        """Return the same wire of other nets, and further to the right."""
+        wire: Wire = object.__new__(Wire)
+        wire.nets = nets
+        wire.tops = tuple([column + offset for column in self.tops])
+        wire.bottoms = tuple([column + offset for column in self.bottoms])
+        wire.arrows = tuple([column + offset for column in self.arrows])
+        wire.track = self.track
+        wire.left, wire.right = self.left + offset, self.right + offset
+        return wire
+
     @property
     def is_straight(self) -> bool:
         """Whether it needs no track."""
@@ -90,6 +101,8 @@ class _Router:
     def gap(self, upper: Sequence[int]) -> Gap:
         """Return the lines from the items of a rank down."""
         drafts, wires, others = self._single(upper)
+        if not others and all([wire.left == wire.right for wire in wires]):
+            return Gap(wires)
         more, ends = self._drafts(others)
         drafts += more
         out_at = self._out_ports(ends)
@@ -192,23 +205,33 @@ class _Router:
 
     def _out_ports(self, ends: dict[tuple[int, int], list[int]]) -> dict[tuple[int, int], int]:
         """Return the column in which each tensor leaves each item."""
-        by_item: dict[int, list[tuple[int, int]]] = {}
+        by_item: dict[int, list[tuple[float, int, int]]] = {}
+        bundles: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for (item, net), lowers in ends.items():
-            by_item.setdefault(item, []).append((self._aim(item, lowers), net))
-        found = {}
+            if len(lowers) > 1:  # tensors that go to the same places leave as one line
+                bundle = bundles.setdefault((item, tuple(lowers)), [])
+                bundle.append(net)
+                if len(bundle) > 1:
+                    continue
+            goal = sum(map(self._middle, lowers)) / len(lowers)
+            by_item.setdefault(item, []).append((goal, self._aim(item, lowers), net))
+        found: dict[tuple[int, int], int] = {}
         for item, tensors in by_item.items():
             if len(tensors) == 1:
-                found[item, tensors[0][1]] = tensors[0][0]  # the aim is in its range
+                found[item, tensors[0][2]] = tensors[0][1]  # the aim is in its range
                 continue
             first, last = self._range(item)
             if len(tensors) > last - first + 1:
                 first, last = self.left[item], self.left[item] + self.widths[item] - 1
             tensors.sort()
             free = first
-            for at, (aim, net) in enumerate(tensors):
+            for at, (_, aim, net) in enumerate(tensors):
                 latest = max(first, last - (len(tensors) - 1 - at))
                 found[item, net] = column = min(max(free, aim), latest)
                 free = column + 1
+        for (item, _), nets in bundles.items():
+            for net in nets[1:]:
+                found[item, net] = found[item, nets[0]]
         return found
 
     def _aim(self, item: int, lowers: Sequence[int]) -> int:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dld_tui.core.graph.crossings import order_layers
+from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.layers import Layers
 from dld_tui.core.graph.positions import place_items
-from dld_tui.core.graph.routes import Gap, Wire, route
+from dld_tui.core.graph.routes import Gap, route
 
 _Key = tuple[object, ...]
 
@@ -37,6 +37,8 @@ class _Arranged:
     """What is found of a kind of part, in local numbers."""
 
     layers: Layers
+    items: list[int]
+    """For each item its place in the part, -1 for one that is new."""
     left: list[int]
     gaps: list[Gap]
     crossings: int
@@ -48,7 +50,7 @@ def arrange(
     """Order and place the items of all ranks.
 
     Args:
-        layers: The items; their orders are changed.
+        layers: The items; their orders are changed, and there may be other items in the chains.
         widths: Cells of each item.
         gap: Cells between two items of a rank.
         routed: Whether the lines are wanted, too.
@@ -70,13 +72,14 @@ def arrange(
             known[part.key] = found
         crossings += found.crossings
         if number:  # the first item is where the part before has put it
-            offset = left[part.items[0]] - found.left[0]
-        for item, at in zip(part.items, found.left, strict=True):
-            left[item] = at + offset
+            offset = left[part.items[0]] - found.left[found.layers.ranks[0][0]]
+        _put(layers, part, found)
+        left += [0] * (len(layers.rank) - len(left))
         for rank, order in enumerate(found.layers.ranks, part.first):
-            layers.ranks[rank] = [part.items[at] for at in order]
+            for item, at in zip(layers.ranks[rank], order, strict=True):
+                left[item] = found.left[at] + offset
         placed.append((found, offset))
-    first = min(left, default=0)
+    first = min([left[item] for items in layers.ranks for item in items], default=0)
     if first:
         left = [at - first for at in left]
     gaps = [
@@ -85,6 +88,30 @@ def arrange(
         for lines in found.gaps
     ]
     return left, gaps, crossings
+
+
+def _put(layers: Layers, part: _Part, found: _Arranged) -> None:
+    """Give the ranks of a part the orders that were found, and new items where there are some."""
+    items = [part.items[at] if at >= 0 else -1 for at in found.items]
+    if -1 in items:
+        mine = found.layers
+        for at, item in enumerate(items):
+            if item < 0:
+                items[at] = len(layers.rank)
+                layers.rank.append(part.first + mine.rank[at])
+                layers.net.append(part.nets[mine.net[at]])
+                layers.below.append([])
+                layers.above.append([])
+                layers.nets_below.append([])
+        last = len(mine.ranks) - 1
+        for at, item in enumerate(items):
+            if mine.rank[at]:
+                layers.above[item] = [items[other] for other in mine.above[at]]
+            if mine.rank[at] < last:
+                layers.below[item] = [items[other] for other in mine.below[at]]
+                layers.nets_below[item] = [part.nets[net] for net in mine.nets_below[at]]
+    for rank, order in enumerate(found.layers.ranks, part.first):
+        layers.ranks[rank] = [items[at] for at in order]
 
 
 def _parts(layers: Layers, widths: Sequence[int]) -> list[_Part]:
@@ -115,16 +142,15 @@ def _part(layers: Layers, widths: Sequence[int], first: int, last: int) -> _Part
 def _arranged(
     layers: Layers, part: _Part, widths: Sequence[int], gap: int, *, pinned: bool, routed: bool
 ) -> _Arranged:
-    mine = _local(layers, part)
-    crossings = order_layers(mine)
-    own = [widths[item] for item in part.items]
+    mine, items, crossings = order_lines(_local(layers, part))
+    own = [widths[part.items[at]] if at >= 0 else 1 for at in items]
     left = place_items(mine, own, gap)
     ends = mine.ranks[0], mine.ranks[-1]
     if pinned and len(ends[0]) == len(ends[1]) == 1:
         (top,), (bottom,) = ends
         left[bottom] = left[top] + (own[top] - 1) // 2 - (own[bottom] - 1) // 2
     gaps = route(mine, left, own) if routed else []
-    return _Arranged(mine, left, gaps, crossings)
+    return _Arranged(mine, items, left, gaps, crossings)
 
 
 def _local(layers: Layers, part: _Part) -> Layers:
@@ -153,11 +179,7 @@ def _local(layers: Layers, part: _Part) -> Layers:
 
 def _moved(lines: Gap, nets: Sequence[int], offset: int) -> Gap:
     """Return the lines of a gap with nets by their real numbers, and further to the right."""
-    wires = []
-    for wire in lines.wires:
-        tops = tuple([column + offset for column in wire.tops])
-        bottoms = tuple([column + offset for column in wire.bottoms])
-        arrows = tuple([column + offset for column in wire.arrows])
-        numbers = tuple([nets[number] for number in wire.nets])
-        wires.append(Wire(numbers, tops, bottoms, arrows, wire.track))
+    wires = [
+        wire.shifted(tuple([nets[number] for number in wire.nets]), offset) for wire in lines.wires
+    ]
     return Gap(wires, lines.tracks)
