@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Generator
 from pathlib import Path
@@ -10,13 +11,19 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.search_precision import Request, run
+from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime_tensors import TensorRunner
+from dld_tui.backends.precision_trials import PrecisionTrials
+from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.document import Document
 from dld_tui.core.document.precision import precision_of
 from dld_tui.core.document.scripts import parse_script, replay
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
+from dld_tui.core.inputs.feeds import input_feeds
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
+from tests.support.precision_models import write_attention
 
 pytest.importorskip("onnxruntime")
 
@@ -33,6 +40,10 @@ def search(request: Request) -> tuple[dict[str, Any], list[str]]:
     stages = [event.stage for event in events if isinstance(event, Progress)]
     assert any(isinstance(event, Log) and "A trial takes" in event.text for event in events)
     return last.result, [stage for stage in stages if stage.startswith("Trying with")]
+
+
+def names(result: dict[str, Any]) -> set[str]:
+    return {one["node"] for one in result["kept"]}
 
 
 def test_what_overflows_is_kept_and_the_script_sets_the_rest(tmp_path: Path) -> None:
@@ -52,37 +63,67 @@ def test_what_overflows_is_kept_and_the_script_sets_the_rest(tmp_path: Path) -> 
     assert [json.loads(line) for line in script.read_text().splitlines()] == result["edits"]
 
 
+def cut(request: Request, after: int) -> None:
+    """Stop a search in the midst of a trial."""
+    begun = run(request)
+    assert isinstance(begun, Generator)
+    made = 0
+    for event in begun:
+        made += isinstance(event, Progress) and event.stage.startswith("Trying with")
+        if made == after:
+            begun.close()
+            return
+    raise AssertionError("it was over before")
+
+
 def test_a_search_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
     path = models.write(tmp_path, OVERFLOWS)
     whole, all_trials = search(Request(path, seed=1))
 
-    begun = run(Request(path))
-    assert isinstance(begun, Generator)
-    cut_after = 4
-    made = 0
-    for event in begun:
-        made += isinstance(event, Progress) and "kept in fp32" in event.stage
-        if made == cut_after:
-            begun.close()
-            break
+    cut_after = 5
+    cut(Request(path), cut_after)
     rest, trials = search(Request(path))
-    assert rest["kept"] == whole["kept"]
+    assert names(rest) == names(whole)
     assert len(trials) <= len(all_trials) - (cut_after - 1) + 1, "what was tried is not tried again"
 
     again, trials = search(Request(path))
-    assert again["kept"] == whole["kept"]
+    assert again["kept"] == rest["kept"]
     assert trials == ["Trying with all nodes lowered"]
     assert again["trials"] == 2, "all lowered, and the result once more"
     _, from_start = search(Request(path, again=True))
     assert len(from_start) == len(all_trials)
 
 
-def test_so_many_trials_and_no_more(tmp_path: Path) -> None:
+def test_a_result_that_is_not_minimal_says_so(tmp_path: Path) -> None:
     path = models.write(tmp_path, OVERFLOWS)
-    with pytest.raises(ActivityError, match="no result after 2 trials"):
-        search(Request(path, most_trials=2))
+    with pytest.raises(ActivityError, match="no result after 1 trials"):
+        search(Request(path, most_trials=1))
+    result, _ = search(Request(path, most_trials=2))
+    assert (result["minimal"], result["untried"], len(result["kept"])) == (False, 6, 6)
     result, _ = search(Request(path))
-    assert result["kept"]
+    assert (result["minimal"], result["untried"]) == (True, 0)
+
+
+def test_nothing_can_be_taken_from_the_result(tmp_path: Path) -> None:
+    """Two layers whose scores, but not their probabilities, overflow."""
+    path = tmp_path / "attention.onnx"
+    every = write_attention(path)
+    result, _ = search(Request(path, tolerance=("snr=70",)))
+    kept = names(result)
+    assert result["minimal"]
+    assert {"scores_0", "scaled_0", "scores_1", "scaled_1"} < kept < set(every)
+    with contextlib.closing(Document.open(path)) as document:
+        nodes = [node for node in document.main.nodes if node.name in kept]
+        settings = SessionSettings(optimization_level="disabled", quiet=True)
+        with TensorRunner(document, settings) as runner:
+            feeds = input_feeds(runner.inputs, None, (), [0])
+        tolerances = parse_tolerances(("snr=70",))
+        with contextlib.closing(
+            PrecisionTrials(document, "fp16", feeds, tolerances, settings)
+        ) as trials:
+            assert trials.convert(nodes).is_good
+            without = [trials.convert([one for one in nodes if one is not node]) for node in nodes]
+    assert not any(trial.is_good for trial in without)
 
 
 def test_another_model_does_not_take_up_the_trials(tmp_path: Path) -> None:
@@ -90,7 +131,7 @@ def test_another_model_does_not_take_up_the_trials(tmp_path: Path) -> None:
     first, _ = search(Request(path))
     models.write(tmp_path, OVERFLOWS.replace("{300}", "{2}"))
     second, _ = search(Request(path))
-    assert first["kept"]
+    assert names(first)
     assert second["kept"] == []
     assert len(list((tmp_path / "cache" / "precision-search").iterdir())) == 1, (
         "what nothing had to be tried for"
@@ -108,3 +149,14 @@ def test_shapes_do_not_go_with_data(tmp_path: Path) -> None:
     path = models.write(tmp_path, OVERFLOWS)
     with pytest.raises(UsageError, match="does not go with --inputs"):
         list(run(Request(path, inputs=tmp_path, shape=("x:1x4",))))
+
+
+def test_trials_by_copies_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on CUDA, where values are not rounded but computed in the precision."""
+    monkeypatch.setattr(PrecisionTrials, "_switchable", lambda self: None)
+    path = models.write(tmp_path, OVERFLOWS)
+    result, trials = search(Request(path))
+    assert names(result) == {"bigger", "down"}
+    assert result["minimal"]
+    assert result["estimate"]["ranking_trials"] == 0
+    assert len(trials) == result["trials"] <= 8

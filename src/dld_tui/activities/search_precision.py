@@ -1,9 +1,11 @@
 """Find the smallest set of nodes that must stay in fp32 when a model runs in a lower precision.
 
-Result: ``{"precision", "kept": [{"scope", "node", "op_type"}], "lowered", "candidates", "trials",
-"seconds", "estimate": {...}, "errors": {OUTPUT: {...}}, "edits": [...], "script": PATH or null}``.
-`kept` is null when not even keeping all nodes is good enough, and with `estimate_only` nothing but
-the estimate is there. `edits` are those of an edit script that assigns the precisions.
+Result: ``{"precision", "backend", "kept": [{"scope", "node", "op_type"}], "minimal", "untried": N,
+"lowered", "candidates", "trials", "seconds", "estimate": {...}, "errors": {OUTPUT: {...}},
+"edits": [...], "script": PATH or null}``. `kept` is null when not even keeping all nodes is good
+enough, and with `estimate_only` nothing but the estimate is there. When the trials allowed were not
+enough, `minimal` is false and `untried` counts the kept nodes that may not be needed. `edits` are
+those of an edit script that assigns the precisions.
 
 Each trial is noted at once, so a search that was stopped goes on where it was.
 """
@@ -12,108 +14,31 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.errors import ActivityError, SaveError
+from dld_tui.activities.search_precision_request import Request as Request
+from dld_tui.core.errors import ActivityError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
-from dld_tui.core.params import param, to_json
+from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime_options import SessionSettings
+    from dld_tui.backends.precision_engines import EngineTrials
     from dld_tui.backends.precision_trials import PrecisionTrials, Trial
-    from dld_tui.core.accuracy.search import Kept
+    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.core.accuracy.search import Guided, Kept, Outcome
+    from dld_tui.core.accuracy.trial_journal import OutcomeJournal
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
 
-
-@dataclass(frozen=True)
-class Request:
-    """Which model, to which precision, and how good it has to be."""
-
-    model: Path = param(
-        label="Model", help="The ONNX model.", kind="file", positional=True, metavar="MODEL"
-    )
-    precision: str = param(
-        "fp16",
-        label="Precision",
-        help="What all nodes that can are to compute in.",
-        choices=("fp16", "bf16"),
-        spellings=("--search", "--precision"),
-    )
-    tolerance: tuple[str, ...] = param(
-        (),
-        label="Tolerances",
-        help="What outputs may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all,"
-        " NAME:atol=… for one.",
-        spellings=("--tolerance",),
-        metavar="SPEC",
-    )
-    atol: float = param(
-        1e-2, label="Absolute", help="Absolute tolerance.", spellings=("--atol",), minimum=0
-    )
-    rtol: float = param(
-        1e-2, label="Relative", help="Relative tolerance.", spellings=("--rtol",), minimum=0
-    )
-    inputs: Path | None = param(
-        None,
-        label="Input data",
-        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
-        " By default inputs are random.",
-        spellings=("--inputs",),
-        kind="folder",
-        metavar="DIR",
-    )
-    shape: tuple[str, ...] = param(
-        (),
-        label="Input shapes",
-        help="Shape of an input, as NAME:1x3x224x224.",
-        spellings=("--shape", "--shapes", "--input-shapes"),
-        kind="shapes",
-        metavar="NAME:DIMS",
-    )
-    seed: int = param(
-        0, label="Seed", help="Of the random inputs.", spellings=("--seed",), minimum=0
-    )
-    provider: str = param(
-        "CPU",
-        label="Provider",
-        help="Execution provider. On the CPU values are rounded to the precision between nodes.",
-        spellings=("--provider",),
-        metavar="NAME",
-    )
-    most_trials: int | None = param(
-        None,
-        label="Most trials",
-        help="Stop after so many; what was tried is kept for the next time.",
-        spellings=("--most-trials",),
-        minimum=1,
-        metavar="N",
-    )
-    script: Path | None = param(
-        None,
-        label="Edit script",
-        help="Where to write the edit script that assigns the precisions.",
-        spellings=("--script",),
-        kind="output",
-        metavar="FILE",
-    )
-    estimate_only: bool = param(
-        False,
-        label="Estimate",
-        help="Only say how long it would take, from one trial.",
-        spellings=("--estimate",),
-    )
-    again: bool = param(
-        False,
-        label="From the start",
-        help="Forget the trials of an earlier search.",
-        spellings=("--from-start",),
-    )
+_OWN_PRECISIONS = ("fp16", "bf16", "trust")
+"""Settings of engines that mean nothing to a search."""
+_NO_MATTER = ("most_trials", "script", "estimate_only", "again")
+"""Settings that change no trial."""
+_TOLD = 0.8
+"""A good set is told of when it is so many times as large as the one told last."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -122,82 +47,56 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         UsageError: A setting does not fit the model.
         InputError: The model or an input cannot be read.
-        UnavailableError: ONNX Runtime or the provider is missing.
+        UnavailableError: ONNX Runtime, the provider, TensorRT or a GPU is missing.
         ActivityError: The model cannot be run as it is, or the trials allowed were not enough.
     """
     from dld_tui.core.document.document import Document
 
-    yield Progress(0, None, stage="Reading the model")
-    with contextlib.closing(Document.open(request.model)) as document:
-        yield from _search(request, document)
+    _check(request)
+    with contextlib.ExitStack() as stack:
+        library = None
+        if request.backend == "tensorrt":
+            yield Progress(0, None, stage="Loading TensorRT")
+            library = _library(request)
+        yield Progress(0, None, stage="Reading the model")
+        document = stack.enter_context(contextlib.closing(Document.open(request.model)))
+        yield Progress(0, None, stage="Running the model as it is")
+        trials = stack.enter_context(contextlib.closing(_trials(request, document)))
+        search = _Search(request, document, trials)
+        if library is not None:
+            engines = stack.enter_context(contextlib.closing(search.build_with(library)))
+            yield from search.rank()
+            search.engines = engines
+        yield from search.events()
 
 
-def _search(request: Request, document: Document) -> Iterator[Event]:
-    from dld_tui.core.accuracy.search import cost_text, expected_trials, minimal_set
+def _check(request: Request) -> None:
+    for name in _OWN_PRECISIONS:
+        if getattr(request, name):
+            raise UsageError(f"--{name} does not go with --search")
+    if request.backend != "tensorrt" and request.engine_options:
+        raise UsageError(
+            f"{request.engine_options[0]} is for TensorRT", hint="Give --backend tensorrt"
+        )
 
-    yield Progress(0, None, stage="Running the model as it is")
-    trials = _trials(request, document)
-    yield Progress(0, None, stage="Looking for the nodes that suffer most")
-    suspects = trials.candidates()
-    keys = _Keys(document, suspects)
-    yield Progress(0, None, stage="Trying with all nodes lowered")
-    first = trials.run(())
-    least, most = expected_trials(len(suspects), 3)
-    each = expected_trials(len(suspects), 1)[1] - least
-    estimate: dict[str, JSON] = {
-        "nodes": len(suspects),
-        "trial_seconds": first.seconds,
-        "trials": [least, most],
-        "trials_per_node": each,
-        "seconds": [least * first.seconds, most * first.seconds],
-    }
-    yield Log(cost_text(estimate))
-    if request.estimate_only:
-        yield Finished({"precision": request.precision, "estimate": estimate})
-        return
-    record = _Record(request, document)
-    known = record.read()
-    known[frozenset()] = first.is_good
-    steps = minimal_set(list(keys.nodes), known)
-    made, seconds, last = 1, first.seconds, first
-    best: dict[Kept, Trial] = {frozenset(): first}
-    found: tuple[str, ...] | None = None
-    try:
-        kept = next(steps)
-        while True:
-            if request.most_trials is not None and made >= request.most_trials:
-                raise ActivityError(
-                    f"no result after {made} trials",
-                    hint="Run it again: it goes on from there",
-                )
-            yield Progress(made, None, "trials", f"Trying with {len(kept):,} nodes kept in fp32")
-            last = trials.run([keys.nodes[key] for key in kept])
-            made, seconds = made + 1, seconds + last.seconds
-            best[kept] = last
-            yield Metric("kept", len(kept))
-            if not last.is_good:
-                yield Log(f"{len(kept)} kept: {last.problem}")
-            known[kept] = last.is_good
-            record.write(known)
-            kept = steps.send(last.is_good)
-    except StopIteration as end:
-        found = end.value
-    result: dict[str, JSON] = {
-        "precision": request.precision, "candidates": len(suspects), "trials": made,
-        "seconds": seconds, "estimate": estimate, "kept": None, "script": None, "edits": [],
-    }  # fmt: skip
-    if found is not None:
-        final = best.get(frozenset(found))
-        if final is None:  # it was tried in an earlier search
-            final = trials.run([keys.nodes[key] for key in found])
-            result["trials"], result["seconds"] = made + 1, seconds + final.seconds
-        if not final.is_good:
-            raise ActivityError(
-                f"the result is not good when it is tried again: {final.problem}",
-                hint="The model may give other results from run to run",
-            )
-        result.update(_told(request, keys, found, final))
-    yield Finished(result)
+
+def _library(request: Request) -> Library:
+    """Load TensorRT, and refuse what it cannot do here."""
+    from dld_tui.backends.precision_engines import trial_settings
+    from dld_tui.backends.tensorrt_cuda import select_device
+    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt_outputs import require_gpu
+    from dld_tui.core.tensorrt.greying import refused
+
+    select_device(request.device)  # before anything of CUDA
+    library = find_library(request.library)
+    require_gpu(library)
+    settings = trial_settings(
+        request.build_settings(request.model, request.model), request.precision, library
+    )
+    if problems := refused(settings, library.facts):
+        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    return library
 
 
 def _trials(request: Request, document: Document) -> PrecisionTrials:
@@ -219,85 +118,246 @@ def _settings(request: Request) -> SessionSettings:
     from dld_tui.backends.onnxruntime_options import SessionSettings
 
     provider = backend.find_provider(request.provider)
-    # What fuses nodes would hide what happens between them.
-    return SessionSettings(providers=(provider,), optimization_level="basic", quiet=True)
+    settings = SessionSettings(providers=(provider,), quiet=True)
+    # What fuses nodes would hide what happens between them, and would not do it in each trial: the
+    # differences would be those of the optimizer, too.
+    level = "basic" if settings.uses_cuda else "disabled"
+    return SessionSettings(providers=(provider,), optimization_level=level, quiet=True)
 
 
-class _Keys:
-    """Names nodes by their places, which hold from one start of the program to the next."""
+class _Search:
+    """One search."""
 
-    def __init__(self, document: Document, suspects: Sequence[Node]) -> None:
-        places = {
-            node: f"{number}:{at}"
-            for number, scope in enumerate(document.scopes())
-            for at, node in enumerate(scope.nodes)
+    def __init__(self, request: Request, document: Document, trials: PrecisionTrials) -> None:
+        self._request = request
+        self._document = document
+        self._trials = trials
+        self._keys = _keys(document, trials.candidates())
+        self._library: Library | None = None
+        self.engines: EngineTrials | None = None
+        self._ranked: list[str] | None = None
+        self._made = 0
+        self._seconds = 0.0
+        self._estimate: dict[str, JSON] = {}
+        self._last: dict[Kept, Trial] = {}
+
+    def build_with(self, library: Library) -> EngineTrials:
+        """Return what makes trials with TensorRT."""
+        from dld_tui.backends.precision_engines import EngineTrials, Expectation
+
+        self._library = library
+        request, trials = self._request, self._trials
+        return EngineTrials(
+            library,
+            self._document,
+            request.precision,
+            trials.candidates(),
+            request.build_settings(request.model, request.model),
+            Expectation(trials.feeds, trials.reference, trials.tolerances),
+        )
+
+    def rank(self) -> Iterator[Event]:
+        """Rank the nodes by what the outputs lose when one alone is rounded: builds cost more."""
+        if not self._trials.is_quick:
+            return
+        every, noise = set(self._keys.values()), dict[str, float]()
+        for key, node in self._keys.items():
+            yield Progress(len(noise), len(every), "nodes", "Ranking the nodes with ONNX Runtime")
+            noise[key] = self._trials.run(every - {node}).noise
+        self._ranked = sorted(noise, key=lambda key: -noise[key])
+
+    def events(self) -> Iterator[Event]:
+        from dld_tui.core.accuracy.search import unproven
+
+        every = frozenset(self._keys)
+        first = yield from self._trial(frozenset())
+        self._estimate = self._estimated(first.seconds)
+        yield self._cost()
+        if self._request.estimate_only:
+            yield Finished({
+                "precision": self._request.precision, "backend": self._request.backend,
+                "estimate": self._estimate,
+            })  # fmt: skip
+            return
+        journal = self._journal()
+        known = journal.known
+        if frozenset() not in known and not first.is_good:
+            journal.add(frozenset(), first.outcome)
+        known[frozenset()] = first.outcome
+        found, is_whole = yield from self._steps(known, journal)
+        result: dict[str, JSON] = {
+            "precision": self._request.precision, "backend": self._request.backend,
+            "candidates": len(every), "kept": None, "minimal": is_whole, "untried": 0,
+            "script": None, "edits": [],
+        }  # fmt: skip
+        if found is not None:
+            final = yield from self._confirmed(frozenset(found))
+            verdicts = {kept: outcome.good for kept, outcome in known.items()}
+            left = unproven(frozenset(found), verdicts)
+            result |= {"minimal": not left, "untried": len(left)}
+            result |= self._told(found, final)
+        elif every in self._last and not self._last[every].errors:
+            raise ActivityError(
+                f"it cannot be run with all nodes in fp32: {self._last[every].problem}"
+            )
+        result |= {"trials": self._made, "seconds": self._seconds, "estimate": self._estimate}
+        yield Finished(result)
+
+    def _steps(
+        self, known: dict[Kept, Outcome], journal: OutcomeJournal
+    ) -> Generator[Event, None, tuple[Sequence[str] | None, bool]]:
+        """Search; return the nodes, None when all are not enough, and whether it came to an end."""
+        steps, told = self._asking(known), float("inf")
+        most = self._request.most_trials
+        try:
+            kept = next(steps)
+            while True:
+                if most is not None and self._made >= most:
+                    return self._best(known), False
+                trial = yield from self._trial(kept)
+                yield Metric("kept", len(kept))
+                if trial.is_good and len(kept) <= told * _TOLD:
+                    told = len(kept)
+                    yield Log(f"{len(kept):,} kept: good")
+                elif not trial.is_good and not self._is_quick:
+                    yield Log(f"{len(kept):,} kept: {trial.problem}")
+                journal.add(kept, trial.outcome)
+                kept = steps.send(trial.outcome)
+        except StopIteration as end:
+            return end.value, True
+
+    @property
+    def _is_quick(self) -> bool:
+        return self.engines is None and self._trials.is_quick
+
+    def _asking(self, known: dict[Kept, Outcome]) -> Guided:
+        from dld_tui.core.accuracy.search import answered, guided_set, minimal_set
+
+        if self._is_quick:
+            return guided_set([*self._keys], known)
+        if self._ranked is None:
+            names = {node: key for key, node in self._keys.items()}
+            self._ranked = [names[node] for node in self._trials.ranked()]
+        return answered(minimal_set(self._ranked), known)
+
+    def _best(self, known: Mapping[Kept, Outcome]) -> list[str]:
+        """Return the smallest set that was good."""
+        good = [kept for kept, outcome in known.items() if outcome.good]
+        if not good:
+            raise ActivityError(
+                f"no result after {self._made} trials", hint="Run it again: it goes on from there"
+            )
+        best = min(good, key=len)
+        return [key for key in self._keys if key in best]
+
+    def _trial(self, kept: Kept) -> Generator[Event, None, Trial]:
+        nodes = [self._keys[key] for key in kept]
+        if self.engines is not None:
+            trial = yield from self.engines.run(nodes, self._made + 1)
+        else:
+            what = f"{len(kept):,} nodes kept in fp32" if kept else "all nodes lowered"
+            yield Progress(self._made, None, "trials", f"Trying with {what}")
+            trial = self._trials.run(nodes)
+        self._made += 1
+        self._seconds += trial.seconds
+        self._last = {kept: trial} | {
+            old: one
+            for old, one in self._last.items()
+            if one.is_good or len(old) == len(self._keys)
         }
-        self.nodes: dict[str, Node] = {places[node]: node for node in suspects}
+        return trial
 
+    def _confirmed(self, found: Kept) -> Generator[Event, None, Trial]:
+        """Return the trial of the result; a converted copy is run where it was switched."""
+        final = self._last.get(found)
+        if self._is_quick:
+            yield Progress(self._made, None, "trials", "Running the converted model")
+            final = self._trials.convert([self._keys[key] for key in found])
+            self._made, self._seconds = self._made + 1, self._seconds + final.seconds
+        elif final is None:  # it was tried in an earlier search
+            final = yield from self._trial(found)
+        if not final.is_good:
+            raise ActivityError(
+                f"the result is not good when it is tried again: {final.problem}",
+                hint="The model may give other results from run to run",
+            )
+        return final
 
-class _Record:
-    """The trials of a search, in the cache."""
+    def _estimated(self, seconds: float) -> dict[str, JSON]:
+        from dld_tui.core.accuracy.search import expected_trials, ranking_trials
 
-    def __init__(self, request: Request, document: Document) -> None:
-        from dld_tui.core.accuracy.trial_journal import files_of, search_name, stamps
+        nodes = len(self._keys)
+        ranking = ranking_trials(nodes) if self._is_quick else 0
+        least, most = expected_trials(nodes, 3)
+        return {
+            "nodes": nodes,
+            "trial": "trial" if self.engines is None else "build and run",
+            "trial_seconds": seconds,
+            "trials": [least, most + ranking],
+            "ranking_trials": ranking,
+            "trials_per_node": expected_trials(nodes, 1)[1] - least,
+            "seconds": [least * seconds, (most + ranking) * seconds],
+        }
+
+    def _cost(self) -> Log:
+        from dld_tui.core.accuracy.search import cost_text
+
+        return Log(cost_text(self._estimate))
+
+    def _journal(self) -> OutcomeJournal:
+        from dld_tui.core.accuracy.trial_journal import (
+            OutcomeJournal,
+            files_of,
+            search_name,
+            stamps,
+        )
         from dld_tui.core.paths import cache_dir
 
-        settings = to_json(request)
-        for name in ("most_trials", "script", "estimate_only", "again"):
-            del settings[name]
-        settings["files"] = stamps(files_of(document, request.model, request.inputs))
-        self._path = cache_dir() / "precision-search" / f"{search_name(settings)}.json"
-        self._again = request.again
+        request = self._request
+        facts = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
+        facts["files"] = stamps(files_of(self._document, request.model, request.inputs))
+        if self._library is not None:
+            facts["library"] = [self._library.facts.title, self._library.facts.path]
+        path = cache_dir() / "precision-search" / f"{search_name(facts)}.jsonl"
+        return OutcomeJournal(path, [*self._keys], again=request.again)
 
-    def read(self) -> dict[Kept, bool]:
-        """Return the trials of an earlier search; none when there was none."""
-        from dld_tui.core.accuracy.search import from_record
+    def _told(self, found: Collection[str], final: Trial) -> dict[str, JSON]:
+        request = self._request
+        kept = [self._keys[key] for key in found]
+        others = [node for key, node in self._keys.items() if key not in set(found)]
+        edits: list[JSON] = [
+            {
+                "edit": "set_precision",
+                "nodes": [[list(node.scope.path), node.ref] for node in nodes],
+                "precision": precision,
+            }
+            for nodes, precision in ((kept, "fp32"), (others, request.precision))
+            if nodes
+        ]
+        if request.script is not None:
+            lines = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
+            try:
+                request.script.write_text(lines, encoding="utf-8", errors="surrogateescape")
+            except OSError as error:
+                raise SaveError(f"cannot be written: {error}", where=str(request.script)) from None
+        return {
+            "kept": [
+                {"scope": list(node.scope.path), "node": node.ref, "op_type": node.op_type}
+                for node in kept
+            ],
+            "lowered": final.lowered_nodes,
+            "errors": {name: error.to_json() for name, error in final.errors.items()},
+            "edits": edits,
+            "script": None if request.script is None else str(request.script),
+        }
 
-        if self._again:
-            return {}
-        try:
-            data = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return from_record(data) if isinstance(data, list) else {}
 
-    def write(self, known: Mapping[Kept, bool]) -> None:
-        """Keep the trials made so far; a cache that cannot be written is no reason to stop."""
-        from dld_tui.core.accuracy.search import as_record
-        from dld_tui.core.paths import ensure
-
-        new = self._path.with_suffix(".new")
-        with contextlib.suppress(OSError, SaveError):
-            ensure(self._path.parent)
-            new.write_text(json.dumps(as_record(known)), encoding="utf-8")
-            os.replace(new, self._path)
-
-
-def _told(request: Request, keys: _Keys, found: Sequence[str], final: Trial) -> dict[str, JSON]:
-    kept = [keys.nodes[key] for key in found]
-    others = [node for key, node in keys.nodes.items() if key not in set(found)]
-    edits: list[JSON] = [
-        {"edit": "set_precision", "nodes": [_place(node) for node in nodes], "precision": precision}
-        for nodes, precision in ((kept, "fp32"), (others, request.precision))
-        if nodes
-    ]
-    if request.script is not None:
-        lines = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
-        try:
-            request.script.write_text(lines, encoding="utf-8", errors="surrogateescape")
-        except OSError as error:
-            raise SaveError(f"cannot be written: {error}", where=str(request.script)) from None
+def _keys(document: Document, nodes: Collection[Node]) -> dict[str, Node]:
+    """Name nodes by their places, which hold from one start of the program to the next."""
+    wanted = set(nodes)
     return {
-        "kept": [
-            {"scope": list(node.scope.path), "node": node.ref, "op_type": node.op_type}
-            for node in kept
-        ],
-        "lowered": final.lowered_nodes,
-        "errors": {name: error.to_json() for name, error in final.errors.items()},
-        "edits": edits,
-        "script": None if request.script is None else str(request.script),
+        f"{number}:{at}": node
+        for number, scope in enumerate(document.scopes())
+        for at, node in enumerate(scope.nodes)
+        if node in wanted
     }
-
-
-def _place(node: Node) -> JSON:
-    return [list(node.scope.path), node.ref]

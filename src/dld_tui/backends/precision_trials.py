@@ -4,7 +4,8 @@ ONNX Runtime runs the copy that :func:`~dld_tui.core.tensorrt.retyping.lowered` 
 would compute a float16 model in float32 without rounding between nodes (measured with 1.31: what
 overflows float16 comes out finite), so there values are rounded by casts there and back. What is
 lost is then what Tensor Cores lose, which add up in float32: values that overflow, underflow or are
-rounded on their way from one node to the next.
+rounded on their way from one node to the next. That can be turned on and off by node in one session
+(:mod:`~dld_tui.backends.precision_switches`), and then a trial takes no longer than a run or two.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dld_tui.backends.accuracy_runs import types_with
 from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
+from dld_tui.backends.precision_switches import SwitchedModel
+from dld_tui.core.accuracy.search import Outcome
 from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances
 from dld_tui.core.document.casting import Relink
@@ -27,6 +30,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.dtypes import AnyArray
 from dld_tui.core.tensorrt.retyping import Retyping, lowered
+from dld_tui.core.text import visible
 
 _BUDGET = 100 << 20
 """Bytes of values that are kept at a time."""
@@ -39,11 +43,13 @@ class Trial:
     """What came of one set of nodes that keep fp32."""
 
     problem: str = ""
-    """Why it is not good, e.g. which output is how far off; empty when it is. Foreign text."""
+    """Why it is not good, e.g. which output is how far off; empty when it is. Fit to be shown."""
     errors: Mapping[str, TensorError] = field(default_factory=dict)
     """By output, the worst over all inputs."""
     lowered_nodes: int = 0
     """Nodes that compute in the lower precision."""
+    noise: float = math.inf
+    """The largest noise of an output, relative to its values; of the inputs that were run."""
     seconds: float = 0.0
 
     @property
@@ -51,9 +57,14 @@ class Trial:
         """Whether every output is within its tolerance."""
         return not self.problem
 
+    @property
+    def outcome(self) -> Outcome:
+        """What a search has to know of it."""
+        return Outcome(self.is_good, self.noise)
+
 
 class PrecisionTrials:
-    """Runs trials against the model's own results.
+    """Runs trials against the model's own results. Close it before the document.
 
     Args:
         document: The model; it stays open and as it is.
@@ -76,23 +87,69 @@ class PrecisionTrials:
     ) -> None:
         self._document = document
         self._precision = precision
-        self._feeds = feeds
-        self._tolerances = tolerances
+        self.feeds = feeds
+        self.tolerances = tolerances
         self._settings = settings
         self._rounded = not settings.uses_cuda
         self._folder = document.path.parent if document.path is not None else None
         with TensorRunner(document, settings) as runner:
             self._outputs = runner.outputs
-            self._reference = [runner.values(self._outputs, feed) for feed in feeds]
+            self.reference = [*runner.each(self._outputs, feeds)]
+            """The model's own outputs by name, of each set of inputs."""
+        self._ranked: list[Node] | None = None
+        self._switched = self._switchable() if self._rounded else None
+
+    def _switchable(self) -> SwitchedModel | None:
+        """Return the model whose nodes round by choice; None where it cannot be run so."""
+        fed = [*self.feeds[0]]
+        try:
+            model = SwitchedModel(
+                self._document, self._precision, self._settings, self._outputs, fed
+            )
+        except ActivityError:
+            return None
+        try:
+            next(model.each((), self.feeds[:1]))
+        except ActivityError:
+            model.close()
+            return None
+        except BaseException:
+            model.close()
+            raise
+        return model
+
+    def close(self) -> None:
+        """Remove what was made for the trials."""
+        if self._switched is not None:
+            self._switched.close()
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether trials share one session: only then is it worthwhile to make many."""
+        return self._switched is not None
 
     def candidates(self) -> list[Node]:
-        """Return the nodes of the document that the lower precision changes, the worst first.
+        """Return the nodes of the document that the lower precision changes, in its order."""
+        if self._switched is not None:
+            return self._switched.nodes
+        if self._ranked is None:
+            self._ranked = self._by_noise()
+        order = {node: at for at, node in enumerate(_nodes(self._document))}
+        return sorted(self._ranked, key=order.__getitem__)
+
+    def ranked(self) -> list[Node]:
+        """Return the same, the worst first, as the values of one run tell.
 
         The worst are those that make values NaN or infinite, in the order in which that happens,
         and then those that take these, which would be rounded again there; then those that add most
         noise to what they take. Nodes in bodies and local functions come
         after those of the main graph, as their values cannot be looked at.
         """
+        if self._ranked is None:
+            self._ranked = self._by_noise()
+        return self._ranked
+
+    def _by_noise(self) -> list[Node]:
         retyping = lowered(self._document, self._precision, rounded=self._rounded)
         with contextlib.closing(retyping.document):
             changed = {
@@ -124,14 +181,14 @@ class PrecisionTrials:
             if theirs
         }
         found: dict[str, float] = {}
-        types = types_with(self._document, self._feeds[0])
+        types = types_with(self._document, self.feeds[0])
         with (
             TensorRunner(self._document, self._settings) as reference,
             TensorRunner(retyping.document, self._settings, folder=self._folder) as other,
         ):
             for group in groups(types, list(pairs), _BUDGET // 2):
-                values = reference.values(group, self._feeds[0])
-                lower = other.values([pairs[name] for name in group], self._feeds[0])
+                values = reference.values(group, self.feeds[0])
+                lower = other.values([pairs[name] for name in group], self.feeds[0])
                 for name in group:
                     one, two = values[name], lower[pairs[name]]
                     if one is not None and two is not None:
@@ -151,36 +208,67 @@ class PrecisionTrials:
     def run(self, kept: Collection[Node]) -> Trial:
         """Run with some nodes in fp32 and compare the outputs.
 
-        A copy that ONNX Runtime refuses is a trial that is not good.
+        A model that ONNX Runtime refuses then is a trial that is not good.
         """
+        if self._switched is None:
+            return self.convert(kept)
+        begin = time.perf_counter()
+        stay = set(kept)
+        found = self._judged(self._switched.each(stay, self.feeds))
+        lowered_nodes = sum(node not in stay for node in self._switched.nodes)
+        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+
+    def convert(self, kept: Collection[Node]) -> Trial:
+        """Do the same with a copy that is converted for this very choice."""
         begin = time.perf_counter()
         retyping = lowered(self._document, self._precision, kept, rounded=self._rounded)
-        with contextlib.closing(retyping.document):
-            try:
-                problem, errors = self._compared(retyping)
-            except ActivityError as error:
-                problem, errors = f"it cannot be run: {error.message}", {}
-        return Trial(problem, errors, len(retyping.plan.relinks), time.perf_counter() - begin)
+        with (
+            contextlib.closing(retyping.document),
+            TensorRunner(retyping.document, self._settings, folder=self._folder) as runner,
+        ):
+            found = self._judged(runner.each(self._outputs, self.feeds))
+        lowered_nodes = len(retyping.plan.relinks)
+        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
 
-    def _compared(self, retyping: Retyping) -> tuple[str, dict[str, TensorError]]:
-        worst: dict[str, TensorError] = {}
-        problem = ""
-        with TensorRunner(retyping.document, self._settings, folder=self._folder) as runner:
-            for feed, reference in zip(self._feeds, self._reference, strict=True):
-                values = runner.values(self._outputs, feed)
-                for name in self._outputs:
-                    error = self._error(name, reference[name], values[name])
-                    if error is None:
-                        continue
-                    if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
-                        worst[name] = error
-                    why = self._tolerances.of(name).problem(error)
-                    problem = problem or (f"{name}: {why}" if why else "")
-        return problem, worst
+    def _judged(self, results: Iterable[Mapping[str, AnyArray | None]]) -> Trial:
+        try:
+            return judged(self.reference, results, self.tolerances)
+        except ActivityError as error:
+            return Trial(f"it cannot be run: {error.message}")
 
-    def _error(
-        self, name: str, reference: AnyArray | None, value: AnyArray | None
-    ) -> TensorError | None:
-        if reference is None or value is None:
-            return None  # no tensor
-        return compare(reference, value, self._tolerances.of(name))
+
+def judged(
+    reference: Sequence[Mapping[str, AnyArray | None]],
+    results: Iterable[Mapping[str, AnyArray | None]],
+    tolerances: Tolerances,
+) -> Trial:
+    """Compare outputs with those that are right.
+
+    Args:
+        reference: By name, of each set of inputs.
+        results: The same; it is not asked for more once one is not good.
+        tolerances: What outputs may be off.
+    """
+    worst: dict[str, TensorError] = {}
+    problem, noise = "", 0.0
+    for right, values in zip(reference, results, strict=False):
+        for name, value in right.items():
+            if value is None:
+                continue  # no tensor
+            found = values.get(name)
+            if found is None:
+                return Trial(f"{visible(name)}: there is no such output", noise=math.inf)
+            error = compare(value, found, tolerances.of(name))
+            noise = max(noise, error.noise)
+            if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
+                worst[name] = error
+            why = tolerances.of(name).problem(error)
+            problem = problem or (f"{visible(name)}: {why}" if why else "")
+        if problem:
+            break
+    return Trial(problem, worst, noise=noise)
+
+
+def _nodes(document: Document) -> Iterator[Node]:
+    for scope in document.scopes():
+        yield from scope.nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable
 
 import pytest
@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from dld_tui.core.accuracy.search import (
     Kept,
-    as_record,
+    Outcome,
+    cost_text,
     expected_trials,
-    from_record,
+    guided_set,
     minimal_set,
+    ranking_trials,
+    unproven,
 )
 
 NODES = [f"n{number}" for number in range(64)]
@@ -74,16 +77,93 @@ def test_trials_can_be_taken_up_again() -> None:
         kept = search.send(is_good(kept))
     search.close()
     assert len(known) == 6
-    again = from_record(json.loads(json.dumps(as_record(known))))
-    assert again == known
-    found, trials = run(NODES, is_good, again)
+    found, trials = run(NODES, is_good, dict(known))
     assert found == ("n7", "n30")
     whole = run(NODES, is_good)[1]
     assert len(trials) == len(whole) - 6
 
 
-def test_damaged_records_are_left_out() -> None:
-    assert from_record([["a"], True, "b", False, ["c"], "x", ["d"]]) == {frozenset("a"): True}
+def test_many_that_are_needed_take_about_two_trials_each() -> None:
+    needed = NODES[:40]
+    found, trials = run(NODES, needs(*needed))
+    assert found == tuple(needed)
+    assert len(trials) <= 2 * len(needed) + 2 * math.log2(len(NODES)) + 4
+
+
+def test_what_was_not_tried_without_is_told() -> None:
+    known = {frozenset("ab"): True, frozenset("a"): False, frozenset("b"): True}
+    assert unproven(frozenset("ab"), known) == ["a"]
+    assert sorted(unproven(frozenset("ab"), {frozenset("ab"): True})) == ["a", "b"]
+
+
+def guided(
+    parts: dict[str, float], most: float, known: dict[Kept, Outcome] | None = None
+) -> tuple[tuple[str, ...] | None, list[Kept]]:
+    """Search where each node that is lowered adds noise; return the result and the trials."""
+    search = guided_set([*parts], known)
+    trials: list[Kept] = []
+    try:
+        kept = next(search)
+        while True:
+            trials.append(kept)
+            noise = sum(part for node, part in parts.items() if node not in kept)
+            kept = search.send(Outcome(noise <= most, noise))
+    except StopIteration as end:
+        return end.value, trials
+
+
+def test_what_matters_most_is_found_wherever_it_is() -> None:
+    parts = dict.fromkeys(NODES, 1e-3) | {"n17": 3.0, "n50": 2.0, "n51": 1.0}
+    found, trials = guided(parts, 0.5)
+    assert found == ("n17", "n50", "n51"), "the worst first"
+    assert len(trials) == len(set(trials)), "no set is tried twice"
+    assert len(trials) <= 45, "only the blocks that matter are looked into"
+
+
+def test_the_fewest_are_kept_where_noise_adds_up() -> None:
+    parts = {node: 1.0 + at % 7 for at, node in enumerate(NODES)}
+    found, _ = guided(parts, 100.0)
+    left, fewest = sum(parts.values()), 0
+    for part in sorted(parts.values(), reverse=True):
+        if left > 100:
+            left, fewest = left - part, fewest + 1
+    assert found is not None
+    assert len(found) == fewest
+
+
+def test_a_guided_search_is_taken_up_again_and_ends_early() -> None:
+    parts = dict.fromkeys(NODES, 1e-3) | {"n17": 3.0}
+    known: dict[Kept, Outcome] = {}
+    whole, trials = guided(parts, 0.5, known)
+    some = dict([*known.items()][:10])
+    again, rest = guided(parts, 0.5, some)
+    assert again == whole == ("n17",)
+    assert len(rest) == len(trials) - 10
+    assert guided(parts, 10.0) == ((), [frozenset()])
+    assert guided(parts, -1.0) == (None, [frozenset(), frozenset(NODES)])
+
+
+@given(st.lists(st.floats(0, 4), min_size=1, max_size=12), st.floats(0, 10))
+def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: float) -> None:
+    parts = {f"n{at}": part for at, part in enumerate(noise)}
+
+    def total(kept: set[str]) -> float:
+        return sum(part for node, part in parts.items() if node not in kept)
+
+    found, trials = guided(parts, most)
+    assert found is not None, "with all kept there is no noise"
+    assert total(set(found)) <= most
+    assert frozenset(found) in trials
+    assert all(total(set(found) - {node}) > most for node in found)
+    assert len(trials) <= ranking_trials(len(parts)) + expected_trials(len(parts), len(parts))[1]
+
+
+def test_the_cost_is_told_in_trials_and_time() -> None:
+    estimate = {"nodes": 300, "trial_seconds": 0.05, "trials_per_node": 20}
+    assert "about 20 more (1.0 s) for each node" in cost_text(estimate)
+    text = cost_text(estimate | {"ranking_trials": 318, "trial": "build"})
+    assert "A build takes 50 ms" in text
+    assert "up to 318 to rank them (15.9 s)" in text
 
 
 @given(

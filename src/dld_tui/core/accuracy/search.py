@@ -1,35 +1,121 @@
 """The smallest set of nodes that must keep their precision so that a result is good enough.
 
 Which sets are good is not known until they are tried, and a trial is a run of a model. So the
-search is a generator: it yields the set to try next and is sent whether that was good. It can be
+search is a generator: it yields the set to try next and is sent what came of it. It can be
 stopped and taken up again from the trials made so far, and it knows nothing of models.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Collection, Generator, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
 
 Kept: TypeAlias = "frozenset[str]"
 """The nodes that keep their precision in a trial."""
 Search: TypeAlias = "Generator[Kept, bool, tuple[str, ...] | None]"
+_T = TypeVar("_T")
 
 _FIRST = 8
 """So many suspects are likely to be needed; behind them all are as good as any other."""
 
 
+_MANY = 4
+"""Where more than one in so many blocks is needed, nodes of the others may matter more than some of
+these."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a trial."""
+
+    good: bool
+    noise: float = math.inf
+    """How far the worst output is off, relative to its values; infinite for NaN and the like."""
+
+
+Guided: TypeAlias = "Generator[Kept, Outcome, tuple[str, ...] | None]"
+
+
+def guided_set(nodes: Sequence[str], known: MutableMapping[Kept, Outcome] | None = None) -> Guided:
+    """Find a smallest set as :func:`minimal_set` does, first trying what matters most.
+
+    Nodes are ranked by what the outputs lose when they alone are lowered: first blocks of
+    neighbours, about as many as there are nodes in each, then each node of those blocks that are
+    needed for a good result, or of all where these are many. That is for trials that cost little.
+
+    Args:
+        nodes: In the order of the computation.
+        known: Trials that were made already, which are not made again; new ones are added.
+
+    Yields:
+        The nodes to keep; send the outcome.
+
+    Returns:
+        The nodes, those that matter most first; None when not even all of them are enough.
+    """
+    tried: MutableMapping[Kept, Outcome] = {} if known is None else known
+    every = frozenset(nodes)
+
+    def noise(lowered: Collection[str]) -> Generator[Kept, Outcome, float]:
+        kept = every.difference(lowered)
+        if kept not in tried:
+            tried[kept] = yield kept
+        return tried[kept].noise
+
+    def ranked(
+        parts: Sequence[Sequence[str]],
+    ) -> Generator[Kept, Outcome, list[Sequence[str]]]:
+        found = []
+        for part in parts:
+            found.append((yield from noise(part)))
+        order = sorted(range(len(parts)), key=lambda at: -found[at])
+        return [parts[at] for at in order]
+
+    if (yield from answered(_try((), {}), tried)):
+        return ()
+    if not (yield from answered(_try(every, {}), tried)):
+        return None
+    size = math.isqrt(len(nodes))
+    blocks = yield from ranked([nodes[at : at + size] for at in range(0, len(nodes), size)])
+    end = yield from answered(_shortest_prefix(blocks, {}), tried)
+    if end * _MANY > len(blocks):
+        end = len(blocks)
+    likely = [node for block in blocks[:end] for node in block]
+    if size > 1:
+        likely = [one for (one,) in (yield from ranked([[node] for node in likely]))]
+    rest = [node for block in blocks[end:] for node in block]
+    return (yield from answered(minimal_set([*likely, *rest]), tried))
+
+
+def answered(
+    steps: Generator[Kept, bool, _T], tried: MutableMapping[Kept, Outcome]
+) -> Generator[Kept, Outcome, _T]:
+    """Carry out a search that only asks what is good."""
+    try:
+        kept = next(steps)
+        while True:
+            if kept not in tried:
+                tried[kept] = yield kept
+            kept = steps.send(tried[kept].good)
+    except StopIteration as end:
+        found: _T = end.value
+        return found
+
+
 def minimal_set(suspects: Sequence[str], known: MutableMapping[Kept, bool] | None = None) -> Search:
     """Find a smallest set of suspects that makes a trial good.
 
-    This is delta debugging for many suspects of which few matter (Zeller and Hildebrandt,
-    *Simplifying and Isolating Failure-Inducing Input*, 2002), by bisection: the last node of the
-    shortest good prefix is needed, so it is kept and the next one is looked for before it. That
-    takes about ``log2(n)`` trials for each node found, where ``ddmin`` takes several times as many
-    for nodes that are far apart. At the end each node is tried without, so the result is 1-minimal
-    whatever the rule is: without any one of its nodes a trial is not good. It was tried itself.
+    This is delta debugging (Zeller and Hildebrandt, *Simplifying and Isolating Failure-Inducing
+    Input*, 2002) for suspects of which the first ones are the likely ones: by bisection it finds
+    the shortest prefix that is good, and then leaves out of it what it can, the unlikely ones
+    first, in steps that double as long as that is good. It takes about ``2 log2(n)`` trials for
+    each node found when few are needed, and two when many are; ``ddmin`` takes several times as
+    many. At the end each node is tried without, so the result is 1-minimal whatever the rule is:
+    without any one of its nodes a trial is not good. It was tried itself.
 
     Args:
         suspects: The nodes, those that are likely to be needed first.
@@ -47,13 +133,14 @@ def minimal_set(suspects: Sequence[str], known: MutableMapping[Kept, bool] | Non
         return ()
     if not (yield from _try(ordered, tried)):
         return None
-    found: list[str] = []
-    rest = ordered
-    while rest and not (yield from _try(found, tried)):
-        end = yield from _shortest_prefix(found, rest, tried)
-        found.append(rest[end - 1])
-        rest = rest[: end - 1]
-    return tuple((yield from _without_any(sorted(found, key=ordered.index), tried)))
+    end = yield from _shortest_prefix([[node] for node in ordered], tried)
+    kept = yield from _with_less(ordered[:end], tried)
+    return tuple((yield from _without_any(kept, tried)))
+
+
+def unproven(kept: Kept, known: Mapping[Kept, bool]) -> list[str]:
+    """Return the nodes of a good set without which no trial was made, or a good one."""
+    return [node for node in kept if known.get(kept - {node}) is not False]
 
 
 def _try(kept: Iterable[str], tried: MutableMapping[Kept, bool]) -> Generator[Kept, bool, bool]:
@@ -64,32 +151,58 @@ def _try(kept: Iterable[str], tried: MutableMapping[Kept, bool]) -> Generator[Ke
 
 
 def _shortest_prefix(
-    found: list[str], rest: list[str], tried: MutableMapping[Kept, bool]
+    parts: Sequence[Sequence[str]], tried: MutableMapping[Kept, bool]
 ) -> Generator[Kept, bool, int]:
-    """Return how many of the rest are needed, when `found` alone is not good and all of it is."""
+    """Return how many of some parts are needed, when none alone is good and all together are."""
+
+    def good(count: int) -> Generator[Kept, bool, bool]:
+        return _try((node for part in parts[:count] for node in part), tried)
+
     low, high = 0, 1
-    while high < len(rest) and not (yield from _try(found + rest[:high], tried)):
-        low, high = high, high * 2 if high < _FIRST else len(rest)
-    high = min(high, len(rest))
+    while high < len(parts) and not (yield from good(high)):
+        low, high = high, high * 2 if high < _FIRST else len(parts)
+    high = min(high, len(parts))
     while high - low > 1:
         middle = (low + high) // 2
-        if (yield from _try(found + rest[:middle], tried)):
+        if (yield from good(middle)):
             high = middle
         else:
             low = middle
     return high
 
 
+def _with_less(
+    kept: list[str], tried: MutableMapping[Kept, bool]
+) -> Generator[Kept, bool, list[str]]:
+    """Return what is left of a good set when parts of it are left out, the last ones first."""
+    at, step = len(kept), 1
+    while at > 0:
+        low = max(0, at - step)
+        if (yield from _try(kept[:low] + kept[at:], tried)):
+            kept, at, step = kept[:low] + kept[at:], low, step * 2
+            continue
+        while at - low > 1:  # one of these is needed: the last one of them
+            middle = (low + at) // 2
+            if (yield from _try(kept[:middle] + kept[at:], tried)):
+                kept, at = kept[:middle] + kept[at:], middle
+            else:
+                low = middle
+        at, step = low, 1
+    return kept
+
+
 def _without_any(
     kept: list[str], tried: MutableMapping[Kept, bool]
 ) -> Generator[Kept, bool, list[str]]:
     """Return what is left of a good set when nothing more can be taken away."""
-    at = len(kept) - 1
-    while at >= 0:
+    at, needed = len(kept) - 1, 0
+    while needed < len(kept):
         rest = kept[:at] + kept[at + 1 :]
         if (yield from _try(rest, tried)):
-            kept, at = rest, len(rest)
-        at -= 1
+            kept, needed = rest, 0
+        else:
+            needed += 1
+        at = at - 1 if at > 0 else len(kept) - 1
     return kept
 
 
@@ -106,33 +219,40 @@ def expected_trials(suspects: int, needed: int = 1) -> tuple[int, int]:
     return 2, 2 + needed * (2 * math.ceil(math.log2(suspects + 1)) + 2)
 
 
+def ranking_trials(nodes: int) -> int:
+    """Return how many trials :func:`guided_set` makes to rank nodes, at most."""
+    size = math.isqrt(nodes)
+    return nodes + math.ceil(nodes / size) if size > 1 else nodes
+
+
 def cost_text(estimate: Mapping[str, Any]) -> str:
-    """Return what a search would cost, from ``nodes``, ``trials_per_node`` and ``trial_seconds``.
+    """Return what a search would cost, from an estimate.
 
     How many nodes have to stay is what it is to find, so the cost is told for each of them.
+
+    Args:
+        estimate: ``nodes``, ``ranking_trials`` (0 for none), ``trials_per_node`` and
+            ``trial_seconds``; ``trial`` for what a trial is called.
     """
     nodes, each, seconds = (
         estimate[name] for name in ("nodes", "trials_per_node", "trial_seconds")
     )
+    ranking, trial = estimate.get("ranking_trials", 0), estimate.get("trial", "trial")
+    first = ""
+    if ranking:
+        first = f"up to {ranking:,} to rank them ({fmt.duration(ranking * seconds)}) and "
     return (
-        f"{nodes:,} nodes can be lowered. A trial takes {fmt.duration(seconds)}; there are 1 when"
-        f" all can be, 2 when that is never enough, and about {each} more"
+        f"{nodes:,} nodes can be lowered. A {trial} takes {fmt.duration(seconds)}; there are 1 when"
+        f" all can be, 2 when that is never enough, and else {first}about {each} more"
         f" ({fmt.duration(each * seconds)}) for each node that has to stay"
     )
 
 
-def as_record(tried: Mapping[Kept, bool]) -> list[list[str] | bool]:
-    """Return trials as JSON data: sets and their results, one after the other."""
-    flat: list[list[str] | bool] = []
-    for kept, good in tried.items():
-        flat += [sorted(kept), good]
-    return flat
-
-
-def from_record(record: Sequence[object]) -> dict[Kept, bool]:
-    """Return the trials that :func:`as_record` gave; what is damaged is left out."""
-    found: dict[Kept, bool] = {}
-    for names, good in zip(record[::2], record[1::2], strict=False):
-        if isinstance(names, list) and isinstance(good, bool):
-            found[frozenset(str(name) for name in names)] = good
-    return found
+def not_minimal_text(result: Mapping[str, Any]) -> str:
+    """Return what is to be said of a result that the limit of trials came before."""
+    kept = fmt.plural(len(result["kept"]), "node")
+    return (
+        f"Not minimal: with {kept} in fp32 the outputs are within their tolerances, but"
+        f" {result['untried']:,} of them may not be needed. The trials allowed were not enough: the"
+        " same command goes on from here"
+    )

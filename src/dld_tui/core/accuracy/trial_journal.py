@@ -1,15 +1,18 @@
-"""The builds of a search that was cut, so that it can go on: a file with one line a build."""
+"""The trials of a search that was cut, so that it can go on: a file with one line a trial."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.accuracy.search import Kept, Outcome
 from dld_tui.core.accuracy.tactics import Build, Plan
+from dld_tui.core.errors import SaveError
+from dld_tui.core.paths import ensure
 from dld_tui.core.tensorrt.tactics import tactic_json
 from dld_tui.core.types import JSON
 
@@ -98,3 +101,46 @@ def _digest(plan: Plan) -> str:
         layer: tactic_json(one) | {"ms": None, "name": ""} for layer, one in plan.choices.items()
     }  # fmt: skip
     return hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()
+
+
+class OutcomeJournal:
+    """Trials of a precision search, by the nodes that were kept.
+
+    Args:
+        path: The file; the folder need not be there before something is added.
+        nodes: All that can be kept, in an order that holds from one start to the next.
+        again: Forget what is there.
+    """
+
+    def __init__(self, path: Path, nodes: Sequence[str], *, again: bool = False) -> None:
+        self._path = path
+        self._nodes = nodes
+        self._places = {node: at for at, node in enumerate(nodes)}
+        self._head = hashlib.sha256("\n".join(nodes).encode()).hexdigest()
+        self.known: dict[Kept, Outcome] = {} if again else self._read()
+        """The trials of earlier searches."""
+        self._is_new = not self.known
+
+    def _read(self) -> dict[Kept, Outcome]:
+        """Return the trials up to the first line that is damaged."""
+        found: dict[Kept, Outcome] = {}
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            head, *lines = self._path.read_text(encoding="utf-8").splitlines()
+            for line in lines if head == self._head else ():
+                mask, good, noise = json.loads(line)
+                bits = int(mask, 16)
+                kept = frozenset(node for at, node in enumerate(self._nodes) if bits >> at & 1)
+                found[kept] = Outcome(bool(good), float(noise))
+        return found
+
+    def add(self, kept: Kept, outcome: Outcome) -> None:
+        """Keep a trial; a journal that cannot be written is no reason to stop."""
+        mask = sum(1 << self._places[node] for node in kept)
+        line = json.dumps([f"{mask:x}", outcome.good, str(outcome.noise)])
+        with contextlib.suppress(OSError, SaveError):
+            if self._is_new:
+                ensure(self._path.parent)
+                self._path.write_text(f"{self._head}\n", encoding="utf-8")
+                self._is_new = False
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")

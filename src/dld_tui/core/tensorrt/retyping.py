@@ -132,17 +132,17 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
     Raises:
         UsageError: A spec names no node or no precision.
     """
-    copy = _copy(document)
+    copy = copied(document)
     try:
         exact, patterns = parse_specs(specs)
         _assign(copy, exact)
-        inlined = _inline(copy, everything=bool(patterns))
+        inlined = inline_marked(copy, everything=bool(patterns))
         lenient = _assign_patterns(copy, patterns)
-        remarks = _infer(copy, document)
+        remarks = infer_into(copy, document)
         plan = plan_casts(copy, precisions_of(copy))
         plan.refused = [refusal for refusal in plan.refused if refusal.node not in lenient]
         if plan.relinks:
-            _carry_out(copy, plan)
+            carry_out_casts(copy, plan)
     except BaseException:
         copy.close()
         raise
@@ -167,28 +167,33 @@ def lowered(
     Raises:
         EditError: There is no such precision.
     """
-    copy = _copy(document)
+    copy = copied(document)
     try:
         stay, change = [], []
-        for mine, theirs in zip(document.scopes(), copy.scopes(), strict=True):
-            for node, twin in zip(mine.nodes, theirs.nodes, strict=True):
-                if node in kept:
-                    stay.append(twin)
-                elif not precision_of(node) and function_of(twin) is None:
-                    change.append(twin)
-        _set(copy, stay, "fp32")
-        _set(copy, change, precision)
-        inlined = _inline(copy, everything=False)
-        remarks = _infer(copy, document)
+        for node, twin in twins(document, copy):
+            if node in kept:
+                stay.append(twin)
+            elif not precision_of(node) and function_of(twin) is None:
+                change.append(twin)
+        assign(copy, stay, "fp32")
+        assign(copy, change, precision)
+        inlined = inline_marked(copy, everything=False)
+        remarks = infer_into(copy, document)
         precisions = precisions_of(copy)
         plan = plan_rounding(copy, precisions) if rounded else plan_casts(copy, precisions)
         plan.refused = [refusal for refusal in plan.refused if refusal.precision != precision]
         if plan.relinks:
-            _carry_out(copy, plan)
+            carry_out_casts(copy, plan)
     except BaseException:
         copy.close()
         raise
     return Retyping(copy, plan, inlined, remarks)
+
+
+def twins(document: Document, copy: Document) -> Iterator[tuple[Node, Node]]:
+    """Yield each node of a document with that of its copy."""
+    for mine, theirs in zip(document.scopes(), copy.scopes(), strict=True):
+        yield from zip(mine.nodes, theirs.nodes, strict=True)
 
 
 def needs_retyping(document: Document, specs: Sequence[str] = ()) -> bool:
@@ -227,7 +232,7 @@ def _assign(document: Document, specs: Sequence[Spec]) -> None:
         ]
         if not fitting:
             raise UsageError(f"no node is named {visible(name)!r}", hint="See dld inspect --nodes")
-        _set(document, list(dict.fromkeys(fitting)), precision)
+        assign(document, list(dict.fromkeys(fitting)), precision)
 
 
 def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
@@ -241,7 +246,7 @@ def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
             raise UsageError(f"no node fits {visible(name)!r}", hint="See dld inspect --nodes")
         found.update(dict.fromkeys(fitting, precision))
     for precision in dict.fromkeys(found.values()):
-        _set(document, [node for node, given in found.items() if given == precision], precision)
+        assign(document, [node for node, given in found.items() if given == precision], precision)
     return set(found)
 
 
@@ -273,12 +278,13 @@ def _weight(cast: Cast) -> Tensor | None:
     return values[0] if values and isinstance(values[0], Tensor) else None
 
 
-def _copy(document: Document) -> Document:
+def copied(document: Document) -> Document:
+    """Return a copy that shares the payloads, to be closed before the document."""
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     return Document(model, blobs=document.blobs.again(), external=document.external.again())
 
 
-def _inline(copy: Document, *, everything: bool) -> int:
+def inline_marked(copy: Document, *, everything: bool) -> int:
     """Replace calls of functions that hold layers with a precision, or have one themselves."""
     marked = {key_of(f) for f in copy.functions} if everything else _marked_functions(copy)
     made = 0
@@ -316,16 +322,18 @@ def _inline_call(copy: Document, call: Node) -> None:
     copy.apply("inline_function", nodes=[[list(home.path), call.ref]])
     if precision:
         new = [node for node in home.nodes if node not in before and not precision_of(node)]
-        _set(copy, new, precision)
+        assign(copy, new, precision)
 
 
-def _set(copy: Document, nodes: Sequence[Node], precision: str) -> None:
+def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
+    """Set the precision of nodes."""
     if nodes:
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
         copy.apply("set_precision", nodes=places, precision=precision)
 
 
-def _infer(copy: Document, original: Document) -> list[str]:
+def infer_into(copy: Document, original: Document) -> list[str]:
+    """Give a copy the types that inference finds; return what that says."""
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
     if original.path is not None:
         take_in_small_data(model, original.path)
@@ -337,7 +345,8 @@ def _infer(copy: Document, original: Document) -> list[str]:
     return [remark.message for remark in remarks]
 
 
-def _carry_out(copy: Document, plan: CastPlan) -> None:
+def carry_out_casts(copy: Document, plan: CastPlan) -> None:
+    """Make the changes of a plan."""
     from dld_tui.core.document.edits.casting import carry_out
     from dld_tui.core.document.history import Transaction
 

@@ -1,0 +1,89 @@
+"""The settings of a precision search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.accuracy.engine_settings import EngineSettings
+from dld_tui.core.accuracy.params import about_atol, about_rtol, about_tolerance
+from dld_tui.core.inputs.params import about_inputs, about_seed, about_shape
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Which model, to which precision, and how good it has to be."""
+
+    model: Path = param(
+        label="Model", help="The ONNX model.", kind="file", positional=True, metavar="MODEL"
+    )
+    precision: str = param(
+        "fp16",
+        label="Precision",
+        help="What all nodes that can are to compute in.",
+        choices=("fp16", "bf16"),
+        spellings=("--search", "--precision"),
+    )
+    tolerance: tuple[str, ...] = param(
+        (),
+        **about_tolerance(
+            help="What outputs may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all,"
+            " NAME:atol=… for one."
+        ),
+    )
+    atol: float = param(1e-2, **about_atol())
+    rtol: float = param(1e-2, **about_rtol())
+    inputs: Path | None = param(None, **about_inputs())
+    shape: tuple[str, ...] = param((), **about_shape())
+    seed: int = param(0, **about_seed())
+    backend: str = param(
+        "onnxruntime",
+        label="Tried by",
+        help="What runs the trials; TensorRT builds an engine for each. ONNX Runtime computes what"
+        " is right.",
+        choices=("onnxruntime", "tensorrt"),
+        words=(("ort", "onnxruntime"), ("trt", "tensorrt")),
+        spellings=("--backend",),
+    )
+    provider: str = param(
+        "CPU",
+        label="Provider",
+        help="Execution provider. On the CPU values are rounded to the precision between nodes.",
+        spellings=("--provider",),
+        metavar="NAME",
+    )
+    most_trials: int | None = param(
+        None,
+        label="Most trials",
+        help="Stop after so many; what was tried is kept for the next time.",
+        spellings=("--most-trials",),
+        minimum=1,
+        metavar="N",
+    )
+    script: Path | None = param(
+        None,
+        label="Edit script",
+        help="Where to write the edit script that assigns the precisions.",
+        spellings=("--script",),
+        kind="output",
+        metavar="FILE",
+    )
+    estimate_only: bool = param(
+        False,
+        label="Estimate",
+        help="Only say how long it would take, from one trial.",
+        spellings=("--estimate",),
+    )
+    again: bool = param(
+        False,
+        label="From the start",
+        help="Forget the trials of an earlier search.",
+        spellings=("--from-start",),
+    )
+
+
+# The fields of the last base come first.
+@dataclass(frozen=True)
+class Request(EngineSettings, SearchSettings):
+    """Which model, to which precision, how good it has to be, and how engines are built."""

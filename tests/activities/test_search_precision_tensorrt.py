@@ -1,0 +1,152 @@
+"""A precision search whose trials are engines, with the fakes of TensorRT and CUDA; no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.activities.search_precision import Request, run
+from dld_tui.backends import tensorrt_builder, tensorrt_library, tensorrt_outputs
+from dld_tui.backends.tensorrt_library import Library, use
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from tests.backends.test_precision_trials import OVERFLOWS
+from tests.support import models
+from tests.support.fake_tensorrt import fake_tensorrt
+
+pytest.importorskip("onnxruntime")
+
+WEAK, STRONG = ("10.13.0.35", "weak"), ("11.1.0.0", "strong")
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx.reference")
+BOTH = pytest.mark.parametrize("kind", [WEAK, STRONG], ids=["weak", "strong"])
+
+
+class World:
+    """A fake library, and a model two of whose nodes cannot be in fp16."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: tuple[str, str]):
+        self.trt = fake_tensorrt(*kind)
+        self.trt.fake.values = self.value if kind == WEAK else lambda name, exact: exact
+        self.model = models.write(folder, OVERFLOWS)
+        monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
+        monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: use(self.trt))
+        monkeypatch.setattr(tensorrt_outputs, "Cuda", lambda device: self.trt.fake.cuda)
+
+    def value(self, name: str, exact: Any) -> Any:
+        """Return what an engine gives: it does not lower the layers itself, as casts do."""
+        network, _ = self.trt.fake.builds[-1]
+        halves = {
+            layer.name
+            for layer in (network.get_layer(at) for at in range(network.num_layers))
+            if layer.precision_is_set and layer.precision == self.trt.DataType.HALF
+        }
+        return np.full_like(exact, np.nan) if halves & {"bigger", "down"} else exact
+
+    def events(self, **settings: Any) -> Generator[Event, None, None]:
+        steps = run(Request(self.model, backend="tensorrt", shape=("x:1x4",), **settings))
+        assert isinstance(steps, Generator)
+        return steps
+
+    def search(self, **settings: Any) -> dict[str, Any]:
+        last = list(self.events(**settings))[-1]
+        assert isinstance(last, Finished)
+        return last.result
+
+    @property
+    def builds(self) -> int:
+        return len(self.trt.fake.builds)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> World:
+    kind = request.node.callspec.params["kind"] if hasattr(request.node, "callspec") else WEAK
+    return World(tmp_path, monkeypatch, kind)
+
+
+def names(result: dict[str, Any]) -> set[str]:
+    return {one["node"] for one in result["kept"]}
+
+
+@BOTH
+def test_the_nodes_around_what_overflows_are_kept(world: World, kind: Any) -> None:
+    result = world.search()
+    assert names(result) == {"bigger", "down"}
+    assert (result["minimal"], result["lowered"], result["backend"]) == (True, 4, "tensorrt")
+    assert result["trials"] == world.builds <= 6, "the likely ones are tried first"
+    assert result["errors"]["y"]["special"] == 0
+    assert world.trt.fake.cuda.live == 0
+    _, config = world.trt.fake.builds[-1]
+    flags = {flag.name for flag in config._flags}
+    assert {"FP16", "PREFER_PRECISION_CONSTRAINTS"} <= flags or kind == STRONG
+
+
+@BOTH
+def test_a_search_that_was_cut_builds_nothing_twice(world: World, kind: Any) -> None:
+    steps = world.events()
+    for event in steps:
+        if isinstance(event, Progress) and event.stage.startswith("Build 4"):
+            break
+    steps.close()
+    before = world.builds
+    assert before == 3
+    result = world.search()
+    assert names(result) == {"bigger", "down"}
+    whole = world.search(again=True)
+    assert result["trials"] <= whole["trials"] - before + 2, "the first one and the result again"
+
+
+def test_the_cost_is_said_in_builds(world: World) -> None:
+    events = list(world.events(estimate_only=True))
+    assert world.builds == 1
+    texts = [event.text for event in events if isinstance(event, Log)]
+    assert any(text.startswith("6 nodes can be lowered. A build and run takes") for text in texts)
+    assert not any("rank" in text for text in texts)
+
+
+def test_an_engine_that_is_not_built_is_not_good(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, made = "dld_tui.backends.precision_engines.build", []
+
+    def fails_sometimes(*given: Any, **more: Any) -> Any:
+        made.append(given)
+        if len(made) in (1, 3):
+            raise ActivityError("no implementation")
+        return (yield from tensorrt_builder.build(*given, **more))
+
+    monkeypatch.setattr(build, fails_sometimes)
+    result = world.search()
+    assert names(result) >= {"bigger", "down"}
+    assert result["minimal"]
+
+    def fails(*given: Any, **more: Any) -> Any:
+        yield from ()
+        raise ActivityError("no implementation")
+
+    monkeypatch.setattr(build, fails)
+    with pytest.raises(ActivityError, match="it cannot be run with all nodes in fp32"):
+        world.search(again=True)
+
+
+def test_without_a_gpu_it_is_refused_in_one_line(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = use(world.trt)
+    facts = replace(library.facts, no_driver="there is no driver")
+    monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: Library(world.trt, facts))
+    with pytest.raises(UnavailableError, match="cannot run engines here: there is no driver"):
+        world.search()
+    assert world.builds == 0
+
+
+def test_settings_that_mean_nothing_are_refused(world: World) -> None:
+    with pytest.raises(UsageError, match="--fp16 does not go with --search"):
+        world.search(fp16=True)
+    with pytest.raises(UsageError, match="--optimization-level is for TensorRT"):
+        list(run(Request(world.model, optimization_level=3)))
+    assert world.builds == 0
