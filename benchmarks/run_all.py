@@ -23,6 +23,7 @@ SCRIPTS = (
     "build",
     "convert",
     "accuracy",
+    "precision",
     "import",
     "ssh",
 )
@@ -42,6 +43,7 @@ _SMALL = {
     "build": ["--layers", "6", "--rounds", "2"],
     "convert": ["--weights", "40"],
     "accuracy": ["--blocks", "10", "--rounds", "2"],
+    "precision": ["--layers", "2", "--trials", "4", "--rounds", "1"],
     "import": ["--megabytes", "30", "--copy", "10", "--rounds", "1"],
     "ssh": ["--megabytes", "50", "--rounds", "1"],
 }

@@ -17,7 +17,13 @@ from pathlib import Path
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 GRAPHS = (
     ("graph_minilm_small", "minilm_l6_int8.onnx", (80, 24), ["2", "m", *["pagedown"] * 3], "graph"),
-    ("graph_minilm", "minilm_l6_int8.onnx", (200, 50), ["2", "j"], "Graph"),
+    (
+        "graph_minilm",
+        "minilm_l6_int8.onnx",
+        (200, 50),
+        ["2", *["pagedown"] * 2, *["k"] * 12],  # to the layers, which are one row
+        "Graph",
+    ),
     ("graph_densenet", "light_densenet121.onnx", (150, 42), ["2", "j"], "Graph"),
     (
         "graph_silero",

@@ -254,7 +254,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_activities(self) -> None:
         """Choose an activity."""
-        from dld_tui.screens.activity import choose_activity
+        from dld_tui.screens.activity_choice import choose_activity
 
         path = self.page.path
         choose_activity(self, {"model": str(path)} if path is not None else {})
@@ -318,8 +318,11 @@ class DldApp(Tabs, Commands, App[int]):
 
     def _handle_exception(self, error: Exception) -> None:
         # The one seam for work that failed: a worker's error is shown and the app goes on.
-        if isinstance(error, WorkerFailed) and self.is_running:
-            self.call_later(self.show_error, error.error)
+        if isinstance(error, WorkerFailed):
+            if self.is_running:
+                self.call_later(self.show_error, error.error)
+            else:  # on the way out nobody can read it; often it has only lost its screen
+                terminal.log("".join(traceback.format_exception(error.error)))
             return
         path = terminal.log("".join(traceback.format_exception(error)))
         where = f"; details in {path}" if path else ""

@@ -112,8 +112,13 @@ def test_what_fits_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="no Ghost provider"):
         compare(Request(path, against_provider="Ghost"))
     other = models.write(tmp_path, models.TRANSPOSES, "other.onnx")
-    with pytest.raises(ActivityError, match="Invalid rank"):
+    with pytest.raises(ActivityError, match="Invalid rank") as raised:
         compare(Request(path, other, shape=("x:1x4",)))
+    assert raised.value.hint is None
+    with pytest.raises(ActivityError, match="Invalid rank") as raised:
+        compare(Request(path, other))
+    assert raised.value.hint is not None
+    assert "taken as 1: --shape x:<N>x4 gives them" in raised.value.hint
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.onnx", "other.onnx"]
 
 

@@ -207,6 +207,38 @@ def test_an_engine_that_is_there_needs_trust(trt: Any, tmp_path: Path) -> None:
     assert not [remark for remark in found.remarks if "engine" in remark]
 
 
+def test_an_engine_as_the_reference(trt: Any, tmp_path: Path) -> None:
+    path = models.write(tmp_path, IDS.replace("kept", "second"), "renamed.onnx")
+    engine = tmp_path / "ids.engine"
+    engine.write_bytes(built(trt, IDS, ranges=((1, 2, 4),), rest=()))
+    with pytest.raises(UsageError, match="only if you trust"):
+        compare(engine, against=path, shape=("image:3",))
+
+    result, found, _ = compare(engine, against=path, trust=True, shape=("image:3",))
+    assert result["is_good"]
+    assert [(row.name, row.other, row.node, row.op_type) for row in found.rows] == [
+        ("doubled", "doubled", "a", "Add"), ("kept", "second", "b", "Identity")
+    ]  # fmt: skip
+    assert result["reference"]["how"].startswith("TensorRT 10.13.0.35, engine of ")
+    assert result["other"]["provider"] == "CPU"
+    assert "output kept is compared with second, by place" in found.remarks
+
+    _, found, _ = compare(engine, against=engine, trust=True, shape=("image:3",))
+    assert [(row.name, row.node) for row in found.rows] == [("doubled", ""), ("kept", "")]
+    assert not trt.fake.builds[1:], "nothing was built for these"
+
+
+def test_an_engine_beside_a_build_of_a_model(trt: Any, tmp_path: Path) -> None:
+    path = models.write(tmp_path, IDS)
+    engine = tmp_path / "ids.engine"
+    engine.write_bytes(built(trt, IDS, ranges=((1, 2, 4),), rest=()))
+    result, found, _ = compare(
+        engine, against=path, against_backend="tensorrt", fp16=True, trust=True, shape=("image:3",)
+    )
+    assert result["other"]["how"] == "TensorRT 10.13.0.35, fp16"
+    assert [row.name for row in found.rows] == ["doubled", "kept"]
+
+
 def test_names_and_types_of_an_engine_that_differ_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +302,10 @@ def test_what_does_not_go_together_is_refused_first(trt: Any, tmp_path: Path) ->
         return raised.value.message
 
     assert refused(fp16=True) == "--fp16 is for TensorRT"
-    assert refused(model=engine) == "an engine cannot be the reference"
+    assert refused(model=engine) == "there is nothing to compare the engine with"
+    assert "outputs only" in refused(model=engine, against=path, tensors=True)
+    assert "--fp16 does not go with" in refused(model=engine, against=path, fp16=True)
+    assert "--optimization is for ONNX" in refused(model=engine, against=path, optimization="all")
     assert "--no-tf32 does not go with an engine" in refused(against=engine, tf32=False)
     assert "--round does not go with" in refused(against=engine, round="fp16")
     assert "runs no engines" in refused(against=engine, against_backend="onnxruntime")

@@ -240,3 +240,19 @@ def test_what_the_search_chooses_itself_is_not_taken(world: World) -> None:
     with pytest.raises(UsageError, match="--timing-cache does not go with this search"):
         world.search(timing_cache=Path("x"))
     assert world.tactics.builds == 0
+
+
+def test_engines_run_on_the_dla_core_that_they_are_built_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores: list[Any] = []
+    real = vars(tensorrt_outputs)["Engine"]
+
+    def engine(*given: Any) -> Any:
+        cores.append(given[-1])
+        return real(*given)
+
+    monkeypatch.setattr(tensorrt_outputs, "Engine", engine)
+    world.trt.fake.dla_cores = 2
+    world.search(dla_core=1, fp16=True, gpu_fallback=True, tries=2)
+    assert cores == [1, 1]

@@ -7,7 +7,9 @@ import pytest
 from dld_tui.backends.tensorrt_errors import ParserProblem, build_error, parser_error, short
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
-from tests.support import models
+from tests.support import body_models, models
+from tests.support.fake_builds import fake_build
+from tests.support.fake_tensorrt import fake_tensorrt
 
 LIBRARY = "TensorRT 10.3"
 # Texts of TensorRT 8.6, 10 and TensorRT-RTX 1.7.
@@ -138,3 +140,10 @@ def test_a_file_that_the_parser_cannot_read(document: Document) -> None:
     error = parser_error([], ["Failed to parse ONNX model"], document, LIBRARY)
     assert isinstance(error, InputError)
     assert error.message == "TensorRT 10.3 cannot read it: Failed to parse ONNX model"
+
+
+def test_a_function_that_calls_itself_is_refused_before_the_parser_sees_it(tmp_path: Path) -> None:
+    model = body_models.write(tmp_path, "RECURSIVE")
+    with pytest.raises(InputError, match="function local::ping calls itself") as caught:
+        fake_build(fake_tensorrt(), model, opt_shapes=("x:2",))
+    assert caught.value.where == str(model)

@@ -67,6 +67,11 @@ def test_a_search_tells_and_writes_what_it_found(
     alone = dld("accuracy", path, "--search", "--estimate")
     assert alone.out.startswith("6 nodes can be lowered"), "fp16 where no precision is given"
 
+    cut = dld("accuracy", path, "--search", "--most-trials", 2)
+    assert cut.status == 1
+    assert cut.out.startswith("Not minimal: with 6 nodes in fp32")
+    assert "6 of them may not be needed" in cut.out
+
     outcome = dld("accuracy", path, "--search", "fp16", "--script", script)
     assert outcome.status == 0
     assert "must stay in fp32" in outcome.out
@@ -90,6 +95,7 @@ def test_what_does_not_go_together(dld: Dld, pair: tuple[Path, Path]) -> None:
     )
     assert "--estimate is for --search" in dld.fails(2, "accuracy", one, "--estimate")
     assert "--csv" in dld.fails(2, "accuracy", one, "--search", "fp16", "--csv")
+    assert "--fp16 does not go with --search" in dld.fails(2, "accuracy", one, "--search", "--fp16")
     assert "--json does not go with" in dld.fails(2, "accuracy", one, "--json", "--csv")
     assert "no ghost provider" in dld.fails(4, "accuracy", one, "--against-provider", "ghost")
 

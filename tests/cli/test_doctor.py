@@ -57,3 +57,21 @@ def test_this_machine(dld: Dld) -> None:
 
 def test_unknown_target(dld: Dld) -> None:
     assert "nowhere" in dld.fails(2, "doctor", "--target", "nowhere")
+
+
+def test_a_target_is_not_told_to_install_what_jobs_bring(
+    dld: Dld, checks: list[Check], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = [Check("Target", "host", GOOD, "orin")]
+    monkeypatch.setattr(doctor, "_target_checks", lambda name: about)
+    checks += [
+        Check("Python", "textual", MISSING, "not installed", "pip install textual"),
+        Check("Python", "protobuf", GOOD, "7"),
+        Check("Backends", "onnxruntime", MISSING, "not installed", "pip install 'dld-tui[cpu]'"),
+        Check("Backends", "cuda", MISSING, "no driver", "install the driver"),
+    ]
+    found = dld("doctor", "--target", "orin", "--json").json["checks"]
+    assert [check["name"] for check in found] == ["host", "protobuf", "onnxruntime", "cuda"]
+    assert [check["fix"] for check in found[2:]] == [
+        "installed with the first job that uses it", "install the driver",
+    ]  # fmt: skip

@@ -189,11 +189,18 @@ def test_listing_is_quick() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_command_with_a_target_asks_on_the_terminal() -> None:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_command_with_a_target_asks_on_the_terminal_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool
+) -> None:
+    place = tmp_path / "tty"
+    if is_there:
+        place.touch()
+    monkeypatch.setattr(cli_asking, "_TERMINAL", str(place))
     before = asking.current()
     try:
         cli_asking.ask_on_terminal()
-        assert isinstance(asking.current(), cli_asking.TerminalAsker)
+        assert isinstance(asking.current(), cli_asking.TerminalAsker) == is_there
     finally:
         asking.use(before)
 

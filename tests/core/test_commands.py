@@ -34,6 +34,14 @@ def test_keys_of_a_scope_do_not_clash(scope: str) -> None:
     assert {key: count for key, count in keys.items() if count > 1} == {}
 
 
+@pytest.mark.parametrize("scope", ["report", "plan", "compare", "log", "targets", "target_jobs"])
+def test_tables_and_lists_leave_the_keys_of_their_page(scope: str) -> None:
+    """The focused list gets a key first; what it passes on itself is allowed."""
+    lists = {key for row in (*in_scope("list"), *in_scope("table")) for key in row.keys.split(",")}
+    keys = {key for row in in_scope(scope) for key in row.keys.split(",") if key}
+    assert keys & lists <= {"slash", "enter"}
+
+
 @pytest.mark.parametrize(
     ("id", "keys"),
     [

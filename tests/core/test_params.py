@@ -63,3 +63,21 @@ def test_a_missing_setting_is_named() -> None:
 def test_validate_checks_requests_made_in_code() -> None:
     with pytest.raises(UsageError):
         validate(Request(Path("m"), passes=-1))
+
+
+@dataclass(frozen=True)
+class Made:
+    model: Path = param(label="Model", help="The model.", kind="file")
+    report: Path | None = param(None, label="Report", help="R.", kind="output", suffix=".dldprof")
+    copy: Path | None = param(None, label="Copy", help="C.", kind="output")
+
+
+def test_a_result_does_not_replace_what_it_is_made_from(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    model.touch()
+    link = tmp_path / "other.dldprof"
+    link.symlink_to(model)
+    validate(Made(model, report=tmp_path / "m.dldprof", copy=model))
+    for path in (model, link, tmp_path / "." / "m.onnx"):
+        with pytest.raises(UsageError, match="would replace the file that it is made from"):
+            validate(Made(model, report=path))

@@ -25,6 +25,7 @@ from tests.support.tui import screen_text
         ({"model": "a.engine"}, ""),
         ({"model": "a.onnx", "against": "a.engine", "trust": False}, "a.engine"),
         ({"model": "a.onnx", "against": "b.onnx", "trust": False}, ""),
+        ({"model": "a.trt", "against": "b.plan", "trust": False}, "a.trt and b.plan"),
     ],
 )
 def test_what_is_asked_for(values: dict[str, JSON], engine: str) -> None:

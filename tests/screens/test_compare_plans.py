@@ -18,6 +18,7 @@ from dld_tui.screens.open_path import OpenPathDialog
 from dld_tui.screens.plan import PlanScreen
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.widgets.compare_pane import CompareAbout, ComparePane
+from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.pick_dialog import PickDialog
 from tests.screens.test_compare import answer
 from tests.support import models
@@ -164,3 +165,24 @@ async def test_the_graph_of_the_model_shows_the_times_of_an_open_engine(tmp_path
             "first": 2.0, "second": 2.0, "last": 1.0,
         }  # fmt: skip
         assert "shared equally" in title
+
+
+async def test_a_path_that_cannot_be_read_is_not_kept(
+    pair: tuple[Path, Path], tmp_path: Path
+) -> None:
+    async with opened(*pair) as (pilot, screen):
+        title = screen.tab_title
+        await pilot.press("a")
+        await answer(pilot, OpenPathDialog, tmp_path / "missing.json")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert screen.paths == list(pair)
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
+        assert screen.tab_title == title
+        await pilot.press("a")
+        await answer(pilot, OpenPathDialog, pair[0])
+        await until(pilot, lambda: len(screen.subjects) == 3)
+        assert screen.comparison is not None
+        assert screen.comparison.base == 1

@@ -4,8 +4,9 @@ import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.help import HelpScreen
+from dld_tui.screens.help import HelpScreen, _scope_rows
 from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.table_view import Column, TableView
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import screen_text
 
@@ -28,3 +29,13 @@ async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -
         await pilot.press("escape")
         await pilot.pause()
         assert not isinstance(app.screen, HelpScreen)
+
+
+def test_a_table_shows_its_own_keys_in_place_of_those_of_lists() -> None:
+    view = TableView([Column("name", "Name")])
+    shown = _scope_rows("table", view, 110, {}) + _scope_rows("list", view, 110, {})
+    text = ["".join(part for part, _ in row) for row in shown]
+    assert any("Sort by the next column." in row for row in text)
+    assert any("Show the columns to the left." in row for row in text)
+    assert any("Move up." in row for row in text)
+    assert not any("Scroll left, or fold." in row for row in text)

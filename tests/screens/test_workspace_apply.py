@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.whole import keep_model
 from dld_tui.core.errors import ActivityError
+from dld_tui.screens import workspace_apply
 from dld_tui.screens.functions import FunctionsScreen
 from dld_tui.screens.initializers import InitializersScreen
 from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
@@ -51,6 +53,9 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         await session.until(lambda: screen.document.history.undone and not screen.tab_dirty)
         await session.until(lambda: not any("more" in row for row in session.rows))
         await session.press("ctrl+r")
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        assert "one edit: convert it" in session.text
+        await session.pilot.press("enter")
         await session.until(lambda: any("more" in row for row in session.rows))
         assert screen.parameters.summary is not None
         assert screen.parameters.summary.nodes == 5
@@ -103,6 +108,23 @@ def test_a_result_that_is_not_valid_replaces_nothing(tmp_path: Path) -> None:
         models.write(output.parent, broken, output.name)
     assert (result.model, document.history.done) == (None, [])
     assert not output.parent.exists()
+
+
+def test_the_result_of_a_large_model_is_checked_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_apply, "_QUICK", 0)
+    monkeypatch.delattr(workspace_apply, "require_sound")
+    path = models.write(tmp_path, models.CHAIN)
+    document = Document.open(path)
+    for text, said in ((OTHER, ""), (OTHER.replace("Neg(a)", "Neg(none)"), "not valid: .*none")):
+        result = Result(document, "convert it", tmp_path / "aside.onnx")
+        with (
+            pytest.raises(ActivityError, match=said) if said else nullcontext(),
+            result.made(path, lambda: False) as output,
+        ):
+            models.write(output.parent, text, output.name)
+        assert (result.model is None) == bool(said)
 
 
 async def test_a_form_applies_what_its_job_makes(tmp_path: Path) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread, current_thread, main_thread
 
 import onnx
 import pytest
 
-from dld_tui.core.document import Scope
+from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.texts import NodeTexts
-from dld_tui.screens import workspace_graph
+from dld_tui.core.graph import build
+from dld_tui.core.graph.build import ScopeGraph
+from dld_tui.core.graph.child import ArrangingChild
+from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.overview import Arranged
+from dld_tui.core.types import CancelCheck
+from dld_tui.screens import workspace_arranging, workspace_opening
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.screens.workspace_opening import AT_ONCE
-from dld_tui.widgets.graph_model import GraphModel
 from tests.support.workspace import WIDE, opened
 
 COUNT = AT_ONCE + 100
@@ -32,20 +38,29 @@ def large(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("in_child", [False, True])
 async def test_the_graph_is_arranged_once_from_what_was_read(
-    large: Path, monkeypatch: pytest.MonkeyPatch
+    large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
+    if in_child:
+        monkeypatch.setattr(workspace_arranging, "CHILD_FROM", AT_ONCE)
+        monkeypatch.setattr(workspace_opening, "CHILD_FROM", AT_ONCE)
+    answers: list[Arranged | None] = []
+
+    def noted(child: ArrangingChild, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
+        answers.append(arrange(child, graph, cancelled))
+        return answers[-1]
+
+    arrange = ArrangingChild.arrange
+    monkeypatch.setattr(ArrangingChild, "arrange", noted)
     made: list[NodeTexts | None] = []
 
-    class Counted(GraphModel):
-        def __init__(
-            self, scope: Scope, *, constants: bool = False, texts: NodeTexts | None = None
-        ) -> None:
-            made.append(texts)
-            super().__init__(scope, constants=constants, texts=texts)
+    def counted(scope: Scope, *, texts: NodeTexts | None, constants: bool) -> ScopeGraph:
+        made.append(texts)
+        return build.graph_of(scope, texts=texts, constants=constants)
 
     monkeypatch.setattr(WorkspaceScreen, "INFER", False)
-    monkeypatch.setattr(workspace_graph, "GraphModel", Counted)
+    monkeypatch.setattr(workspace_arranging, "graph_of", counted)
     async with opened(large, WIDE) as session:
         screen = session.screen
         await session.until(lambda: screen.graph.model is not None and not screen.is_arranging)
@@ -56,6 +71,18 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         assert len(made) == 1
         assert made[0] is not None
         assert len(made[0]) == COUNT
+        # What the colours say may take long to find out.
+        asked_on: list[Thread] = []
+
+        def times() -> tuple[dict[Node, float], str]:
+            asked_on.append(current_thread())
+            return {}, ""
+
+        screen.graph.ask_times = times
+        screen.graph.next_overlay()
+        await session.until(lambda: "precision" in screen.graph.frame_title)
+        assert len(asked_on) == 1
+        assert asked_on[0] is not main_thread()
         # After an edit the model itself is read.
         screen.edit("rename_node", scope=[], node="/layer_0/Relu_0", name="/layer_0/stem")
         await session.until(lambda: len(made) == 2 and not screen.is_arranging)
@@ -63,3 +90,5 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         shown = screen.graph.model
         assert shown is not None
         assert "/layer_0/stem" in shown.graph.names
+    assert len(answers) == 2 * in_child
+    assert None not in answers  # the child has answered

@@ -60,3 +60,12 @@ def test_the_text_fits_its_width_and_begins_with_what_differs() -> None:
         total = next(i for i, text in enumerate(texts) if text.startswith("end to end"))
         assert 2 < warning < total
         assert max(cell_width(text) for text in texts if "ms" not in text) <= width
+
+
+def test_the_end_of_a_long_path_is_shown_with_what_made_the_report() -> None:
+    folder = "/" + "/".join(["a_long_folder"] * 9)
+    subjects = [subject(timed("x", noisy(1.0, 1)), title=f"{folder}/{kind}/net") for kind in "pq"]
+    lines = about_lines(Comparison(subjects), 60)
+    texts = ["".join(text for text, _ in line) for line in lines[:2]]
+    assert "/p/net" in texts[0]
+    assert "/q/net" in texts[1]

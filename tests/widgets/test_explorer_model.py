@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.widgets.explorer_items import Branch, Entry, Sort, View
+from dld_tui.widgets.explorer_items import Branch, Entry, Item, Sort, View
 from dld_tui.widgets.explorer_model import ExplorerModel
 from dld_tui.widgets.explorer_search import next_match, reveal, unfold_to_fill
 from dld_tui.widgets.node_filter import NodeFilter, parse_conditions
@@ -315,6 +315,22 @@ def test_unfold_to_fill_opens_the_outer_branches_first(folder: Path) -> None:
     lines = shown(model)
     assert len(lines) <= 12
     assert lines[:3] == ["main 300", "  /layer_0 60", "  /layer_1 60"]
+    model.document.close()
+
+
+def test_what_there_is_no_room_for_is_not_looked_into(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = _generated(folder, 300)
+    rows = model.rows()
+    assert model.rows() is rows  # made once
+    split: list[Item] = []
+    monkeypatch.setattr(ExplorerModel, "children", split.append)
+    assert not unfold_to_fill(model, len(rows))
+    assert split == []
+    monkeypatch.undo()
+    model.set_unfolded(rows.items[1], True)
+    assert len(model.rows()) > len(rows)
     model.document.close()
 
 

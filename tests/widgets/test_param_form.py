@@ -114,3 +114,15 @@ async def test_enter_goes_to_the_next_field() -> None:
         await pilot.press("enter")
         assert form.rows["fp16"].field.has_focus
         assert not isinstance(app.focused, Input)
+
+
+async def test_arrows_go_from_field_to_field() -> None:
+    app = FormApp(lambda: ParamForm(Request, VALUES, {"fp16": "not on this device"}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = app.form
+        form.focus_first()
+        await pilot.press("up", "down")
+        assert form.rows["mode"].field.has_focus
+        await pilot.press("down", "up")
+        assert form.rows["model"].field.has_focus
+        assert form.values()["mode"] == "fast"

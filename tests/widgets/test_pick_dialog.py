@@ -48,3 +48,23 @@ async def test_nothing_matches_and_escape_gives_none() -> None:
         await pilot.press("enter", "escape")
         await until(pilot, lambda: chosen)
         assert chosen == [None]
+
+
+async def test_what_comes_last_stays_whatever_is_typed() -> None:
+    chosen: list[Hashable] = []
+    app = HostApp()
+    last = [PickItem("other", [("another …", "key")], "")]
+    async with app.run_test(size=(80, 24)) as pilot:
+        dialog = PickDialog("Which?", lambda: numbered(5), last=last)
+        app.push_screen(dialog, chosen.append)
+        await until(pilot, lambda: "node_4" in screen_text(app))
+        await pilot.press(*"de_3x")
+        await until(pilot, lambda: "node_" not in screen_text(app))
+        assert dialog.view.key_at_cursor() == "other"
+        await pilot.press("backspace")
+        await until(pilot, lambda: "node_3" in screen_text(app))
+        assert dialog.view.key_at_cursor() == 3
+        assert "another …" in screen_text(app)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: chosen)
+        assert chosen == ["other"]

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollLeft, MouseScrollRight, MouseScrollUp
 
+from dld_tui.widgets import glyphs
+from dld_tui.widgets.plan_columns import COLUMNS as PLAN_COLUMNS
 from dld_tui.widgets.row_table import RowTable
-from dld_tui.widgets.table_view import Column, TableView
+from dld_tui.widgets.table_columns import GAP, windows
+from dld_tui.widgets.table_view import Cell, Column, TableView
 from tests.support.tui import HOSTILE, HostApp, rows_of
 
 COLUMNS = (
@@ -59,7 +63,11 @@ async def test_columns_are_aligned_under_their_titles() -> None:
 
 @pytest.mark.parametrize(
     ("width", "titles"),
-    [(80, ["Name", "ms", "Type", "Extra"]), (40, ["Name", "ms", "Type"]), (22, ["Name", "ms"])],
+    [
+        (80, ["Name", "ms", "Type", "Extra"]),
+        (40, ["Name", "ms", "Type", "›"]),
+        (22, ["Name", "ms›"]),
+    ],
 )
 async def test_less_important_columns_give_way(width: int, titles: list[str]) -> None:
     app, _ = shown()
@@ -118,3 +126,117 @@ async def test_the_header_stays_while_rows_scroll() -> None:
         assert "n499" in drawn[-1]
         await pilot.press("g")
         assert "n0" in rows_of(app)[1]
+
+
+async def test_the_keys_scroll_by_column_and_the_name_stays() -> None:
+    app, view = shown()
+    async with app.run_test(size=(40, 8)) as pilot:
+        first = rows_of(app)
+        await pilot.press("right")
+        drawn = rows_of(app)
+        assert drawn[0].split() == ["‹Name", "Extra"]
+        assert drawn[1].split() == ["▌conv1", "x"]
+        await pilot.press("right")
+        assert rows_of(app) == drawn
+        await pilot.press("h")
+        assert rows_of(app) == first
+        await pilot.press("left")
+        assert rows_of(app) == first
+        assert view.cursor == 0
+
+
+async def test_the_signs_have_an_ascii_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glyphs, "_in_use", [glyphs.ASCII])
+    app, _ = shown()
+    async with app.run_test(size=(22, 8)) as pilot:
+        assert rows_of(app)[0].split() == ["Name", "ms>"]
+        await pilot.press("l")
+        assert rows_of(app)[0].split() == ["<Name", "Type", ">"]
+
+
+async def test_the_mouse_scrolls_by_column() -> None:
+    app, view = shown()
+    async with app.run_test(size=(40, 8)) as pilot:
+        first = rows_of(app)
+        await pilot.click(view, offset=(39, 0))
+        scrolled = rows_of(app)
+        assert "Extra" in scrolled[0]
+        await pilot.click(view, offset=(0, 0))
+        assert rows_of(app) == first
+        assert view.sort_column is None
+        for event, expected in (
+            (MouseScrollDown(view, 1, 1, 0, 0, 0, True, False, False), scrolled),
+            (MouseScrollUp(view, 1, 1, 0, 0, 0, True, False, False), first),
+            (MouseScrollRight(view, 1, 1, 0, 0, 0, False, False, False), scrolled),
+            (MouseScrollLeft(view, 1, 1, 0, 0, 0, False, False, False), first),
+        ):
+            view.post_message(event)
+            await pilot.pause()
+            assert rows_of(app) == expected
+            assert view.cursor == 0
+
+
+async def test_what_was_scrolled_to_stays() -> None:
+    app, view = shown()
+    async with app.run_test(size=(40, 8)) as pilot:
+        await pilot.press("right")
+        scrolled = rows_of(app)[0]
+        view.set_table(table(LAYERS))
+        assert rows_of(app)[0] == scrolled
+        view.set_columns(COLUMNS[1:] + COLUMNS[:1])
+        assert "Extra" in rows_of(app)[0]
+        view.set_columns(COLUMNS[:3])
+        assert rows_of(app)[0].split() == ["Name", "ms", "Type"]
+        view.set_columns(COLUMNS)
+        await pilot.resize_terminal(80, 8)
+        assert rows_of(app)[0].split() == ["Name", "ms", "Type", "Extra"]
+
+
+async def test_sorting_shows_the_column_that_it_sorts_by() -> None:
+    app, view = shown()
+    async with app.run_test(size=(40, 8)) as pilot:
+        await pilot.press("o", "o", "o", "o")
+        assert view.sort_column == "extra"
+        assert "Extra▲" in rows_of(app)[0]
+        await pilot.press("o", "o", "o")
+        assert rows_of(app)[0].split()[:2] == ["Name", "ms▼"]
+
+
+async def test_only_cells_that_are_seen_are_made() -> None:
+    asked: list[str] = []
+
+    class Counted(RowTable[Layer]):
+        def cell(self, row: int, column: str, width: int) -> Cell:
+            asked.append(column)
+            return super().cell(row, column, width)
+
+    rows: list[Layer] = [(f"n{number}", float(number), "Conv") for number in range(50_000)]
+    plain = table(rows)
+    view = TableView(COLUMNS, Counted(rows, plain.cells, key=lambda row: row[0]))
+    app = HostApp(view)
+    async with app.run_test(size=(40, 8)) as pilot:
+        assert "extra" not in asked
+        asked.clear()
+        await pilot.press("right")
+        rows_of(app)
+        assert "extra" in asked
+        assert {"type", "ms"}.isdisjoint(asked)
+        assert len(asked) <= 2 * 2 * 8
+
+
+@pytest.mark.parametrize("width", [12, 20, 33, 40, 61, 78, 79, 100, 120, 198])
+def test_every_column_can_be_reached_at_any_width(width: int) -> None:
+    columns = [column.column for column in PLAN_COLUMNS]
+    steps = windows(columns, width)
+    assert {column for step in steps for column in step.columns} == set(columns)
+    seen = {column.key for column in steps[0].columns}
+    for step in steps[1:]:
+        keys = {column.key for column in step.columns}
+        assert keys - seen, "a step that shows nothing new"
+        assert step.last in keys
+        seen |= keys
+    for number, step in enumerate(steps):
+        assert "name" in {column.key for column in step.columns}
+        assert (step.before, step.after) == (number > 0, number < len(steps) - 1)
+        cells = sum(size for _, size in step.sizes) + GAP * (len(step.sizes) - 1)
+        assert cells <= width - (1 if step.after else 0)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.accuracy_request import Request as Request
-from dld_tui.core.errors import UsageError
+from dld_tui.core.accuracy.greying import is_engine, run_by
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.tensorrt.settings_run import ENGINE_SUFFIXES
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dld_tui.core.files.engine_header import EngineHeader
 
 _MIB = 1 << 20
+_MOST_NAMED = 3
 _LOOSE = 1e-2
 """The default tolerances where one of the runs may have fewer digits than float32."""
 _CPU_HALVES = (
@@ -78,12 +79,16 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
     with Comparison(reference, other, tolerances, request.tensors) as comparison:
         feeds, remarks = _feeds(request, comparison)
         yield Progress(0, None, stage="Running both")
-        for step in comparison.run(feeds, budget=int(request.memory_budget * _MIB)):
-            if isinstance(step, State):
-                state = step
-                yield Progress(state.done, state.total, "tensors", "Comparing")
-            else:
-                yield step
+        try:
+            for step in comparison.run(feeds, budget=int(request.memory_budget * _MIB)):
+                if isinstance(step, State):
+                    state = step
+                    yield Progress(state.done, state.total, "tensors", "Comparing")
+                else:
+                    yield step
+        except ActivityError as error:
+            error.hint = error.hint or next(iter(remarks), None)  # shapes that were guessed
+            raise
         remarks += _remarks(request, reference, other)
         remarks += comparison_remarks(comparison, tensors=request.tensors)
         found = Result(tuple(state.rows), tuple(remarks))
@@ -110,28 +115,19 @@ class _Plan:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        same = request.backend if request.against_backend == "same" else request.against_backend
-        self.backends = (request.backend, "tensorrt" if self._engine is not None else same)
+        self.backends = run_by(
+            request.model, request.against, request.backend, request.against_backend
+        )
+        paths = (request.model, request.against)
+        self._engines = [path for path in paths if path is not None and is_engine(path)]
         self._library: Library | None = None
-        self._prebuilt: tuple[bytes, EngineHeader] | None = None
-
-    @property
-    def _engine(self) -> Path | None:
-        """The engine to compare with, when it is one."""
-        against = self._request.against
-        return against if against is not None and _is_engine(against) else None
+        self._prebuilt: dict[Path, tuple[bytes, EngineHeader]] = {}
 
     def check(self) -> None:
         """Refuse settings that exclude each other, before anything is loaded."""
         request = self._request
-        if _is_engine(request.model):
-            raise UsageError(
-                "an engine cannot be the reference",
-                where=str(request.model),
-                hint="Give the ONNX model, and the engine with --against",
-            )
-        if self._engine is not None:
-            self._check_engine(self._engine)
+        if self._engines:
+            self._check_engines()
         elif "tensorrt" not in self.backends and request.engine_options:
             raise UsageError(
                 f"{request.engine_options[0]} is for TensorRT",
@@ -148,12 +144,24 @@ class _Plan:
             if is_given and backend == "tensorrt":
                 raise UsageError(f"{option} is for ONNX Runtime, not for TensorRT")
 
-    def _check_engine(self, engine: Path) -> None:
+    def _check_engines(self) -> None:
         request = self._request
-        if request.against_backend == "onnxruntime":
-            raise UsageError("ONNX Runtime runs no engines of TensorRT", where=str(engine))
-        options = [] if request.backend == "tensorrt" else request.build_options
-        options += ["--round"] if request.round != "none" else []
+        if is_engine(request.model):
+            where = str(request.model)
+            if request.against is None:
+                raise UsageError(
+                    "there is nothing to compare the engine with",
+                    where=where,
+                    hint="Give its ONNX model, or another engine, with --against",
+                )
+            if request.tensors:
+                raise UsageError("--tensors: an engine has outputs only", where=where)
+        other = is_engine(request.against)
+        if other and request.against_backend == "onnxruntime":
+            raise UsageError("ONNX Runtime runs no engines of TensorRT", where=str(request.against))
+        builds = self.backends.count("tensorrt") > len(self._engines)
+        options = [] if builds else request.build_options
+        options += ["--round"] if other and request.round != "none" else []
         if options:
             raise UsageError(f"{options[0]} does not go with an engine that is built already")
 
@@ -166,8 +174,8 @@ class _Plan:
         from dld_tui.core.tensorrt.greying import refused
 
         request = self._request
-        if self._engine is not None:
-            self._prebuilt = trusted_bytes(self._engine, request.trust)
+        for engine in self._engines:
+            self._prebuilt[engine] = trusted_bytes(engine, request.trust)
         select_device(request.device)  # before anything of CUDA
         self._library = find_library(request.library)
         require_gpu(self._library)
@@ -191,11 +199,12 @@ class _Plan:
         def opened(path: Path) -> Document:
             return stack.enter_context(contextlib.closing(Document.open(path)))
 
-        first = opened(request.model)
-        reference = self._side(first, mine)
-        if self._engine is not None:
-            return reference, self._engine_side(self._engine)
+        first = None if is_engine(request.model) else opened(request.model)
+        reference = self._engine_side(request.model) if first is None else self._side(first, mine)
+        if is_engine(request.against):
+            return reference, self._engine_side(request.against)
         second = first if request.against is None else opened(request.against)
+        assert second is not None  # an engine alone was refused
         folder = second.path.parent if second.path is not None else None
         if request.round != "none":
             copy = lowered(second, request.round, rounded=True).document
@@ -233,17 +242,13 @@ class _Plan:
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
 
-    def _engine_side(self, path: Path) -> Side:
+    def _engine_side(self, path: Path | None) -> Side:
         from dld_tui.backends.accuracy_engines import EngineSide
 
         assert self._library is not None
-        assert self._prebuilt is not None
-        request = self._request
-        return EngineSide(path, *self._prebuilt, self._library, request.device, request.plugins)
-
-
-def _is_engine(path: Path) -> bool:
-    return path.suffix.lower() in ENGINE_SUFFIXES
+        assert path is not None
+        request, (data, header) = self._request, self._prebuilt[path]
+        return EngineSide(path, data, header, self._library, request.device, request.plugins)
 
 
 def _session(provider: str, level: str) -> SessionSettings:
@@ -265,11 +270,16 @@ def _feeds(
     if request.inputs is not None:
         return feeds, []
     guessed = guessed_inputs(specs, parse_shapes(request.shape, [spec.name for spec in specs]))
-    remarks = [
-        f"free dimensions of input {spec.text} were taken as 1: --shape {spec.option} gives them"
-        for spec in guessed
+    if not guessed:
+        return feeds, []
+    one = len(guessed) == 1
+    shown = ", ".join(spec.text for spec in guessed[:_MOST_NAMED])
+    more = "" if len(guessed) <= _MOST_NAMED else f" and {len(guessed) - _MOST_NAMED} more"
+    options = f"--shape {guessed[0].option}{'' if one else ' and so on'}"
+    return feeds, [
+        f"free dimensions of input{'' if one else 's'} {shown}{more} were taken as 1: {options}"
+        f" {'gives' if one else 'give'} them"
     ]
-    return feeds, remarks
 
 
 def _remarks(request: Request, *sides: Side) -> Iterator[str]:

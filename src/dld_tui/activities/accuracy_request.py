@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
+from dld_tui.core.accuracy.params import about_atol, about_rtol, about_tolerance
+from dld_tui.core.inputs.params import about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
 
 _LEVELS = ("disabled", "basic", "extended", "layout", "all")
@@ -17,7 +19,7 @@ class ComparisonSettings:
 
     model: Path = param(
         label="Model",
-        help="The ONNX model that is the reference.",
+        help="The ONNX model that is the reference, or a TensorRT engine.",
         kind="file",
         positional=True,
         metavar="MODEL",
@@ -88,49 +90,18 @@ class ComparisonSettings:
         choices=("same", *_LEVELS),
         spellings=("--against-optimization",),
     )
-    tolerance: tuple[str, ...] = param(
-        (),
-        label="Tolerances",
-        help="What may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all tensors,"
-        " NAME:atol=… for one.",
-        spellings=("--tolerance",),
-        metavar="SPEC",
-    )
+    tolerance: tuple[str, ...] = param((), **about_tolerance())
     atol: float | None = param(
         None,
-        label="Absolute",
-        help="Absolute tolerance; by default 1e-5, and 1e-2 where a run may have fewer digits than"
-        " fp32: fp16, bf16, TF32, a prebuilt engine.",
-        spellings=("--atol",),
-        minimum=0,
+        **about_atol(
+            help="Absolute tolerance; by default 1e-5, and 1e-2 where a run may have fewer digits"
+            " than fp32: fp16, bf16, TF32, a prebuilt engine."
+        ),
     )
-    rtol: float | None = param(
-        None,
-        label="Relative",
-        help="Relative tolerance; by default as --atol.",
-        spellings=("--rtol",),
-        minimum=0,
-    )
-    inputs: Path | None = param(
-        None,
-        label="Input data",
-        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
-        " By default inputs are random.",
-        spellings=("--inputs",),
-        kind="folder",
-        metavar="DIR",
-    )
-    shape: tuple[str, ...] = param(
-        (),
-        label="Input shapes",
-        help="Shape of an input, as NAME:1x3x224x224.",
-        spellings=("--shape", "--shapes", "--input-shapes"),
-        kind="shapes",
-        metavar="NAME:DIMS",
-    )
-    seed: int = param(
-        0, label="Seed", help="Of the random inputs.", spellings=("--seed",), minimum=0
-    )
+    rtol: float | None = param(None, **about_rtol(help="Relative tolerance; by default as --atol."))
+    inputs: Path | None = param(None, **about_inputs())
+    shape: tuple[str, ...] = param((), **about_shape())
+    seed: int = param(0, **about_seed())
     sets: int = param(
         1,
         label="Sets",

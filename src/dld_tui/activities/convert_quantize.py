@@ -10,17 +10,24 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.conversion.request import ConversionRequest
-from dld_tui.core.errors import InputError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.folder import InputSet
     from dld_tui.core.inputs.shapes import InputSpec
+
+_Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
+_AXES_SINCE = 13
+"""The version of the operators from which DequantizeLinear can have a scale for each channel."""
+_WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME"
+_HINT = "Leave the nodes around it as they are: --exclude NAME"
 
 
 @dataclass(frozen=True)
@@ -120,24 +127,72 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         _require_nodes(document, request.exclude)
-        specs = _inputs(document)
-        sets = 0
+        _require_axes(document, request)
+        specs, sets, shapes = _inputs(document), 0, set[_Shapes]()
         if not request.dynamic and request.calibration is not None:
-            for sets in _checked(request.calibration, specs):
+            for sets, one in enumerate(_checked(request.calibration, specs), start=1):
+                shapes.add(one)
                 yield Progress(sets, None, "sets", "Reading the calibration inputs")
-        result = yield from by_library(
-            document, quantization.__name__, _options(request, specs), "Quantizing", stack
-        )
-        notes: list[str] = []
+        prepared, notes = _prepared(document)
+        stack.callback(prepared.close)
+        options = _options(request, specs, is_uniform=len(shapes) == 1)
+        try:
+            result = yield from by_library(
+                prepared, quantization.__name__, options, "Quantizing", stack, sets
+            )
+        except ActivityError as error:
+            raise ActivityError(error.message, hint=_WAY_OUT, details=error.details) from error
+        if _quantized_nodes(result) <= _quantized_nodes(document):
+            notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
         if request.verify:
             from dld_tui.backends.converted import verify
 
             yield Progress(0, None, stage="Trying the result with ONNX Runtime")
-            notes = verify(document, result, request.output)
+            notes += verify(document, result, request.output, hint=_HINT)
         yield from written(document, result, request.output, notes=notes, more={"sets": sets})
 
 
-def _options(request: Request, specs: Sequence[InputSpec]) -> dict[str, JSON]:
+def _prepared(document: Document) -> tuple[Document, list[str]]:
+    """Return a copy in which ONNX Runtime finds what can be quantized, and notes on that."""
+    from dld_tui.core import fmt
+    from dld_tui.core.conversion.copies import copy_of, inline_calls
+    from dld_tui.core.conversion.lifting import lift_constants
+
+    prepared = copy_of(document)
+    _import_once(prepared)
+    inlined, lifted = inline_calls(prepared), lift_constants(prepared)
+    notes = []
+    if inlined:
+        calls = fmt.plural(inlined, "call")
+        notes.append(f"{calls} of local functions replaced by the nodes of the function")
+    if lifted:
+        notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
+    return prepared, notes
+
+
+def _import_once(prepared: Document) -> None:
+    """Remove repeated imports of operators, which ONNX Runtime cannot quantize with."""
+    import onnx
+
+    entries = {
+        (entry.domain, entry.version): entry for entry in prepared.model.opset_import
+    }.values()
+    if len(entries) < len(prepared.model.opset_import):
+        kept = [onnx.OperatorSetIdProto.FromString(one.SerializeToString()) for one in entries]
+        del prepared.model.opset_import[:]
+        prepared.model.opset_import.extend(kept)
+
+
+def _quantized_nodes(document: Document) -> int:
+    """Return how many nodes quantize, or compute with what is."""
+    return sum(
+        "Quantize" in node.op_type or node.op_type.endswith(("Integer", "NBits"))
+        for scope in document.scopes()
+        for node in scope.nodes
+    )
+
+
+def _options(request: Request, specs: Sequence[InputSpec], *, is_uniform: bool) -> dict[str, JSON]:
     ops = [op.strip() for text in request.ops for op in text.split(",") if op.strip()]
     inputs: list[JSON] = [
         {"name": spec.name, "dtype": spec.dtype,
@@ -148,7 +203,7 @@ def _options(request: Request, specs: Sequence[InputSpec]) -> dict[str, JSON]:
         "dynamic": request.dynamic, "weights": request.weights,
         "activations": request.activations, "method": request.method, "ops": [*ops],
         "exclude": [*request.exclude], "per_channel": request.per_channel,
-        "reduce_range": request.reduce_range, "inputs": inputs,
+        "reduce_range": request.reduce_range, "inputs": inputs, "is_uniform": is_uniform,
         "calibration": "" if request.calibration is None else str(request.calibration.absolute()),
     }  # fmt: skip
 
@@ -157,6 +212,15 @@ def _require_nodes(document: Document, names: Sequence[str]) -> None:
     for name in names:
         if not any(scope.nodes_named(name) for scope in document.scopes()):
             raise UsageError(f"no node is named {name!r}", hint="See dld inspect --nodes")
+
+
+def _require_axes(document: Document, request: Request) -> None:
+    opset = document.opset_imports.get("", _AXES_SINCE)
+    if request.per_channel and not request.dynamic and opset < _AXES_SINCE:
+        raise UsageError(
+            f"--per-channel needs opset {_AXES_SINCE}, and the model has {opset}",
+            hint=f"Convert it first: dld convert opset --to {_AXES_SINCE}",
+        )
 
 
 def _inputs(document: Document) -> list[InputSpec]:
@@ -174,10 +238,30 @@ def _inputs(document: Document) -> list[InputSpec]:
     return specs
 
 
-def _checked(folder: Path, specs: Sequence[InputSpec]) -> Iterator[int]:
+def _checked(folder: Path, specs: Sequence[InputSpec]) -> Iterator[_Shapes]:
     """Read every set once, so that what does not fit is named before anything is done."""
     from dld_tui.core.inputs.folder import load_input_sets, set_folders
 
-    for number, one in enumerate(set_folders(folder), start=1):
-        load_input_sets(one, specs)
-        yield number
+    for path in set_folders(folder):
+        (one,) = load_input_sets(path, specs)
+        yield tuple(shape for spec in specs for shape in _shapes(one, spec))
+
+
+def _shapes(one: InputSet, spec: InputSpec) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of an input.
+
+    Raises:
+        InputError: There is no number in it, or one that no range can hold.
+    """
+    import numpy as np
+
+    value = one.values[spec.name]
+    for array in value if isinstance(value, list) else (value,):
+        if not array.size:
+            raise InputError(f"input {spec.text} has no elements", where=str(one.folder))
+        if array.dtype.kind not in "biuSUO" and not np.isfinite(array).all():
+            raise InputError(
+                f"input {spec.text} holds values that are infinite or not a number",
+                where=str(one.folder),
+            )
+        yield array.shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.inputs.params import FOLDER_HELP, about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
 
 
@@ -39,13 +40,11 @@ class Request:
     )
     shape: tuple[str, ...] = param(
         (),
-        label="Input shapes",
-        help="Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be"
-        " separated by commas. A free dimension takes what another given shape says of its name,"
-        " else 1.",
-        spellings=("--shape", "--shapes", "--input-shapes"),
-        kind="shapes",
-        metavar="NAME:DIMS",
+        **about_shape(
+            help="Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be"
+            " separated by commas. A free dimension takes what another given shape says of its"
+            " name, else 1."
+        ),
     )
     dim: tuple[str, ...] = param(
         (),
@@ -56,12 +55,9 @@ class Request:
     )
     inputs: Path | None = param(
         None,
-        label="Input data",
-        help="Folder with input_0.pb, input_1.pb, … or NAME.npy, or with folders"
-        " test_data_set_0, … of these, which take turns. By default inputs are random.",
-        spellings=("--inputs",),
-        kind="folder",
-        metavar="DIR",
+        **about_inputs(
+            help=f"{FOLDER_HELP} Several sets take turns. By default inputs are random."
+        ),
     )
     iterations: int | None = param(
         None,
@@ -189,15 +185,7 @@ class Request:
         metavar="N",
         page="Measuring",
     )
-    seed: int = param(
-        0,
-        label="Seed",
-        help="Of the random inputs.",
-        minimum=0,
-        spellings=("--seed",),
-        metavar="N",
-        page="Measuring",
-    )
+    seed: int = param(0, **about_seed(page="Measuring"))
     percentile: str = param(
         "90,95,99",
         label="Percentiles",

@@ -99,6 +99,13 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         offered=False,
     ),
     ActivityInfo(
+        "check_sound",
+        "Check a result",
+        "Say whether the result of a conversion has errors that the model has not.",
+        "dld_tui.activities.check_sound",
+        offered=False,
+    ),
+    ActivityInfo(
         "convert_opset",
         "Convert the opset",
         "Convert a model to another version of the ai.onnx operators.",

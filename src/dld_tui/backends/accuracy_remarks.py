@@ -29,7 +29,7 @@ def comparison_remarks(comparison: Comparison, *, tensors: bool) -> Iterator[str
         tensors: Whether inner tensors were compared.
     """
     one, two = comparison.one, comparison.two
-    if tensors:
+    if tensors and comparison.document is not None:
         yield from _inner(comparison.document)
         if one.builds or two.builds:
             yield _MARKED
@@ -70,7 +70,8 @@ def _in_function(path: tuple[str, ...]) -> bool:
 
 
 def _outputs(comparison: Comparison) -> Iterator[str]:
-    other = "the engine" if comparison.two.is_engine else "the other"
+    both = comparison.one.is_engine and comparison.two.is_engine
+    other = "the engine" if comparison.two.is_engine and not both else "the other"
     for mine, theirs in comparison.outputs.items():
         if mine != theirs:
             yield f"output {visible(mine)} is compared with {visible(theirs)}, by place"

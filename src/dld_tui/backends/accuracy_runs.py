@@ -99,9 +99,8 @@ class Comparison:
     def __init__(
         self, reference: Side, other: Side, tolerances: Tolerances, tensors: bool = False
     ) -> None:
-        if reference.document is None:
-            raise InputError("the reference is no model")
-        self.document: Document = reference.document
+        self.document = reference.document
+        """The reference; None for an engine, of which only outputs can be compared."""
         self._other_document = other.document
         self._tolerances, self._tensors = tolerances, tensors
         self._stack = contextlib.ExitStack()
@@ -148,7 +147,8 @@ class Comparison:
         """
         others = [self._carried(feed) for feed in feeds]
         pairs = self._pairs()
-        types = types_with(self.document, feeds[0]) if self._tensors else {}
+        inner = self.document if self._tensors else None
+        types = {} if inner is None else types_with(inner, feeds[0])
         state = State(total=len(pairs))
         left = list(pairs)
         kept = _Kept(budget if self._tensors else 1 << 62)
@@ -198,7 +198,7 @@ class Comparison:
 
     def _pairs(self) -> dict[str, str]:
         """Return what to compare, in the order of the computation."""
-        if not self._tensors:
+        if not self._tensors or self.document is None:
             return self.outputs
         mine = _computed(self.document)
         inner = [name for name in mine if name not in self.outputs]
@@ -232,9 +232,15 @@ class Comparison:
 
     @cached_property
     def _makers(self) -> dict[str, tuple[str, str, int]]:
+        """Node, operator and place by the reference's names; an engine has those of the other."""
+        document, names = self.document, dict[str, str]()
+        if document is None:
+            document, names = self._other_document, {n: mine for mine, n in self.outputs.items()}
+        if document is None:
+            return {}
         return {
-            name: (node.ref, node.op_type, order)
-            for order, node in enumerate(self.document.main.nodes)
+            names.get(name, name): (node.ref, node.op_type, order)
+            for order, node in enumerate(document.main.nodes)
             for name in node.outputs
             if name
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Generator, Mapping
+from pathlib import Path
 
 from dld_tui.backends.tool_process import run_tool
 from dld_tui.core.conversion.copies import open_model
@@ -27,6 +28,7 @@ def by_library(
     options: Mapping[str, JSON],
     stage: str,
     stack: contextlib.ExitStack,
+    steps: int = 0,
 ) -> Generator[Event, None, Document]:
     """Convert a model with ``main`` of a module, and put back what that loses.
 
@@ -37,6 +39,8 @@ def by_library(
         options: What it does.
         stage: For the progress.
         stack: Closes the result and removes what was made for it.
+        steps: How many sets of inputs it reads, if it says in the file :func:`step_file` how many
+            it has read.
 
     Returns:
         The result, without a path.
@@ -51,7 +55,8 @@ def by_library(
     )
     stack.callback(discard_view, view)
     result = view.with_name(f"{view.stem}-out.onnx")
-    for made in (result, result.with_name(f"{result.name}.data")):
+    counter = step_file(result)
+    for made in (result, result.with_name(f"{result.name}.data"), counter):
         stack.callback(made.unlink, missing_ok=True)
     running = run_tool(module, [str(view), str(result), json.dumps(dict(options))], None)
     with contextlib.closing(running):
@@ -61,7 +66,11 @@ def by_library(
             except StopIteration as stop:
                 end = stop.value
                 break
-            yield Progress(round(passed, 1), None, "s", stage)
+            done = _count(counter) if steps else 0
+            if 0 < done < steps:
+                yield Progress(done, steps, "sets", stage)
+            else:
+                yield Progress(round(passed, 1), None, "s", stage)
     if end.status != 0 or not result.exists():
         raise ActivityError(f"{stage}: {_last(end.said, end.crashed)}", details=end.said)
     converted = open_model(result)
@@ -70,10 +79,22 @@ def by_library(
     return converted
 
 
+def step_file(target: Path) -> Path:
+    """Return the file in which a library that writes a file says how far it is."""
+    return target.with_name(f"{target.name}.progress")
+
+
+def _count(counter: Path) -> int:
+    try:
+        return int(counter.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # not there yet, or half written
+        return 0
+
+
 def _last(said: str, crashed: str | None) -> str:
     if crashed is not None:
         return f"the library crashed ({crashed})"
     lines = [line for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "[E]" in line or "!" in line[:3]]
     last = (errors or lines or ["it ended without a word"])[-1]
-    return clip(visible(" ".join(last.split())), 300)
+    return clip(visible(" ".join(last.removeprefix("[!] ").split())), 300)

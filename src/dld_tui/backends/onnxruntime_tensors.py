@@ -87,7 +87,7 @@ class TensorRunner:
     def inputs(self) -> list[InputSpec]:
         """What the model takes."""
         if self._inputs is None:
-            self._inputs = self._session(self.outputs).inputs
+            self._inputs = self.session(self.outputs).inputs
         return self._inputs
 
     def values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> dict[str, AnyArray | None]:
@@ -115,7 +115,7 @@ class TensorRunner:
         given = {} if not feeds else {
             name: array for name, array in feeds[0].items() if name not in self._own_inputs
         }  # fmt: skip
-        session = _TensorSession(self._model, self._view, names, self._settings, self._title, given)
+        session = self.session(names, given or None)
         if not given:
             self._inputs = session.inputs
         taken = {spec.name for spec in session.inputs}
@@ -128,11 +128,28 @@ class TensorRunner:
         needed = _nodes_for(self._model.graph, names, known)[1]
         return needed.intersection(known)
 
-    def _session(self, names: Sequence[str]) -> _TensorSession:
-        return _TensorSession(self._model, self._view, names, self._settings, self._title)
+    @property
+    def graph(self) -> onnx.GraphProto:
+        """The main graph, whose weights may be elsewhere. Not to be changed."""
+        return self._model.graph
+
+    def session(
+        self, names: Sequence[str], given: Mapping[str, AnyArray] | None = None
+    ) -> TensorSession:
+        """Load the model for runs that give some tensors.
+
+        Args:
+            names: Tensors of the main graph.
+            given: Inner tensors that will be fed, with values of the same types and shapes. The
+                session then takes only the inputs that it needs, else all of the model.
+
+        Raises:
+            ActivityError: The model cannot be run.
+        """
+        return TensorSession(self._model, self._view, names, self._settings, self._title, given)
 
 
-class _TensorSession(Session):
+class TensorSession(Session):
     """A session of a model with other outputs."""
 
     def __init__(
@@ -146,7 +163,7 @@ class _TensorSession(Session):
     ) -> None:
         path = view.with_name(f"{view.stem}-outputs.onnx")  # its weights are found beside it
         try:
-            path.write_bytes(_with_outputs(model, names, given or {}).SerializeToString())
+            path.write_bytes(_with_outputs(model, names, given).SerializeToString())
             super().__init__(path, settings, title)
         finally:
             path.unlink(missing_ok=True)
@@ -178,17 +195,17 @@ def _nodes_for(
         if at is None or at in found:
             continue
         found.add(at)
-        more = set(_taken(graph.node[at])) - needed
+        more = set(taken_by(graph.node[at])) - needed
         needed |= more
         left += more
     return [graph.node[at] for at in sorted(found)], needed
 
 
 def _with_outputs(
-    model: onnx.ModelProto, names: Sequence[str], given: Mapping[str, AnyArray]
+    model: onnx.ModelProto, names: Sequence[str], only: Mapping[str, AnyArray] | None
 ) -> onnx.ModelProto:
     """Return a copy with other outputs and more inputs, and only the nodes that are needed."""
-    graph = model.graph
+    graph, given = model.graph, only or {}
     types = {info.name: info for info in (*graph.value_info, *graph.output)}
     nodes, needed = _nodes_for(graph, names, given)
     made = {name for node in nodes for name in node.output}  # also what is known, by several
@@ -208,7 +225,7 @@ def _with_outputs(
     copy.graph.input.extend(
         info
         for info in graph.input
-        if info.name in needed or (not given and info.name not in stored)
+        if info.name in needed or (only is None and info.name not in stored)
     )
     copy.graph.input.extend(inputs)
     copy.graph.initializer.extend(t for t in graph.initializer if t.name in needed)
@@ -221,14 +238,14 @@ def _with_outputs(
     return copy
 
 
-def _taken(node: onnx.NodeProto) -> Iterator[str]:
+def taken_by(node: onnx.NodeProto) -> Iterator[str]:
     """Yield the values that a node takes, also those that its bodies take from around it."""
     yield from node.input
     for attribute in node.attribute:
         for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
             yield from (info.name for info in body.output)
             for inner in body.node:
-                yield from _taken(inner)
+                yield from taken_by(inner)
 
 
 def _as_value(runtime: Any, value: Any) -> Any:

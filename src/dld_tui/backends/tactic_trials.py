@@ -132,6 +132,7 @@ class TacticTrials:
             [*expected.feeds] * expected.runs,
             device=settings.device,
             plugins=(*settings.plugins, *settings.dynamic_plugins),
+            dla_core=settings.dla_core,
         )
         for _ in range(expected.runs):
             why = ""

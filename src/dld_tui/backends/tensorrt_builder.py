@@ -27,16 +27,19 @@ from dld_tui.backends.tensorrt_network import (
 )
 from dld_tui.backends.tensorrt_progress import Phases, monitor_of
 from dld_tui.backends.tensorrt_tactics import Selection, conclude, selection_for, selector_of
+from dld_tui.core.document.calls import recursive
 from dld_tui.core.document.profiles import Profile
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
+    InputError,
     UnavailableError,
     UsageError,
 )
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -105,10 +108,22 @@ def build(
         UnavailableError: A library of plugins, or a device, is missing.
         CancelledError: It was stopped.
     """
+    _check_functions(document)
     job = _Build(library, document, settings, profiles, engine, log)
     job.selection = selection
     job.prepare = prepare
     return (yield from job.events())
+
+
+def _check_functions(document: Document) -> None:
+    """Refuse functions that call themselves: parsers put them in without end, and crash."""
+    if endless := sorted(recursive(document)):
+        domain, name = endless[0][:2]
+        raise InputError(
+            f"function {visible(f'{domain}::{name}')} calls itself, so it cannot be built",
+            where="" if document.path is None else str(document.path),
+            hint="dld check lists such functions",
+        )
 
 
 class _Build:

@@ -66,7 +66,7 @@ _KINDS = (
     _kind(
         r"CHECK\(status == CUDA_SUCCESS\)",
         "it needs an NVIDIA driver and GPU for this build, as for engines that can be refitted",
-        "Build without --refit-mode, or on a machine with a GPU",
+        "Build without --refit and --strip-weights, or on a machine with a GPU",
         UnavailableError,
     ),
     _kind(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,9 @@ def engine_outputs(
     *,
     device: str = "0",
     plugins: Sequence[str] = (),
+    dla_core: int | None = None,
     where: str = "",
-) -> Iterator[dict[str, AnyArray]]:
+) -> Generator[dict[str, AnyArray], None, None]:
     """Yield the outputs of an engine by name, for one set of inputs after the other.
 
     The file, or the bytes, must be trusted: an engine can hold code that runs.
@@ -51,6 +52,7 @@ def engine_outputs(
         feeds: Inputs by the engine's names; integers and floats are cast to the engine's types.
         device: The GPU.
         plugins: Libraries of plugins that it needs.
+        dla_core: The DLA core to run on, where the engine uses one.
         where: What to call the engine in errors; by default the file.
 
     Raises:
@@ -65,7 +67,8 @@ def engine_outputs(
             engine = engine.read_bytes()
         except OSError as error:
             raise InputError(error.strerror or str(error), where=where) from None
-    with EngineRun(library, engine, device=device, plugins=plugins, where=where) as run:
+    options: dict[str, Any] = {"device": device, "plugins": plugins, "dla_core": dla_core}
+    with EngineRun(library, engine, where=where, **options) as run:
         for feed in feeds:
             yield run.outputs(feed)
 

@@ -39,8 +39,9 @@ values rounded to a lower precision (--round). Prints each tensor with its error
 when an output is not within its tolerance.
 
 With --search it finds the fewest nodes that must stay in fp32 so that the outputs are within their
-tolerances when all others compute in fp16 or bf16. It says first how long that takes; Ctrl+C stops
-it, and the same command goes on from there. Exit status 1 when no set of nodes is enough.
+tolerances when all others compute in fp16 or bf16, by trials with ONNX Runtime, or by engines with
+--backend tensorrt. It says first how long that takes; Ctrl+C stops it, and the same command goes on
+from there. Exit status 1 when no set of nodes is enough, or when --most-trials came before the end.
 """
 
 
@@ -91,7 +92,8 @@ def _search(
         write_json(result)
     else:
         show_search(result, model)
-    return ExitStatus.FOUND if "kept" in result and result["kept"] is None else ExitStatus.DONE
+    is_whole = "kept" not in result or (result["kept"] is not None and result["minimal"])
+    return ExitStatus.DONE if is_whole else ExitStatus.FOUND
 
 
 def _write_csv(found: Result) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dld_tui.cli.output import Column, write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
-from dld_tui.core.accuracy.search import cost_text
+from dld_tui.core.accuracy.search import cost_text, not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.text import visible
 
@@ -20,22 +20,22 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
     if "kept" not in result:
         write(cost_text(result["estimate"]))
         return
-    cost = f"{fmt.plural(result['trials'], 'trial')} in {result['seconds']:.1f} s"
+    cost = f"{fmt.plural(result['trials'], 'trial')} in {fmt.duration(result['seconds'])}"
     kept = result["kept"]
     if kept is None:
         write(f"No set of nodes is enough: {cost}")
         write("The outputs are not within their tolerances even with all nodes kept in fp32")
         return
-    if kept:
+    if not result["minimal"]:
+        write(not_minimal_text(result))
+        _write_nodes(kept)
+    elif kept:
         write(f"{fmt.plural(len(kept), 'node')} must stay in fp32; without any of them an output is"
               " not within its tolerance")  # fmt: skip
-        write_table(
-            (Column("node", flexible=True), Column("operator"), Column("scope", flexible=True)),
-            [
-                (visible(one["node"]), visible(one["op_type"]), visible(" › ".join(one["scope"])))
-                for one in kept
-            ],
-        )
+        _write_nodes(kept)
+    elif not result["candidates"]:
+        write(f"There is no node that {precision} changes")
+        return
     else:
         write(f"All nodes can compute in {precision}")
     write(f"{fmt.plural(result['lowered'], 'node')} in {precision}; {cost}")
@@ -52,3 +52,13 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
     else:
         path, file = visible(str(model)), visible(script)
         write(f"Set the precisions: dld edit {path} {file} -o OUT")
+
+
+def _write_nodes(kept: Sequence[Mapping[str, Any]]) -> None:
+    write_table(
+        (Column("node", flexible=True), Column("operator"), Column("scope", flexible=True)),
+        [
+            (visible(one["node"]), visible(one["op_type"]), visible(" › ".join(one["scope"])))
+            for one in kept
+        ],
+    )

@@ -10,6 +10,7 @@ import termios
 from dld_tui.core.connections import asking
 from dld_tui.core.text import visible
 
+_TERMINAL = "/dev/tty"
 _YES = ("y", "yes")
 
 
@@ -31,13 +32,17 @@ class TerminalAsker:
 
 
 def ask_on_terminal() -> None:
-    """Make the terminal the place where this process asks."""
+    """Make the terminal, where there is one, the place where this process asks."""
+    try:
+        os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return  # nobody can be asked, which is not the same as a person who gives no answer
     asking.use(TerminalAsker())
 
 
 def _ask(prompt: str, *, is_secret: bool) -> str | None:
     try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        terminal = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
     before = termios.tcgetattr(terminal)

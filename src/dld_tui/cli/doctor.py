@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 import click
 
 from dld_tui.activities.doctor import Request
@@ -21,6 +24,14 @@ from dld_tui.core.health import (
 from dld_tui.core.text import visible
 from dld_tui.targets.registry import LOCAL, get
 
+_NOT_NEEDED = ("onnx", "numpy", "protobuf", "textual")
+"""Packages that a target needs only for jobs, which bring them, or not at all."""
+_WITH_A_JOB = "installed with the first job that uses it"
+_ON_A_TARGET = {
+    **dict.fromkeys(("onnxruntime", "tensorrt_rtx", "cupti", "polygraphy", "pynvml"), _WITH_A_JOB),
+    "tensorrt": "sudo apt install python3-libnvinfer, or pip install tensorrt",
+}
+"""What to do there, where jobs run in an environment that this program makes."""
 _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
@@ -35,9 +46,8 @@ def command(target: str | None, as_json: bool) -> int:
     """
     before = _target_checks(target)
     result = run_activity("doctor", Request(), target)
-    checks = [*before, *checks_from_json(result.get("checks"))]
-    if not before:
-        checks += terminal_checks()
+    checks = checks_from_json(result.get("checks"))
+    checks = [*before, *_of_a_target(checks)] if before else [*checks, *terminal_checks()]
     problems = sum(check.state == BROKEN for check in checks)
     if as_json:
         write_json({"checks": [check.to_json() for check in checks], "problems": problems})
@@ -55,6 +65,15 @@ def _target_checks(name: str | None) -> list[Check]:
     ask_on_terminal()
     target = get(name)
     return target.checks("profile_onnxruntime") if isinstance(target, SshTarget) else []
+
+
+def _of_a_target(checks: Sequence[Check]) -> Iterator[Check]:
+    """Yield checks of a target without those of what it need not have of its own."""
+    for check in checks:
+        if check.state == MISSING and check.group == "Python" and check.name in _NOT_NEEDED:
+            continue
+        fix = _ON_A_TARGET.get(check.name) if check.fix.startswith("pip ") else None
+        yield replace(check, fix=fix) if fix else check
 
 
 def _print(checks: list[Check]) -> None:

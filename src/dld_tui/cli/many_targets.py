@@ -14,6 +14,8 @@ from dld_tui.cli.output import narrate, require_free
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
 from dld_tui.core.params import to_json, validate
+from dld_tui.core.paths import near
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
@@ -49,7 +51,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
         _finish(runs, narrator)
     reports = [Path(str(run.result["report"])) for run in runs if run.result is not None]
     for path in reports:
-        narrate(f"wrote {path}")
+        narrate(f"wrote {visible(near(path))}")
     failed = [run for run in runs if run.error is not None]
     for run in failed[1:]:
         narrate(f"{run.target}: {run.error}")

@@ -8,6 +8,7 @@ report all come from it.
 from __future__ import annotations
 
 import dataclasses
+import os
 import types
 import typing
 from collections.abc import Hashable
@@ -119,16 +120,27 @@ def problem_with(setting: Setting, value: Any) -> str | None:
 
 
 def validate(request: Any) -> None:
-    """Check choices and limits.
+    """Check choices and limits, and that no result is written over the file that it is made from.
 
     Raises:
         UsageError: A value is outside what its declaration allows; names the first flag.
     """
-    for setting in settings_of(type(request)):
+    settings = settings_of(type(request))
+    inputs = [getattr(request, s.name) for s in settings if s.param.kind == "file"]
+    taken = {os.path.realpath(path) for path in inputs if isinstance(path, Path)}
+    for setting in settings:
         problem = problem_with(setting, getattr(request, setting.name))
         if problem:
             spellings = setting.param.spellings
             raise UsageError(f"{spellings[0] if spellings else setting.name} is {problem}")
+        value = getattr(request, setting.name)
+        is_result = setting.param.kind == "output" and bool(setting.param.suffix)
+        if is_result and isinstance(value, Path) and os.path.realpath(value) in taken:
+            raise UsageError(
+                f"the result ({setting.param.suffix}) would replace the file that it is made from",
+                where=str(value),
+                hint="Give another path",
+            )
 
 
 class RequestData(dict[str, JSON]):

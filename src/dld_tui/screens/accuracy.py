@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.greying import is_engine
 from dld_tui.core.accuracy.result import Result, Row
 from dld_tui.core.accuracy.rows import (
     CSV_COLUMNS,
@@ -28,14 +29,12 @@ from dld_tui.core.errors import SaveError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.model_result import ModelResult
+from dld_tui.screens.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.host import host
-from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.page import Page
 from dld_tui.widgets.row_table import RowTable
-from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Cell, Column, TableView
 
 _COLUMNS = (
@@ -49,15 +48,13 @@ _COLUMNS = (
     Column("max_rel", "max rel", 9, "right", priority=4, descending=True),
     Column("cosine", "cosine", 9, "right", priority=2),
     Column("snr", "SNR dB", 7, "right"),
-    Column("special", "NaN, Inf", 12, priority=1, descending=True),
+    Column("special", "NaN, Inf", 15, priority=1, descending=True),
 )
 _FILTERS: Mapping[str, Callable[[Row], bool]] = {
     "all tensors": lambda row: True,
     "only what differs": lambda row: bool(row.problem),
     "only outputs": lambda row: row.is_output,
 }
-_MOST_SAID = 4
-"""Remarks, and outputs, that the head of the page has room for."""
 
 
 class AccuracyTable(Frame, TableView):
@@ -70,7 +67,7 @@ class AccuracyTable(Frame, TableView):
     )
 
 
-class AccuracyScreen(Page):
+class AccuracyScreen(ModelResult):
     """One comparison.
 
     Args:
@@ -78,7 +75,7 @@ class AccuracyScreen(Page):
         model: The model that nodes are shown in; by default the reference.
     """
 
-    SCOPE = "accuracy"
+    SCOPE = ACTIVITY = "accuracy"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
     CSS_PATH = "../styles/accuracy.tcss"
     AUTO_FOCUS = "AccuracyTable"
@@ -89,13 +86,18 @@ class AccuracyScreen(Page):
         self.data: dict[str, Any] = dict(result)
         self.found = Result.from_json(result)
         self.model = model or Path(str(self.data["reference"]["model"]))
-        self.tab_title = f"accuracy of {self.model.name}"
+        if is_engine(self.model) and not is_engine(other := str(self.data["other"]["model"])):
+            self.model = Path(other)  # an engine has no nodes to go to
+        other = Path(str(self.data["other"]["model"])).name
+        is_state = other.startswith(self.model.name)  # as edited, say
+        self.tab_title = f"accuracy of {other if is_state else self.model.name}"
         self.filter = "all tensors"
         self.by_order = False
 
     def body(self) -> Iterable[Widget]:
         """Return the verdict and the table."""
-        return Rows(self._head(), id="head"), AccuracyTable(_COLUMNS, empty="No tensor to show")
+        head = ResultHead(self._head(), keys="i shows all remarks")
+        return head, AccuracyTable(_COLUMNS, empty="No tensor to show")
 
     def on_mount(self) -> None:
         """Show the rows."""
@@ -103,24 +105,31 @@ class AccuracyScreen(Page):
 
     # --- what is shown --------------------------------------------------------------------------
 
-    def _head(self) -> list[list[Piece]]:
+    def _head(self) -> list[Paragraph]:
         good = self.found.is_good
         bad = [row for row in self.found.outputs if row.problem]
         said = "all outputs are within the tolerance" if good else (
             f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
         )  # fmt: skip
-        lines: list[list[Piece]] = [
-            [(" ok " if good else " differs ", "ok" if good else "error"), (said, "strong"),
-             (f"  {visible(self.data['tolerance'])}", "dim")],
-            [(" reference  ", "dim"), (side_text(self.data["reference"]), "")],
-            [(" other      ", "dim"), (side_text(self.data["other"]), "")],
-        ]  # fmt: skip
-        for row in bad[:_MOST_SAID]:
-            text = f" {visible(row.name)}: {visible(row.problem)}"
-            lines.append([(text, "warn")])
-        for remark in self.found.remarks[:_MOST_SAID]:
-            lines.append([(f" {visible(remark)}", "dim")])
-        return lines
+        verdict = (" ok " if good else " differs ", "ok" if good else "error")
+        found = [Paragraph(f"{said}  {self.data['tolerance']}", "strong", verdict)]
+        if self.is_outdated:
+            found.append(Paragraph("The model was edited since; this is of before.", "warn"))
+        found += [
+            Paragraph(side_text(self.data["reference"]), "", (" reference  ", "dim")),
+            Paragraph(side_text(self.data["other"]), "", (" other      ", "dim")),
+        ]
+        found += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
+        return found + [Paragraph(remark, "dim") for remark in self.found.remarks]
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Say whether the model was edited while another tab was seen."""
+        for head in self.query(ResultHead):
+            head.set_paragraphs(self._head())
+
+    def action_remarks(self) -> None:
+        """Show all that is said of the comparison."""
+        self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
 
     def _show(self) -> None:
         rows = list(self.found.rows if self.by_order else self.found.worst())
@@ -177,7 +186,7 @@ class AccuracyScreen(Page):
         """Show the node in the model."""
         row = self.row
         if row is not None and row.node:
-            host(self).reveal(self.model, [], row.node)
+            self.show_node([], row.node)
 
     def action_filter(self) -> None:
         """Show the next choice of tensors."""

@@ -8,23 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
+from dld_tui.core.accuracy.greying import has_two_runs, needs_tensorrt
 from dld_tui.core.command_line import command_line
-from dld_tui.core.errors import DldError
-from dld_tui.core.params import from_json, to_json
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.params import from_json, settings_of, to_json
+from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity_presets import Presets
 from dld_tui.screens.activity_tensorrt import (
     Libraries,
-    apply_library,
+    has_engines,
     is_tensorrt,
     library_folder,
+    library_reasons,
     trtexec_line,
 )
 from dld_tui.screens.activity_trust import TRUST, trust_dialog, untrusted_engine
@@ -38,6 +40,7 @@ from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.host import Host, host
 from dld_tui.widgets.line_source import Piece
+from dld_tui.widgets.page import Page
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
@@ -48,6 +51,7 @@ _COMMANDS = {
     "isolate_tactic": ("dld", "tactics"),
 }
 """Command lines that are not made of the activity's name."""
+_NOTHING = "Nothing to compare with yet: fill in Against, Round to or another Other …"
 _AND = " + "
 """Between the names of several targets; no name holds a blank."""
 
@@ -82,15 +86,19 @@ class ActivityScreen(Presets):
         self.libraries: Libraries | None = None
         """What is known of TensorRT, where the form is about it."""
         self._open_layers = False
-        if is_tensorrt(self.activity.request):
+        self.has_trtexec = is_tensorrt(self.activity.request)
+        if self.has_trtexec or has_engines(self.activity.request):
             self.libraries = Libraries(self, self._libraries_changed)
+
+    @property
+    def setting_names(self) -> list[str]:
+        """The names of the settings."""
+        return [setting.name for setting in settings_of(self.activity.request)]
 
     def body(self) -> Iterable[Widget]:
         """Return the target, the form and the equal command line."""
         info = self.activity.info
-        remembered = host(self).state.get("forms", info.id)
-        known = {setting for setting in _names(self.activity.request)}
-        values = {name: value for name, value in remembered.items() if name in known} | self.given
+        values = self._remembered() | self.given
         names = targets.names()
         chosen = host(self).config.target
         target = Horizontal(
@@ -98,20 +106,51 @@ class ActivityScreen(Presets):
             ChoiceField(names, chosen if chosen in names else names[0]),
             id="target",
         )
+        rows = list(self.own_rows())
         box = ActivityBox(
             target,
-            ParamForm(self.activity.request, values),
+            *rows,
+            ParamForm(self.activity.request, values, self.own_reasons(values)),
             Rows([[]] * self._command_rows, id="command"),
         )
+        box.set_class(bool(rows), "-stated")
         box.frame(info.title, "F5 run  ^PgDn page  F9 copy  Esc close")
         yield box
 
+    def _remembered(self) -> dict[str, JSON]:
+        """Return the settings of the last time; files and shapes only for the same model."""
+        remembered = host(self).state.get("forms", self.activity.info.id)
+        model = self.given.get("model", remembered.get("model"))
+        is_same = remembered.get("model") == model
+        return {
+            setting.name: remembered[setting.name]
+            for setting in settings_of(self.activity.request)
+            if setting.name in remembered and (is_same or not setting.param.kind)
+        }
+
+    def own_rows(self) -> Iterable[Widget]:
+        """Return what is asked for before the settings."""
+        return ()
+
+    def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
+        """Return why some settings cannot be used while the form has these values, by name."""
+        if self.libraries is None:
+            return {}
+        return library_reasons(self.activity.request, values, self.libraries)
+
     def on_mount(self) -> None:
         """Go to the first field."""
-        self.query_one(ParamForm).focus_first()
+        form = self.query_one(ParamForm)
+        form.focus_first()
         self.query_one("#command").styles.height = self._command_rows
-        if self.libraries is not None:
-            self.libraries.ask(self._target())
+        self._ask_libraries(form)
+
+    def _ask_libraries(self, form: ParamForm) -> None:
+        """Ask the target what it has of TensorRT, where the form needs it."""
+        if self.libraries is not None and (
+            self.has_trtexec or needs_tensorrt(form.values())
+        ):  # fmt: skip
+            self.libraries.ask(self._target(), library_folder(form))
 
     def on_unmount(self) -> None:
         """Ask no longer."""
@@ -120,12 +159,21 @@ class ActivityScreen(Presets):
 
     @property
     def _command_rows(self) -> int:
-        return 1 if self.libraries is None else 2
+        return 2 if self.has_trtexec else 1
 
     def _libraries_changed(self) -> None:
-        if self.is_mounted and self.libraries is not None:
-            apply_library(self.query_one(ParamForm), self.libraries)
+        if self.is_mounted:
+            self._grey(self.query_one(ParamForm))
             self._show_commands()
+
+    def _grey(self, form: ParamForm) -> None:
+        """Grey what cannot be used, with the reasons."""
+        values = form.values()
+        if self.libraries is not None and (self.has_trtexec or needs_tensorrt(values)):
+            chosen = str(values["library"] or AUTO)
+            remark = self.libraries.remark(chosen, runs="seed" in values)
+            form.set_remarks({"library": remark})
+        form.set_reasons(self.own_reasons(values))
 
     def facts(self) -> set[str]:
         """Return whether it may be run."""
@@ -133,36 +181,41 @@ class ActivityScreen(Presets):
         found = {"valid"} if forms and forms.first().valid else set()
         if len(targets.names()) > 1:
             found.add("targets")
-        return super().facts() | found | ({"trtexec"} if self.libraries is not None else set())
+        return super().facts() | found | ({"trtexec"} if self.has_trtexec else set())
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show the equal command line, and what the chosen library lacks."""
-        if self.libraries is not None:
-            if folder := library_folder(event.form):
-                self.libraries.ask(self._target(), folder)
-            apply_library(event.form, self.libraries)
+        self._ask_libraries(event.form)
+        self._grey(event.form)
         self._show_commands()
         self.refresh_bindings()
 
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
         """Ask another target for its libraries."""
         event.stop()
-        if self.libraries is not None:
-            self.libraries.ask(self._target())
+        form = self.query_one(ParamForm)
+        self._ask_libraries(form)
+        self._grey(form)
         self._show_commands()
 
     def _show_commands(self) -> None:
         room = max(20, self.app.size.width - 6)
-        lines = [self.command_line]
-        if self.libraries is not None:
+        lines = [self.missing or self.command_line]
+        if self.has_trtexec:
             lines.append(visible(self.trtexec_command))
         rows: list[list[Piece]] = [[(clip(line, room), "dim")] for line in lines]
         self.query_one("#command", Rows).set_rows(rows)
 
     @property
+    def missing(self) -> str:
+        """What is missing before it can run; empty when nothing is."""
+        values = self.query_one(ParamForm).values()
+        return "" if "against_backend" not in values or has_two_runs(values) else _NOTHING
+
+    @property
     def trtexec_command(self) -> str:
         """The command of trtexec that does the same. Foreign text."""
-        if self.libraries is None:
+        if self.libraries is None or not self.has_trtexec:
             return ""
         values = self.query_one(ParamForm).values()
         return trtexec_line(self.activity.request, values, self.libraries)
@@ -196,6 +249,9 @@ class ActivityScreen(Presets):
 
     def action_run(self) -> None:
         """Run it; asks whether an engine is trusted, and before an output is overwritten."""
+        if missing := self.missing:
+            host(self).show_error(UsageError(missing))
+            return None
         engine = untrusted_engine(self.query_one(ParamForm).values())
         if not engine:
             return self._ask_overwrite()
@@ -247,11 +303,16 @@ class ActivityScreen(Presets):
         self._open_layers = bool(values.get("open_metadata"))
         chosen = self._targets()
         if len(chosen) > 1:
-            self._start_on(chosen, values)
-            return
-        owner.run_job(info.id, values, self._open_result, title=info.title, target=chosen[0])
+            self.start_on_several(chosen, values)
+        else:
+            self.start_job(values, chosen[0])
 
-    def _start_on(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
+    def start_job(self, values: Mapping[str, JSON], target: str) -> None:
+        """Run it on one target."""
+        info = self.activity.info
+        host(self).run_job(info.id, values, self.open_result, title=info.title, target=target)
+
+    def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
         """Run it on several targets at once."""
         from dld_tui.screens.many_jobs import ManyJobsScreen
 
@@ -268,11 +329,16 @@ class ActivityScreen(Presets):
             return
         self.app.push_screen(ManyJobsScreen(info.title, starts))
 
-    def _open_result(self, result: dict[str, JSON]) -> None:
+    def result_page(self, result: dict[str, JSON], model: Path) -> Page | None:
+        """Return the page of a result; None when it has none."""
+        return make_result(self.activity.info.id, result, model)
+
+    def open_result(self, result: dict[str, JSON]) -> None:
+        """Close the form and show the result."""
         owner = host(self)
         model = self.query_one(ParamForm).values().get("model")
         self.dismiss(None)
-        page = make_result(self.activity.info.id, result, Path(str(model)))
+        page = self.result_page(result, Path(str(model)))
         if page is not None:
             owner.add_page(page)
             return
@@ -316,34 +382,8 @@ class ActivityScreen(Presets):
             self.app.copy_to_clipboard(command)
 
 
-def _names(request: type[object]) -> list[str]:
-    from dld_tui.core.params import settings_of
-
-    return [setting.name for setting in settings_of(request)]
-
-
 def _exists(path: str) -> bool:
     try:
         return Path(path).exists()
     except (OSError, ValueError):
         return False
-
-
-def choose_activity(app: App[int], values: Mapping[str, JSON]) -> None:
-    """Ask which activity to start, and show its form."""
-    offered = [info for info in activities.ACTIVITIES if info.offered]
-    choices = []
-    for number, info in enumerate(offered, start=1):
-        why_not = activities.why_unavailable(info)
-        label = f"{info.title}   {why_not or info.help}"
-        choices.append(Choice(str(number), label, info.id))
-
-    def answered(answer: str | None) -> None:
-        if answer is None:
-            return
-        try:
-            app.push_screen(ActivityScreen(answer, values))
-        except DldError as error:
-            host(app.screen).show_error(error)
-
-    app.push_screen(ChoiceDialog("Activities", "What to run?", choices), answered)

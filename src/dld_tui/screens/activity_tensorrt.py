@@ -10,6 +10,8 @@ from typing import Any
 from textual.screen import Screen
 
 from dld_tui.activities.registry import request_data
+from dld_tui.core.accuracy.engine_settings import EngineSettings
+from dld_tui.core.accuracy.greying import greyed
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, LibraryFacts
@@ -29,6 +31,11 @@ ACTIVITY = "tensorrt_libraries"
 def is_tensorrt(request: Any) -> bool:
     """Return whether a request class has the settings of a build with TensorRT."""
     return isinstance(request, type) and issubclass(request, BuildSettings)
+
+
+def has_engines(request: Any) -> bool:
+    """Return whether a request class has settings of engines that it builds where asked to."""
+    return isinstance(request, type) and issubclass(request, EngineSettings)
 
 
 class Libraries:
@@ -53,7 +60,8 @@ class Libraries:
         """Ask a target for its libraries, and for the one of a folder; once each."""
         if target != self._target:
             self._target, self.found, self.problem = target, [], ""
-        if (target, path) in self._asked and self.found:
+            self._asked.clear()
+        if (target, path) in self._asked:
             return
         self._asked.add((target, path))
         self.waiting = True
@@ -91,11 +99,17 @@ class Libraries:
             return usable[0] if usable else None
         return next((facts for facts in self.found if facts.name == choice), None)
 
-    def remark(self, choice: str) -> str:
-        """Return what to say beside the choice of a library. Fit for a terminal."""
+    def remark(self, choice: str, *, runs: bool = False) -> str:
+        """Return what to say beside the choice of a library. Fit for a terminal.
+
+        Args:
+            choice: As the form has it.
+            runs: Whether engines will be run, too, which needs a driver.
+        """
         facts = self.chosen(choice)
         if facts is not None:
-            return visible(facts.title if facts.usable else facts.why)
+            no_driver = ", no driver" if runs and facts.no_driver else ""
+            return visible(f"{facts.title}{no_driver}" if facts.usable else facts.why)
         if self.waiting:
             return "looking …"
         if self.problem:
@@ -103,12 +117,16 @@ class Libraries:
         return "none is installed there" if choice in ("", AUTO) and self.found else ""
 
 
-def apply_library(form: ParamForm, libraries: Libraries) -> None:
-    """Grey what the chosen library does not have."""
-    choice = str(form.values().get("library") or AUTO)
-    facts = libraries.chosen(choice)
-    form.set_remarks({"library": libraries.remark(choice)})
-    form.set_reasons({name: visible(why) for name, why in reasons(facts).items()} if facts else {})
+def library_reasons(
+    request: type[Any], values: Mapping[str, JSON], libraries: Libraries
+) -> dict[str, str]:
+    """Return what the chosen library does not have, or what is of no use without one, by name."""
+    facts = libraries.chosen(str(values.get("library") or AUTO))
+    if has_engines(request):
+        found = greyed(values, facts)
+    else:
+        found = reasons(facts) if facts else {}
+    return {name: visible(why) for name, why in found.items()}
 
 
 def library_folder(form: ParamForm) -> str:

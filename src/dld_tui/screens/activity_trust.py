@@ -16,16 +16,17 @@ _PATH_CELLS = 60
 
 
 def untrusted_engine(values: Mapping[str, JSON]) -> str:
-    """Return the engine that a form would load without it being trusted; empty when none."""
+    """Return the engines that a form would load without trust, as text; empty when none."""
     if values.get(TRUST) is not False:
         return ""
+    found = []
     for name in ("engine", "model", "against"):
         path = values.get(name)
         if not isinstance(path, str) or not path.strip():
             continue
         if name == "engine" or Path(path).suffix.lower() in ENGINE_SUFFIXES:
-            return path
-    return ""
+            found.append(path)
+    return " and ".join(found)
 
 
 def trust_dialog(engine: str) -> ChoiceDialog:

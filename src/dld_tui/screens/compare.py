@@ -46,6 +46,8 @@ class CompareScreen(CompareActions, Page):
         self.paths = list(paths)
         self.model: Path | None = None
         """Where the nodes of engines are found."""
+        self._shown: tuple[tuple[Path, ...], Path | None] = ((), None)
+        """What could be read last: the paths, and the model."""
         self.tab_title = _tab_title(self.paths)
         self.subjects: list[Subject] = []
         self.comparison: Comparison | None = None
@@ -81,7 +83,8 @@ class CompareScreen(CompareActions, Page):
                     open_subject(path, self._throttled(path), lambda: worker.is_cancelled, document)
                     for path in self.paths
                 ]
-                comparison = _compared(subjects, 0)
+                before = 0 if self.comparison is None else self.comparison.base
+                comparison = _compared(subjects, before if before < len(subjects) else 0)
                 # A walk over all layers would hold the screen for 100 ms, and find nothing.
                 gc.freeze()
         except CancelledError:
@@ -115,6 +118,8 @@ class CompareScreen(CompareActions, Page):
         owner = host(self)
         if self.comparison is None:
             owner.close_page(self)
+        else:
+            self.paths, self.model = list(self._shown[0]), self._shown[1]
         owner.show_error(error)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -130,6 +135,8 @@ class CompareScreen(CompareActions, Page):
         self.subjects = subjects
         self.comparison = comparison
         self.tab_title = _tab_title(self.paths)
+        if len(subjects) == len(self.paths):
+            self._shown = (tuple(self.paths), self.model)
         self.query_one("#loading").display = False
         self.query_one("#compare").display = True
         self.query_one(CompareAbout).show(comparison)

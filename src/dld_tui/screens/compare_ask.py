@@ -77,8 +77,10 @@ def ask_report(
         return
     names = apart([os.path.basename(path) for path in offered], offered)
     items = [_item(path, name) for path, name in zip(offered, names, strict=True)]
-    items.append(PickItem(_OTHER, [("another file …", "key")], ""))
-    app.push_screen(PickDialog(title, lambda: items, placeholder="name of a report"), picked)
+    other = PickItem(_OTHER, [("another file …", "key")], "")
+    app.push_screen(
+        PickDialog(title, lambda: items, placeholder="name of a report", last=[other]), picked
+    )
 
 
 def _known(host: Host) -> Iterator[str]:

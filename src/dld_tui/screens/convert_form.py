@@ -65,24 +65,15 @@ class ConvertForm(ActivityScreen):
         box.frame(info.title, "F5 run  F9 copy  Esc close")
         yield box
 
-    def on_mount(self) -> None:
-        """Say where the result goes."""
-        super().on_mount()
-        self._say_unwritten()
-
-    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
-        """Grey the name of the file while none is written."""
-        super().on_choice_field_changed(event)
-        self._say_unwritten()
-
     @property
     def applies(self) -> bool:
         """Whether the result is to take the model's place."""
         return self.query_one("#target ChoiceField", ChoiceField).value == APPLY
 
-    def _say_unwritten(self) -> None:
-        reasons = {"output": "no file is written"} if self.applies else {}
-        self.query_one(ParamForm).set_reasons(reasons)
+    def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
+        """Return why no name of a file is asked for while none is written."""
+        is_shown = bool(self.query("#target ChoiceField"))
+        return {"output": "no file is written"} if is_shown and self.applies else {}
 
     def _taken(self) -> list[str]:
         return [] if self.applies else super()._taken()

@@ -42,6 +42,25 @@ _SCOPES = {
     "new_model": "New model",
     "start": "Start page",
     "page": "Pages",
+    "parameters": "Parameters",
+    "graph": "Graph",
+    "canvas": "Boxes of the graph",
+    "timeline": "Timeline",
+    "plan": "Engine",
+    "log": "Log",
+    "compare": "Comparison",
+    "diff": "Difference",
+    "metadata": "Metadata",
+    "profiles": "Shape profiles",
+    "many_jobs": "Jobs",
+    "targets": "Targets",
+    "target_jobs": "Jobs on targets",
+    "target_form": "Target",
+    "tools": "Custom tools",
+    "tool_form": "Custom tool",
+    "accuracy": "Accuracy",
+    "precision": "Precision",
+    "tactics": "Tactics",
 }
 
 
@@ -103,13 +122,29 @@ def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> lis
 def _scope_rows(
     scope: str, node: Commands, width: int, keymap: dict[str, str]
 ) -> list[list[Piece]]:
-    commands = in_scope(scope)
+    taken = _taken(node, scope)
+    commands = [
+        command
+        for command in in_scope(scope)
+        if not command.keys or not set(command.keys.split(",")) <= taken
+    ]
     if not commands:
         return []
     facts = node.facts()
     rows: list[list[Piece]] = [[(_SCOPES.get(scope, scope), "strong accent")]]
     rows += [_command_row(command, facts, width, keymap) for command in commands]
     return [*rows, []]
+
+
+def _taken(node: Commands, scope: str) -> set[str]:
+    """Return the keys that a kind of list uses otherwise than the lists that it is made from."""
+    keys: set[str] = set()
+    for cls in type(node).__mro__:
+        own = cls.__dict__.get("SCOPE", "")
+        if own == scope:
+            break
+        keys |= {key for command in in_scope(own) for key in command.keys.split(",")}
+    return keys
 
 
 def _command_row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from textual import on
@@ -13,18 +14,19 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
+from dld_tui.core.accuracy.search import not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.accuracy import write_text
 from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.model_result import ModelResult
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.host import host
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.page import Page
 from dld_tui.widgets.row_table import RowTable
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Column, TableView
@@ -45,7 +47,7 @@ class KeptTable(Frame, TableView):
     """The nodes."""
 
 
-class PrecisionScreen(Page):
+class PrecisionScreen(ModelResult):
     """One result.
 
     Args:
@@ -54,6 +56,7 @@ class PrecisionScreen(Page):
     """
 
     SCOPE = "precision"
+    ACTIVITY = "search_precision"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
     CSS_PATH = "../styles/accuracy.tcss"
     AUTO_FOCUS = "KeptTable"
@@ -98,10 +101,11 @@ class PrecisionScreen(Page):
         if "kept" not in data:
             estimate = data["estimate"]
             least, most = estimate["trials"]
-            text = (f" {estimate['nodes']:,} nodes can be lowered: {least} to {most} trials of"
-                    f" {estimate['trial_seconds']:.2f} s")  # fmt: skip
+            each = fmt.duration(estimate["trial_seconds"])
+            text = (f" {estimate['nodes']:,} nodes can be lowered: {least} to about {most} trials"
+                    f" of {each}")  # fmt: skip
             return [[(text, "")]]
-        cost = f"{fmt.plural(data['trials'], 'trial')} in {data['seconds']:.1f} s"
+        cost = f"{fmt.plural(data['trials'], 'trial')} in {fmt.duration(data['seconds'])}"
         if self.kept is None:
             return [[(f" No set of nodes is enough ({cost}): the outputs are not within their "
                       "tolerances even with all nodes in fp32", "warn")]]  # fmt: skip
@@ -109,6 +113,8 @@ class PrecisionScreen(Page):
             [(f" {fmt.plural(data['lowered'], 'node')} in {data['precision']}", "strong"),
              (f"  {cost}", "dim")],
         ]  # fmt: skip
+        if not data["minimal"]:
+            lines += [[(f" {line}", "warn")] for line in wrap(not_minimal_text(data), 76)]
         for name, given in data["errors"].items():
             error = TensorError.from_json(given)
             text = (f" {visible(name)}: largest error {figure(error.max_abs)}, cosine"
@@ -137,7 +143,7 @@ class PrecisionScreen(Page):
         """Show the node in the model."""
         node = self._node
         if node is not None:
-            host(self).reveal(self.model, node["scope"], node["node"])
+            self.show_node(node["scope"], node["node"])
 
     def action_apply(self) -> None:
         """Set the precisions in the editor."""
@@ -170,8 +176,7 @@ class PrecisionScreen(Page):
         from dld_tui.screens.workspace import WorkspaceScreen  # lazy: it takes long to import
 
         for page in host(self).pages:
-            same = page.path is not None and page.path.absolute() == self.model.absolute()
-            if isinstance(page, WorkspaceScreen) and page.is_open and same:
+            if isinstance(page, WorkspaceScreen) and page.is_open and self.is_of(page):
                 return page
         return None
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Change
 
 _COLUMNS = (
-    Column("profile", "#", 3, align="right"),
-    Column("input", "input", None, min_width=12, keep="middle"),
+    Column("profile", "#", 3, align="right", pinned=True),
+    Column("input", "input", None, min_width=12, keep="middle", pinned=True),
     Column("declared", "declared", 20, priority=2),
     Column("min", "min", 14),
     Column("opt", "opt", 14),

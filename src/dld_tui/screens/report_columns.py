@@ -14,7 +14,8 @@ from dld_tui.widgets.layer_columns import REPORT_COLUMNS, ColumnSet
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
 
-_TITLES = {"heat": "bar"}
+_TITLES = {"heat": "bar", "findings": "findings"}
+"""Names of columns that have no title."""
 
 
 class ColumnList(LineView):
@@ -31,7 +32,7 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
     KEYS = "Space switch  d default  Esc done"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "done", show=False),
-        Binding("f", "close", "done", show=False),
+        Binding("f,C", "close", "done", show=False),
         Binding("d", "defaults", "default", show=False),
     ]
 

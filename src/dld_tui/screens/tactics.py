@@ -11,14 +11,12 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.tactics_text import avoiding_command, counts_text, verdict_text
-from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.model_result import ModelResult
+from dld_tui.screens.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.line_source import Piece
-from dld_tui.widgets.page import Page
 from dld_tui.widgets.row_table import RowTable
-from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Column, TableView
 
 _COLUMNS = (
@@ -33,7 +31,7 @@ class TacticTable(Frame, TableView):
     """The layers."""
 
 
-class TacticsScreen(Page):
+class TacticsScreen(ModelResult):
     """One result.
 
     Args:
@@ -42,6 +40,7 @@ class TacticsScreen(Page):
     """
 
     SCOPE = "tactics"
+    ACTIVITY = "isolate_tactic"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
     CSS_PATH = "../styles/accuracy.tcss"
     AUTO_FOCUS = "TacticTable"
@@ -64,7 +63,8 @@ class TacticsScreen(Page):
 
     def body(self) -> Iterable[Widget]:
         """Return what was found and the layers."""
-        return Rows(self._head(), id="head"), TacticTable(_COLUMNS, empty="No tactic is to blame")
+        head = ResultHead(self._head(), keys="i shows all remarks")
+        return head, TacticTable(_COLUMNS, empty="No tactic is to blame")
 
     def on_mount(self) -> None:
         """Show the layers."""
@@ -86,18 +86,18 @@ class TacticsScreen(Page):
         table.frame(fmt.plural(len(rows), title), "y copy command" if self.command else "")
         self.refresh_bindings()
 
-    def _head(self) -> list[list[Piece]]:
+    def _head(self) -> list[Paragraph]:
         data = self.data
-        lines: list[list[Piece]] = [
-            [(f" {verdict_text(data)}", "strong")],
-            [(f" {visible(counts_text(data))}", "dim")],
-        ]
+        lines = [Paragraph(verdict_text(data), "strong"), Paragraph(counts_text(data), "dim")]
         if data["problem"]:
-            lines.append([(f" wrong: {visible(data['problem'])}", "warn")])
-        lines += [[(f" {visible(remark)}", "dim")] for remark in data["remarks"]]
+            lines.append(Paragraph(f"wrong: {data['problem']}", "warn"))
         if self.command:
-            lines.append([(f" {visible(self.command)}", "")])
-        return lines
+            lines.append(Paragraph(self.command))
+        return lines + [Paragraph(remark, "dim") for remark in data["remarks"]]
+
+    def action_remarks(self) -> None:
+        """Show all that is said of the search."""
+        self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
 
     def facts(self) -> set[str]:
         """Return what holds now."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dld_tui.core.errors import CancelledError, ExitStatus, SaveError
-from dld_tui.core.events import Cancelled, Event, Failed
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.job import JobScreen
-from dld_tui.targets.base import Job
-from dld_tui.targets.local import LocalTarget
+from dld_tui.screens.prepared_job import PreparedJob
+from dld_tui.targets import registry as targets
 
 
-class ToolJobScreen(JobScreen):
+class ToolJobScreen(PreparedJob):
     """Runs a tool on this machine.
 
     Args:
@@ -38,58 +34,26 @@ class ToolJobScreen(JobScreen):
         prepare: Callable[[CancelCheck], None] | None = None,
         folder: Path | None = None,
     ) -> None:
-        super().__init__("run_tool", request, opened or _nothing, title=title, start=self._begin)
-        self._opens = opened is not None
-        self._prepare = prepare
-        self._prepared = False
+        super().__init__(
+            "run_tool", request, opened or _nothing, title=title, target=targets.LOCAL,
+            prepare=prepare, tidy=self._remove,
+        )  # fmt: skip
         self._folder = folder
-        self._stop = threading.Event()
+        self._opens = opened is not None
 
-    def _begin(self) -> Job:
-        if self._prepare is not None and not self._prepared:
-            try:
-                self._prepare(self._stop.is_set)
-            except OSError as error:
-                raise SaveError(f"the model cannot be written for the tool: {error}") from None
-            self._prepared = True
-        if self._stop.is_set():
-            raise CancelledError
-        return LocalTarget().start("run_tool", dict(self.request))
+    def _remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def facts(self) -> set[str]:
         """Return the facts of a job; there is a result only where one is opened."""
         facts = super().facts()
         return facts if self._opens else facts - {"result"}
 
-    def take(self, events: Sequence[Event]) -> None:
-        """Show a batch of events; a stop while the model is written is no failure."""
-        stopped = int(ExitStatus.CANCELLED)
-        super().take([
-            Cancelled() if isinstance(event, Failed) and event.status == stopped else event
-            for event in events
-        ])  # fmt: skip
-
     def action_result(self) -> None:
         """Close the page and open what the tool wrote; without that, its log stays."""
         if self._opens:
             super().action_result()
-
-    def action_again(self) -> None:
-        """Run the tool again."""
-        self._stop.clear()
-        super().action_again()
-
-    def _cancel(self, answer: str | None) -> None:
-        if answer == "stop":
-            self._stop.set()
-        super()._cancel(answer)
-
-    def on_unmount(self) -> None:
-        """Leave nothing running, and no copy of the model."""
-        self._stop.set()
-        super().on_unmount()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _nothing(_: dict[str, JSON]) -> None:

@@ -115,21 +115,26 @@ class WorkspaceScreen(
         self.parameters = Parameters(preview_bytes=host(self).config.preview_bytes, id="parameters")
         self.parameters.summary = opened.summary
         self.findings = Findings(id="findings")
-        await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
-        self.is_open = True
-        self.tab_title = self.document.title
-        self.tab_dirty = self.document.dirty
-        self.tab_changed()
-        self.lay_out()
-        self.explorer.list.focus()
-        self.show_subject(self.document.main)
-        self.show_begun_graph()
+        with self.app.batch_update():  # each pane on its own would paint the whole screen
+            await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
+            if not self.is_attached:  # closed meanwhile
+                self.document.close()
+                return
+            self.is_open = True
+            self.tab_title = self.document.title
+            self.tab_dirty = self.document.dirty
+            self.tab_changed()
+            self.lay_out()
+            self.explorer.list.focus()
+            self.show_subject(self.document.main)
+            self.show_begun_graph()
         self.document.on_change.append(self.document_changed)
         self.reveal_waiting()
         if opened.left:
             self._ask_restore(opened.left[0])
         self.check()
         self.infer()
+        _: Worker[None] = self.run_worker(opened.clean_up, thread=True, group="clean up")
 
     def on_unmount(self) -> None:
         """Stop what runs for this model, and close it."""

@@ -15,10 +15,14 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
+from dld_tui.screens.workspace_background import Watch
 from dld_tui.screens.workspace_full_check import FullChecking
+from dld_tui.targets import registry
 from dld_tui.widgets.host import host
 
 _AGAIN_S = 0.1
+_QUICK = 1 << 20
+"""Bytes of a model without its payloads that is checked in less time than a process starts."""
 _EDITED = "The model was edited meanwhile, so the result was not applied to it."
 
 
@@ -52,7 +56,7 @@ class Result:
         with scratch_folder() as folder:
             output = folder / (self._document.path or self.aside).name
             yield output
-            require_sound(before, output, cancelled)
+            _check(before, output, cancelled)
             self.model = keep_model(self._document, output, move=True, cancelled=cancelled)
 
     def write(self) -> Path:
@@ -70,8 +74,23 @@ class Result:
         return target
 
 
+def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
+    """Refuse a result with new errors; of a large model a process of its own looks for them."""
+    if before.stat().st_size <= _QUICK:
+        require_sound(before, after, cancelled)
+        return
+    request: dict[str, JSON] = {"before": str(before), "after": str(after)}
+    with registry.get().start("check_sound", request) as job, Watch(job, cancelled):
+        job.result(lambda event: None)
+
+
 class Applying(FullChecking):
     """The part of the workspace that takes results in."""
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        super().__init__(path)
+        self._applied: list[tuple[Transaction, Sequence[str]]] = []
+        """The edits that have taken results in, and what is said of them."""
 
     def apply_result(self, result: Result, lines: Sequence[str], *, is_current: bool) -> None:
         """Put a result in the place of the model, and show what was done.
@@ -96,18 +115,30 @@ class Applying(FullChecking):
                 return
 
             def step() -> Transaction:
-                return self.document.apply("replace_model", model=result.model, title=result.title)
+                made = self.document.apply("replace_model", model=result.model, title=result.title)
+                self._applied.append((made, lines))
+                return made
 
             self.change(f"Applying: {result.title}", [step], large=True, done=told)
 
         def told() -> None:
-            def answered(undo: bool | None) -> None:
-                if undo:
-                    self.action_undo()
-
-            self.app.push_screen(AppliedDialog(lines, result.title), answered)
+            self._tell(lines, result.title)
 
         self._when_free(apply)
+
+    def done_again(self, transaction: Transaction) -> None:
+        """Show what a conversion did when it was made again."""
+        super().done_again(transaction)
+        for made, lines in self._applied:
+            if made is transaction:
+                self._tell(lines, transaction.title)
+
+    def _tell(self, lines: Sequence[str], title: str) -> None:
+        def answered(undo: bool | None) -> None:
+            if undo:
+                self.action_undo()
+
+        self.app.push_screen(AppliedDialog(lines, title), answered)
 
     def _when_free(self, action: Callable[[], None]) -> None:
         """Do something once no work on a thread holds the model."""

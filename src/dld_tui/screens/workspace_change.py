@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from dld_tui.core.document import Change, Node, Transaction
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.summary import summarise
+from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -48,8 +50,9 @@ class Changing(Going):
         """Leave nothing on the screen that is of the former model but the place in it."""
         self._anew = None
         self.explorer.list.set_marks(set())
-        if not self.explorer.model.filtering:
-            self.explorer.show_root(self.explorer.model.root)  # unfolds what there is room for
+        model = self.explorer.model
+        if not (model.filtering or model.unfolded):
+            self.explorer.show_root(model.root)  # unfolds what there is room for
         if before is not None and before.scope is self.document.main and not is_alive(before):
             same = before.scope.nodes_named(before.name)
             if len(same) == 1:
@@ -64,12 +67,13 @@ class Changing(Going):
             anew = model_anew(self.explorer.model)
             if not is_alive(anew.root):
                 anew.set_root(self.document.main)
-            for scope in self.document.scopes():
-                scope.producer("")  # indexes are made when they are first asked
-                scope.find("")
-                anew.entries(scope)
+            texts = [(scope, NodeTexts(scope.nodes)) for scope in self.document.scopes()]
+            for scope, read in texts:
+                scope.index(read)
+            anew.index(texts)
             self._anew = anew
-            self.parameters.summary = summarise(self.document)
+            op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
+            self.parameters.summary = summarise(self.document, op_types)
 
     def show_dirty(self) -> None:
         """Mark the tab while there is something to save."""
@@ -103,10 +107,15 @@ class Changing(Going):
             touched = [node for node in transaction.nodes if is_alive(node)]
             if len(touched) == 1 and touched[0] is not self.node:
                 self.go_to(touched[0])
+            if history is self.document.history.undone:
+                self.done_again(transaction)
 
         # An exchange of everything may have to be written to the journal, and all is read anew.
         large = len(transaction.primitives) > MANY or transaction.is_whole
         self.change(word, [step], large=large, done=ended)
+
+    def done_again(self, transaction: Transaction) -> None:
+        """Show more of an edit that was made again, where there is more."""
 
     def change(
         self,

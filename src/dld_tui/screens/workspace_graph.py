@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from textual import on
 from textual.timer import Timer
@@ -17,10 +18,11 @@ from dld_tui.core.document.history import Change
 from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.positions import MOST, position_of
 from dld_tui.core.document.texts import NodeTexts
-from dld_tui.core.errors import EditError
+from dld_tui.core.errors import CancelledError, EditError
 from dld_tui.core.plan.mapping import share_times
 from dld_tui.core.types import JSON
 from dld_tui.screens.graph_picture import save_picture
+from dld_tui.screens.workspace_arranging import EarlyGraph, make_graph
 from dld_tui.screens.workspace_base import is_alive
 from dld_tui.screens.workspace_edit import Editing
 from dld_tui.screens.workspace_opening import AT_ONCE, OpenedModel
@@ -32,7 +34,9 @@ from dld_tui.widgets.host import host
 from dld_tui.widgets.line_view import LineView, MarksChanged
 
 if TYPE_CHECKING:
+    from dld_tui.screens.plan import PlanScreen
     from dld_tui.screens.plan_load import Loaded
+    from dld_tui.screens.report import ReportScreen
 
 _LOOK_S, _LOOKS = 0.1, 20
 """How often to look whether the picture is painted: what is not seen is painted later."""
@@ -58,7 +62,8 @@ class Graphs(Editing):
         scope = opened.document.main
         if len(scope.nodes) > AT_ONCE:
             self._graph_scope = scope
-            self._arrange(scope, opened.explorer.show_constants, opened.texts, finish=opened.finish)
+            constants = opened.explorer.show_constants
+            self._arrange(scope, constants, opened.texts, opened.early, opened.finish)
 
     def show_begun_graph(self) -> None:
         """Show the graph that was begun before there was a pane for it, if it is arranged."""
@@ -81,6 +86,7 @@ class Graphs(Editing):
         scope: Scope,
         constants: bool,
         texts: NodeTexts | None = None,
+        early: EarlyGraph | None = None,
         finish: Callable[[], None] = lambda: None,
     ) -> None:
         """Make and show a graph on a thread.
@@ -89,6 +95,7 @@ class Graphs(Editing):
             scope: What to draw.
             constants: Whether constants are drawn, too.
             texts: The texts of its nodes, where they have just been read.
+            early: It has been begun already.
             finish: Called on the thread once the picture is there.
         """
         self.is_arranging = True
@@ -97,13 +104,14 @@ class Graphs(Editing):
         def task() -> None:
             shown = Event()
             # An edit may change the model while it is read: then the graph is made again after it.
-            with suppress(RuntimeError, KeyError, IndexError):
+            with suppress(RuntimeError, KeyError, IndexError, CancelledError):
                 with collector_paused():
-                    model = GraphModel(scope, constants=constants, texts=texts)
-                    model.prepare()
+                    model = early.result(self._is_gone) if early is not None else None
+                    model = model or make_graph(scope, constants, texts, self._is_gone)
                     gc.freeze()  # else each later collection would walk the whole graph
                     self.call_later(self._show_graph_model, model, shown)
                     self._wait_for_paint(shown)  # the picture first
+                    model.complete()
                     model.weigh()
                     memory_overlay(model)  # keeps it for later
                 self.call_later(self._graph_weighed, model)
@@ -111,6 +119,9 @@ class Graphs(Editing):
             self.call_later(self._graph_ended)
 
         self.run_worker(task, thread=True, group="graph", exclusive=True, name="arrange the graph")
+
+    def _is_gone(self) -> bool:
+        return not self.is_attached
 
     def _wait_for_paint(self, shown: Event) -> None:
         """Wait, on a thread, until the picture is on the screen; not for a page that is closed."""
@@ -228,32 +239,35 @@ class Graphs(Editing):
     def graph_marked(self, event: GraphPane.Marked) -> None:
         """Mark in the explorer what is marked in the graph."""
         event.stop()
-        self.explorer.list.set_marks(set[Hashable](event.nodes))
+        # It may be late: those of a model that another has taken the place of are gone.
+        scopes = {node.scope for node in event.nodes}
+        alive = (event.nodes.intersection(scope.nodes) for scope in scopes)
+        self.explorer.list.set_marks(set[Hashable]().union(*alive))
 
     def tensor_errors(self) -> tuple[dict[Node, float], str]:
         """Return the errors of nodes in a comparison of this model's results; none here."""
         return {}, ""
 
     def _report_times(self) -> tuple[dict[Node, float], str]:
-        """Return the milliseconds of nodes in what was opened last: a report, or an engine."""
-        pages = [page for page in reversed(host(self).pages) if page is not self]
-        if not pages:
-            return {}, ""
-        from dld_tui.screens.plan import PlanScreen
-        from dld_tui.screens.report import ReportScreen  # lazy: they take 0.2 s, most need none
+        """Return the milliseconds of nodes in what was opened last: a report, or an engine.
 
-        for page in pages:
-            if isinstance(page, PlanScreen):
-                times = self._engine_times(page.loaded)
+        May run on a thread.
+        """
+        for page in reversed(host(self).pages):
+            if _is_a(page, "dld_tui.screens.plan", "PlanScreen"):
+                times = self._engine_times(cast("PlanScreen", page).loaded)
                 if times:
                     return times, f"{page.tab_title}, shared equally in a layer"
                 continue
-            if not isinstance(page, ReportScreen) or page.report is None:
+            if not _is_a(page, "dld_tui.screens.report", "ReportScreen"):
                 continue
-            if self.path is None or page.model_path() != self.path.absolute():
+            shown = cast("ReportScreen", page)
+            if shown.report is None or self.path is None:
+                continue
+            if shown.model_path() != self.path.absolute():
                 continue
             times = {}
-            for layer in page.report.layers:
+            for layer in shown.report.layers:
                 for link in layer.nodes:
                     node = self._linked(link.scope, link.node)
                     if node is not None and layer.time_ms is not None:
@@ -290,3 +304,9 @@ class Graphs(Editing):
     def action_save_picture(self) -> None:
         """Write what the graph pane shows as a picture."""
         save_picture(self)
+
+
+def _is_a(page: object, module: str, name: str) -> bool:
+    """Return whether a page is of a class, without an import: what is shown has been imported."""
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(page, kind)

@@ -87,6 +87,18 @@ class Jobs(Checking):
                     began = perf_counter()
         return True
 
+    async def snapshot_when_still(self, path: Path, stopped: CancelCheck = lambda: False) -> bool:
+        """Write a snapshot once nothing else is at work on the model; False when it was stopped.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        while self._cancel is not None or not await self.write_snapshot(path, doubtful=True):
+            if self._left or stopped():
+                return False
+            await asyncio.sleep(_AGAIN_S)
+        return True
+
     # --- jobs -----------------------------------------------------------------------------------
 
     def run_beside(self, title: str, activity: str, prepare: Prepare, done: Done) -> None:
@@ -134,13 +146,9 @@ class Jobs(Checking):
 
         async def start() -> None:
             try:
-                while self._cancel is not None or not await self.write_snapshot(
-                    path, doubtful=True
-                ):
-                    if self._left or cancel.is_set():
-                        finish(None, CancelledError(), self.changes)
-                        return
-                    await asyncio.sleep(_AGAIN_S)
+                if not await self.snapshot_when_still(path, cancel.is_set):
+                    finish(None, CancelledError(), self.changes)
+                    return
             except OSError as error:
                 finish(None, DldError(f"no snapshot can be written: {error}"), self.changes)
                 return

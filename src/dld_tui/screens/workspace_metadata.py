@@ -115,7 +115,7 @@ class Metadata(Editing):
         ]
         message = (
             f"TensorRT precision of {what}; now {now}. TensorRT 10 obeys it where it is told to; "
-            "TensorRT 11 and RTX take the types of the model instead."
+            "for TensorRT 11 and RTX it becomes casts in the copy that is built."
         )
 
         def chosen(answer: str | None) -> None:

@@ -17,9 +17,11 @@ from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files.leftovers import sweep
+from dld_tui.core.graph.child import FROM as CHILD_FROM
 from dld_tui.core.new_model import NewModel, new_document
 from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace_arranging import EarlyGraph
 from dld_tui.widgets.explorer_model import ExplorerModel
 
 AT_ONCE = 1_000
@@ -35,6 +37,8 @@ class OpenedModel:
     summary: ModelSummary
     texts: NodeTexts
     """What the nodes of the main graph were called and linked to when it was opened."""
+    early: EarlyGraph | None = None
+    """The graph of a large model, which is being made meanwhile."""
     left: list[LeftJournal] = field(default_factory=list)
     """Journals of sessions that were killed."""
     findings: list[Finding] = field(default_factory=list)
@@ -43,6 +47,11 @@ class OpenedModel:
         """Work out what can wait until the first picture of a large model is on the screen."""
         known_domains()  # the check asks for it
         self.explorer.prepare()
+
+    def clean_up(self) -> None:
+        """Remove, on a thread, what killed programs have left beside the model."""
+        if self.document.path is not None:
+            sweep(Path(os.path.realpath(self.document.path)).parent)
 
 
 def open_model(
@@ -84,15 +93,36 @@ def _indexed(
     arrange: Callable[[ExplorerModel], None],
 ) -> OpenedModel:
     """Work out what would stall the screen if it were asked for on the event loop."""
+    explorer = ExplorerModel(document)
+    arrange(explorer)
+    main = NodeTexts(document.main.nodes)  # once, for all that follows
+    early = None
+    if len(main) >= CHILD_FROM:
+        early = EarlyGraph(document.main, explorer.show_constants, main, cancelled)
+    try:
+        return _with_rows(document, path, cancelled, explorer, main, early)
+    except BaseException:
+        if early is not None:
+            early.drop()
+        raise
+
+
+def _with_rows(
+    document: Document,
+    path: Path | None,
+    cancelled: CancelCheck,
+    explorer: ExplorerModel,
+    main: NodeTexts,
+    early: EarlyGraph | None,
+) -> OpenedModel:
     texts = []
     for scope in document.scopes():
-        texts.append((scope, NodeTexts(scope.nodes)))  # once, for all that follows
-        scope.index(texts[-1][1])
+        read = main if scope is document.main else NodeTexts(scope.nodes)
+        texts.append((scope, read))
+        scope.index(read)
         if cancelled():
             raise CancelledError
-    explorer = ExplorerModel(document)
     explorer.index(texts)
-    arrange(explorer)
     explorer.rows()
     if cancelled():
         raise CancelledError
@@ -100,9 +130,7 @@ def _indexed(
         known_domains()  # the check asks for it
     op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
     left = left_journals(path) if path is not None else []
-    if path is not None:
-        sweep(Path(os.path.realpath(path)).parent)
-    return OpenedModel(document, explorer, summarise(document, op_types), texts[0][1], left)
+    return OpenedModel(document, explorer, summarise(document, op_types), main, early, left)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -22,8 +21,6 @@ from dld_tui.screens.tool_job import ToolJobScreen
 from dld_tui.screens.workspace_jobs import Jobs
 from dld_tui.widgets.dialogs import PromptDialog
 from dld_tui.widgets.host import host
-
-_AGAIN_S = 0.1
 
 
 class Tooling(Jobs):
@@ -100,13 +97,9 @@ class Tooling(Jobs):
 
         async def begin() -> None:
             try:
-                while self._cancel is not None or not await self.write_snapshot(
-                    structure, doubtful=True
-                ):
-                    if self._left:
-                        shutil.rmtree(folder, ignore_errors=True)
-                        return
-                    await asyncio.sleep(_AGAIN_S)
+                if not await self.snapshot_when_still(structure):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    return
             except OSError as error:
                 shutil.rmtree(folder, ignore_errors=True)
                 self.complain(DldError(f"the model cannot be written for the tool: {error}"))

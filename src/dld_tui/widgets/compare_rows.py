@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.model import Cell as Compared
-from dld_tui.core.compare.model import Row, label
+from dld_tui.core.compare.model import Comparable, Row, label
 from dld_tui.core.compare.noise import METHOD
-from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
-from dld_tui.core.text import clip, visible
+from dld_tui.core.compare.text import margin, place_and_maker, ratio_text, remark, signed
+from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.bars import bar
 from dld_tui.widgets.blocks import Line
@@ -129,8 +129,7 @@ def about_lines(comparison: Comparison, width: int) -> list[Line]:
     lines: list[Line] = []
     for index, subject in enumerate(comparison.subjects):
         mark = " base " if index == comparison.base else " "
-        room = width - len(mark) - 1
-        text = clip(visible(described(subject)), room, keep="middle")
+        text = _subject_text(subject, width - len(mark) - 1)
         lines.append([(label(index), "accent strong"), (mark, "key"), (text, "")])
     lines += _difference_lines(comparison, width)
     lines += _warning_lines(comparison.unfair, width)
@@ -141,6 +140,13 @@ def about_lines(comparison: Comparison, width: int) -> list[Line]:
         lines += [[(row, "")] for row in wrap(text, width)]
     lines += [[(row, "dim")] for row in wrap(f"noise, ±: {METHOD}", width)]
     return lines
+
+
+def _subject_text(subject: Comparable, room: int) -> str:
+    """Return the end of the path, by which reports of one name differ, and what made the report."""
+    path, maker = (visible(text) for text in place_and_maker(subject))
+    maker = clip(f" · {maker}" if maker else "", room // 2)
+    return clip(path, room - cell_width(maker), keep="end") + maker
 
 
 def _warning_lines(texts: Sequence[str], width: int) -> list[Line]:

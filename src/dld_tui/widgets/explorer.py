@@ -92,8 +92,8 @@ class Explorer(Frame, Vertical):
         """Unfold as much as there is room for, once, when that is known."""
         if not self._filled and not self.model.filtering:
             self._filled = True
-            unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED))
-            self.rebuild()
+            if unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED)):
+                self.rebuild()
 
     # --- rows -----------------------------------------------------------------------------------
 

@@ -62,18 +62,15 @@ class ExplorerModel:
         self.text = ""
         self.condition: Callable[[Node], bool] | None = None
         self.show_constants = False
-        self.total = 0
-        """Nodes at and below the root."""
-        self.shown = 0
-        """Those that the filter lets through."""
+        self.total = 0  # nodes at and below the root
+        self.shown = 0  # those that the filter lets through
         self.hidden_constants = 0
-        self.longest_type = 0
-        """Cells of the longest operator type that has been seen."""
+        self.longest_type = 0  # cells of the longest operator type that has been seen
         self.has_precisions = False  # whether a node with a TensorRT precision has been seen
         self._entries: dict[Scope, list[Entry]] = {}
         self._by_node: dict[Node, Entry] = {}
         self._verdicts: dict[Node, bool] = {}
-        self._unfolded: dict[Hashable, bool] = {}
+        self.unfolded: dict[Hashable, bool] = {}
         self._unfolded_in_filter: dict[Hashable, bool] = {}
         self._matching: dict[Scope, list[Entry]] = {}
         self._with_holders: dict[Scope, list[Entry]] = {}
@@ -81,6 +78,7 @@ class ExplorerModel:
         self._sorted: dict[tuple[Scope, Sort], list[Entry]] = {}
         self._separators: dict[Scope, str] = {}
         self._siblings: dict[tuple[Hashable, View, Sort], Siblings] = {}
+        self._rows: dict[tuple[View, Sort], Rows] = {}
         self._stale = True
 
     # --- reading the document -------------------------------------------------------------------
@@ -205,9 +203,11 @@ class ExplorerModel:
     # --- rows -----------------------------------------------------------------------------------
 
     def rows(self) -> Rows:
-        """Return the rows from top to bottom; what is folded is left out."""
+        """Return the rows from top to bottom; what is folded is left out. Do not change them."""
         self._update()
-        out = Rows()
+        if (known := self._rows.get((self.view, self.sort))) is not None:
+            return known
+        out = self._rows[self.view, self.sort] = Rows()
         for scope in self.tops():
             if scope is self.root or not self.filtering or self._counts[scope]:
                 self._emit(Branch.of_scope(scope, self._counts[scope]), 0, 0, out)
@@ -219,7 +219,7 @@ class ExplorerModel:
 
     def is_unfolded(self, item: Item) -> bool:
         """Return whether the rows below an item are shown."""
-        memory = self._unfolded_in_filter if self.filtering else self._unfolded
+        memory = self._unfolded_in_filter if self.filtering else self.unfolded
         known = memory.get(item.key)
         if known is not None:
             return known
@@ -241,8 +241,9 @@ class ExplorerModel:
 
     def set_unfolded(self, item: Item, unfolded: bool) -> None:
         """Fold or unfold an item."""
-        memory = self._unfolded_in_filter if self.filtering else self._unfolded
+        memory = self._unfolded_in_filter if self.filtering else self.unfolded
         memory[item.key] = unfolded
+        self._rows.clear()
 
     def children(self, item: Item) -> Siblings:
         """Return the items right below an item."""
@@ -298,10 +299,8 @@ class ExplorerModel:
     def _update(self) -> None:
         if not self._stale:
             return
-        self._siblings.clear()
-        self._matching.clear()
-        self._with_holders.clear()
-        self._counts.clear()
+        for known in (self._siblings, self._rows, self._matching, self._with_holders, self._counts):
+            known.clear()
         self.total = self.hidden_constants = 0
         for scope in self.tops():
             self._filter(scope)

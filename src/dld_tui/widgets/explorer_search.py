@@ -81,12 +81,18 @@ def _unfold_to(model: ExplorerModel, entry: Entry, scope: Scope) -> None:
         branch = next((b for b in branches if any(e is entry for e in b.members)), None)
 
 
-def unfold_to_fill(model: ExplorerModel, room: int) -> None:
-    """Unfold branches, the outer ones first, while no more than `room` rows show."""
+def unfold_to_fill(model: ExplorerModel, room: int) -> bool:
+    """Unfold branches, the outer ones first, while no more than `room` rows show.
+
+    Returns:
+        Whether there are other rows now.
+    """
     rows = model.rows()
-    used = len(rows)
+    used = before = len(rows)
+    if used >= room:
+        return False
     pending = deque(item for item in rows.items if not is_function(item))
-    while pending:
+    while pending and used < room:
         item = pending.popleft()
         if not model.can_unfold(item) or model.is_unfolded(item):
             continue
@@ -95,6 +101,7 @@ def unfold_to_fill(model: ExplorerModel, room: int) -> None:
             model.set_unfolded(item, True)
             used += len(items)
             pending.extend(items)
+    return used != before
 
 
 def all_nodes(model: ExplorerModel) -> Iterator[Node]:

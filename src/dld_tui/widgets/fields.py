@@ -22,12 +22,23 @@ from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.text_field import TextField, drawn
 
 
+def step_focus(widget: Widget, step: int) -> None:
+    """Go to the field after or before the focused one, but not round."""
+    chain = widget.screen.focus_chain
+    focused = widget.screen.focused
+    at = chain.index(focused) + step if focused in chain else -1
+    if 0 <= at < len(chain):
+        widget.screen.set_focus(chain[at])  # at once: another key may wait already
+
+
 class ChoiceField(Rows, can_focus=True):
     """One of a few values: left and right (or a click) change it; space goes to the next."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right,l,space,enter", "step(1)", show=False),
         Binding("left,h", "step(-1)", show=False),
+        Binding("down,j", "next_field(1)", show=False),
+        Binding("up,k", "next_field(-1)", show=False),
     ]
     value: reactive[str] = reactive("", repaint=False)
 
@@ -60,6 +71,10 @@ class ChoiceField(Rows, can_focus=True):
         """Show and tell the value."""
         self.refresh()
         self.post_message(self.Changed(self, self.value))
+
+    def action_next_field(self, step: int) -> None:
+        """Go to the field below or above."""
+        step_focus(self, step)
 
     def action_step(self, step: int) -> None:
         """Choose the next or the previous value."""

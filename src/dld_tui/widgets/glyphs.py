@@ -28,6 +28,9 @@ class Glyphs:
     ellipsis: str
     dot: str
     crumb: str
+    more_left: str
+    more_right: str
+    """At the edge of a table that has more columns."""
     on: str
     off: str
     chosen: str
@@ -44,14 +47,16 @@ class Glyphs:
 UNICODE = Glyphs(
     name="unicode", cursor="▌", mark="•", cursor_mark="▪", folded="▸", unfolded="▾",
     up="▲", down="▼", left="◂", right="▸", error="✖", warning="▲", info="·", good="✔",
-    dirty="●", separator="│", ellipsis="…", dot="·", crumb="›", on="[✔]", off="[ ]",
-    chosen="(•)", unchosen="( )", missing="–", stale="~", bar="▏▎▍▌▋▊▉█", rest="░",
+    dirty="●", separator="│", ellipsis="…", dot="·", crumb="›", more_left="‹", more_right="›",
+    on="[✔]", off="[ ]", chosen="(•)", unchosen="( )", missing="–", stale="~", bar="▏▎▍▌▋▊▉█",
+    rest="░",
 )  # fmt: skip
 ASCII = Glyphs(
     name="ascii", cursor=">", mark="*", cursor_mark="#", folded="+", unfolded="-",
     up="^", down="v", left="<", right=">", error="x", warning="!", info=".", good="v",
-    dirty="*", separator="|", ellipsis="~", dot="-", crumb=">", on="[x]", off="[ ]",
-    chosen="(*)", unchosen="( )", missing="-", stale="~", bar="       #", rest=".",
+    dirty="*", separator="|", ellipsis="~", dot="-", crumb=">", more_left="<", more_right=">",
+    on="[x]", off="[ ]", chosen="(*)", unchosen="( )", missing="-", stale="~", bar="       #",
+    rest=".",
 )  # fmt: skip
 
 _in_use = [UNICODE]

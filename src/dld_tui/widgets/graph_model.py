@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.positions import position_of
 from dld_tui.core.document.precision import precision_of
-from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.graph.build import ScopeGraph, graph_of
+from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.graph.pictures.content import Content, types_of, whole
 from dld_tui.core.graph.weights import Weights
 from dld_tui.core.text import clip, visible
@@ -25,15 +26,28 @@ __all__ = ["CANVAS_BOXES", "GraphModel", "GraphView", "fold_summary", "fold_titl
 
 
 class GraphModel(ViewedGraph):
-    """The graph of a scope; vertices stand for nodes, and for names of values."""
+    """The graph of a scope; vertices stand for nodes, and for names of values.
+
+    Args:
+        scope: What to show.
+        constants: Whether constants are drawn, too.
+        drawn: Its graph, where it was made before.
+        arrange: Works out order, rails and folds elsewhere; None from it: they are worked out here.
+    """
 
     def __init__(
-        self, scope: Scope, *, constants: bool = False, texts: NodeTexts | None = None
+        self,
+        scope: Scope,
+        *,
+        constants: bool = False,
+        drawn: ScopeGraph | None = None,
+        arrange: Callable[[Graph], Arranged | None] = lambda graph: None,
     ) -> None:
         self.scope = scope
         self.constants = constants
-        self.drawn: ScopeGraph = graph_of(scope, constants=constants, texts=texts)
-        super().__init__(self.drawn.graph, self.drawn.subjects)
+        self.drawn: ScopeGraph = drawn or graph_of(scope, constants=constants)
+        graph = self.drawn.graph
+        super().__init__(graph, self.drawn.subjects, arrange(graph))
 
     # --- what vertices stand for ----------------------------------------------------------------
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
+from time import sleep
 from typing import Any
 
 from dld_tui.core.graph.focus import Part, between, neighbourhood, part_of
 from dld_tui.core.graph.folds import Fold
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.overview import Overview, Row
+from dld_tui.core.graph.overview import Arranged, Overview, Row
 from dld_tui.core.graph.pictures.content import Content, of_graph
 from dld_tui.core.graph.weights import Weights
 from dld_tui.core.text import visible
@@ -38,17 +39,25 @@ class GraphView(Enum):
 
 
 class ViewedGraph:
-    """A graph, what of it is open, and the view that it is in; vertices stand for subjects."""
+    """A graph, what of it is open, and the view that it is in; vertices stand for subjects.
+
+    Args:
+        graph: The graph.
+        subjects: What each vertex stands for.
+        arranged: Its order, rails and folds, where a child process has worked them out.
+    """
 
     noun = "node"
     """What most vertices stand for."""
     memory_name = "weights"
     """The overlay that colours by bytes."""
 
-    def __init__(self, graph: Graph, subjects: Sequence[Hashable]) -> None:
+    def __init__(
+        self, graph: Graph, subjects: Sequence[Hashable], arranged: Arranged | None = None
+    ) -> None:
         self.graph = graph
         self.subjects = subjects
-        self.overview = Overview(graph)
+        self.overview = Overview(graph, arranged)
         self.view = GraphView.CANVAS if len(graph) <= OPENS_ON_CANVAS else GraphView.FOLDED
         self.hops = 2
         self.other_end: int | None = None
@@ -95,7 +104,7 @@ class ViewedGraph:
     @cached_property
     def count(self) -> int:
         """How many nodes or layers are drawn."""
-        return sum(kind in _NODES for kind in self.graph.kinds)
+        return sum(map(self.graph.kinds.count, _NODES))
 
     def subject(self, vertex: int) -> Hashable:
         """Return what a vertex stands for."""
@@ -156,6 +165,12 @@ class ViewedGraph:
         """Work out now what the views ask for first; on a thread, for large graphs."""
         self.vertex("")
         self.overview.seen()
+
+    def complete(self) -> None:
+        """Work out now what the other views ask for; on a thread, once the first one is seen."""
+        for ask in (lambda: self.graph.inputs, lambda: self.graph.outputs, self.overview.complete):
+            ask()
+            sleep(0.001)  # this thread holds the interpreter otherwise
 
     # --- rows -----------------------------------------------------------------------------------
 

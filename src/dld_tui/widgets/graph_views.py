@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,17 +16,16 @@ from dld_tui.widgets import glyphs
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.graph_boxes import Boxes
 from dld_tui.widgets.graph_canvas import GraphCanvas
+from dld_tui.widgets.graph_colours import Colours
 from dld_tui.widgets.graph_drawing import Drawing
 from dld_tui.widgets.graph_notes import GraphNotes
-from dld_tui.widgets.graph_overlays import Overlay, overlays
+from dld_tui.widgets.graph_overlays import Overlay
 from dld_tui.widgets.graph_rows import GraphRows
 from dld_tui.widgets.graph_viewed import CANVAS_BOXES, GraphView, ViewedGraph
 from dld_tui.widgets.line_view import LineView
 
 AT_ONCE = 300
 """Boxes of the largest canvas that is arranged between two key presses."""
-AskTimes = Callable[[], "tuple[Mapping[Any, float], str]"]
-"""Returns milliseconds by node or layer, and which report they are from; empty without a report."""
 
 
 class GraphList(LineView):
@@ -48,7 +47,7 @@ class GraphList(LineView):
         self.cursor += 1
 
 
-class GraphViews(Frame, Vertical):
+class GraphViews(Colours, Frame, Vertical):
     """The two kinds of views, rows and boxes, and the model that they show."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -62,12 +61,7 @@ class GraphViews(Frame, Vertical):
         """What each box of the canvas is: a vertex, or a fold that is closed."""
         self.has_precisions = False
         """Whether to leave room for the precision that layers are set to."""
-        self.ask_times: AskTimes = lambda: ({}, "")
-        self.ask_errors: AskTimes = lambda: ({}, "")
-        """The same, of errors relative to the values, from a comparison of results."""
         self._findings: Sequence[Any] = ()
-        self._overlay = Overlay()
-        self._overlay_name = Overlay.name
         self._wanted: int | None = None
         """The vertex that a canvas, which a thread is arranging, will have the cursor on."""
         self._drawing: object = None
@@ -114,7 +108,7 @@ class GraphViews(Frame, Vertical):
         # Vertices of another graph have other numbers.
         self.list.marks = {mark for mark in self.list.marks if not isinstance(mark, int)}
         self.notes.set_marks(self.list.marks)
-        self._find_overlay()
+        self.find_overlay()
 
     def set_findings(self, findings: Sequence[Any]) -> None:
         """Show what is wrong, in all views."""
@@ -161,37 +155,7 @@ class GraphViews(Frame, Vertical):
         badges = {at: notes.finding_badge(*span) for at, span in enumerate(spans)}
         self.canvas.note(marks, {at: badge for at, badge in badges.items() if badge[0] != " "})
 
-    # --- overlays -------------------------------------------------------------------------------
-
-    def overlays(self) -> list[Overlay]:
-        """Return what the colours can say now."""
-        if self.model is None or self.notes is None:
-            return [Overlay()]
-        return overlays(self.model, self.notes, *self.ask_times(), self.ask_errors())
-
-    def weighed(self) -> None:
-        """Show the sizes of the weights, which are known now."""
-        before = self._overlay
-        self._find_overlay()
-        if self._overlay is not before:
-            self.show_view(self.cursor_vertex)
-        self.list.invalidate()
-
-    def _find_overlay(self) -> None:
-        """Take the overlay that was chosen, of this graph, where it has something to say."""
-        self._overlay = Overlay()
-        if self._overlay_name != Overlay.name:
-            same = (o for o in self.overlays() if o.name == self._overlay_name)
-            self._overlay = next(same, self._overlay)
-
-    def next_overlay(self) -> None:
-        """Let the colours say the next thing."""
-        found = self.overlays()
-        names = [overlay.name for overlay in found]
-        at = names.index(self._overlay.name) if self._overlay.name in names else -1
-        self._overlay = found[(at + 1) % len(found)]
-        self._overlay_name = self._overlay.name
-        self.show_view(self.cursor_vertex)
+    # --- the cursor ----------------------------------------------------------------------------
 
     @property
     def cursor_vertex(self) -> int:

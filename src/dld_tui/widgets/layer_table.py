@@ -70,7 +70,8 @@ class LayerTable(TableView):
     HELP = (
         "One row a layer, or a group of layers after `b`. `/` filters while you type, `o` sorts by "
         "the next column and `O` reverses, Space marks rows and the line below adds them up, Enter "
-        "goes to the ONNX node or into the group, `t` shows the layer in the timeline."
+        "goes to the ONNX node or into the group, `t` shows the layer in the timeline of a report, "
+        "or in the graph of an engine. Left and Right show more columns."
     )
 
     def action_search(self) -> None:

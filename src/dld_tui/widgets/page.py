@@ -46,6 +46,10 @@ class Page(Commands, Screen[None]):
         """Return the widgets between the two bars."""
         return ()
 
+    def show_activity(self, activity: str) -> bool:
+        """Show the form of an activity for what is seen here; False when it has none."""
+        return False
+
     def unsaved(self) -> list[str]:
         """Return what would be lost by closing, one line each."""
         return []

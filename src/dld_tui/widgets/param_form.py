@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
@@ -18,7 +19,7 @@ from dld_tui.core.params import Setting, settings_of
 from dld_tui.core.text import fit
 from dld_tui.core.types import JSON
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.fields import ChoiceField, SwitchField, field_for, field_text
+from dld_tui.widgets.fields import ChoiceField, SwitchField, field_for, field_text, step_focus
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.wrap import wrap
@@ -32,6 +33,11 @@ _MANY_ROWS = 30
 
 class FieldRow(Horizontal):
     """A label, a control, and its unit or what is wrong with it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "next_row(1)", "next field", show=False),
+        Binding("up", "next_row(-1)", "previous field", show=False),
+    ]
 
     def __init__(self, setting: Setting, text: str, why_not: str) -> None:
         super().__init__()
@@ -55,6 +61,10 @@ class FieldRow(Horizontal):
         """Show the label, and what there is to say of the value."""
         self._show_label()
         self.show_problem(None if self.why_not else self.value()[1])
+
+    def action_next_row(self, step: int) -> None:
+        """Go to the field below or above."""
+        step_focus(self, step)
 
     def _show_label(self) -> None:
         style = "faint" if self.why_not else "dim"
@@ -199,6 +209,8 @@ class ParamForm(Vertical):
             if mine and (not self._wrong or row.setting.name in self._wrong):
                 row.field.focus()
                 return
+        self._help = "Nothing can be set here now; the reasons are beside the fields."
+        self._show_help()
 
     # Pages
 

@@ -39,6 +39,7 @@ class PickDialog(SearchDialog[Hashable]):
             the first matches are asked for.
         value: The key that the cursor begins on.
         placeholder: What can be typed.
+        last: Things that stay at the end of the list whatever is typed.
     """
 
     MOST_ROWS = 14
@@ -50,12 +51,14 @@ class PickDialog(SearchDialog[Hashable]):
         *,
         value: Hashable = None,
         placeholder: str = "",
+        last: Sequence[PickItem] = (),
     ) -> None:
         super().__init__()
         self.TITLE_TEXT = title
         self.PLACEHOLDER = placeholder
         self.items = items
         self.value = value
+        self.last = tuple(last)
 
     def search_again(self, keep: bool = False) -> None:
         """Look through the items, in slices, so that keys are answered meanwhile."""
@@ -79,9 +82,12 @@ class PickDialog(SearchDialog[Hashable]):
                     await asyncio.sleep(0)
                     deadline = monotonic() + _SLICE_S
         self.view.empty = self.EMPTY
+        found += self.last
         rows = [item.pieces for item in found]
         lines = ListSource(rows, [item.key for item in found])
-        self.show_rows(lines, keep=bool(words), more=more)
+        # What comes last must not hold the cursor when a match comes back.
+        aside = self.view.key_at_cursor() in {item.key for item in self.last}
+        self.show_rows(lines, keep=bool(words) and not aside, more=more)
         if not words and self.value is not None:
             self.view.go_to_key(self.value)
         self.view.invalidate()

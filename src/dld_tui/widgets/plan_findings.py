@@ -16,7 +16,8 @@ from dld_tui.widgets.line_view import LineView
 _STYLES = {"warning": "warn", "note": "info"}
 _NAME_SHARE = 0.35
 _NAME_FROM = 96
-"""Rows of so many cells name the layer."""
+"""Rows of so many cells name the layer, shorter ones where the finding leaves room."""
+_LEAST_NAME = 14
 
 
 class FindingRows:
@@ -54,7 +55,10 @@ class FindingRows:
             pieces.append((f"{share:>7}  ", "number"))
         room = width - sum(cell_width(text) for text, _ in pieces)
         named = int(room * _NAME_SHARE) if width >= _NAME_FROM else 0
-        hazard = clip(visible(finding.hazard), room - named - (2 if named else 0))
+        whole = visible(finding.hazard)
+        if not named and room - cell_width(whole) >= _LEAST_NAME:
+            named = room - cell_width(whole) - 2  # what a short finding leaves
+        hazard = clip(whole, room - named - (2 if named else 0))
         pieces.append((hazard, ""))
         if named:
             gap = room - named - cell_width(hazard)

@@ -1,9 +1,10 @@
-"""A line view with columns: header, sorting, and columns that give way when there is little room.
+"""A line view with columns: header, sorting, and scrolling sideways by column.
 
 ``TableView(columns, table)`` shows a :class:`TableSource`; ``set_table(table, rows)`` replaces it
 or shows some of its rows. ``order[i]`` is the table's row that is shown at line i. A header click
-or ``o`` sorts; the cursor stays on its row. In narrow views the columns with the highest
-``priority`` number are left out first.
+or ``o`` sorts; the cursor stays on its row. Where not all columns fit, those with the highest
+``priority`` number wait at the right end (see ``table_columns``), and a sign at the end of the
+header tells of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
@@ -20,33 +22,12 @@ from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.table_columns import GAP, Column, Window, windows
+
+__all__ = ["Cell", "Column", "TableSource", "TableView"]
 
 Cell: TypeAlias = "str | Piece | list[Piece]"
 """Text, (text, style class), or several pieces."""
-
-_GAP = 1
-"""Blank cells between two columns."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """How one column looks; `key` is what the source knows it by."""
-
-    key: str
-    title: str
-    width: int | None = None
-    """Cells; None takes what the others leave."""
-    align: str = "left"
-    """``left``, or ``right`` for numbers."""
-    min_width: int = 8
-    """The least a column of width None may shrink to before other columns are left out."""
-    priority: int = 0
-    """0 is never left out; the column with the highest number goes first."""
-    keep: str = "start"
-    """Which end of a long text stays: ``start``, ``end`` or ``middle``."""
-    descending: bool = False
-    """Sort from the largest value when it is sorted first, as for times."""
-    sortable: bool = True
 
 
 class TableSource(Protocol):
@@ -88,7 +69,7 @@ class _Rows:
         pieces: list[Piece] = []
         for column, cells in self.view.layout_columns(width):
             if pieces:
-                pieces.append((" " * _GAP, ""))
+                pieces.append((" " * GAP, ""))
             pieces += _fitted(self.view.table.cell(row, column.key, cells), column, cells)
         return pieces
 
@@ -128,6 +109,7 @@ class _NoRows:
 class TableView(LineView):
     """A table of any length with a fixed header."""
 
+    SCOPE = "table"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("table")
 
     @dataclass
@@ -161,7 +143,9 @@ class TableView(LineView):
         self.sort_descending = False
         self.header_rows = 1
         self._rows: Sequence[int] = self.order
-        self._layouts: dict[int, list[tuple[Column, int]]] = {}
+        self._windows: dict[int, list[Window]] = {}
+        self._reached = ""
+        """The key of the column that scrolling brought in last; empty while nothing scrolled."""
         self.lines = _Rows(self)
         self._resize_virtual()
 
@@ -176,9 +160,9 @@ class TableView(LineView):
         self._show(key)
 
     def set_columns(self, columns: Sequence[Column]) -> None:
-        """Show other columns of the same table."""
+        """Show other columns of the same table; what was scrolled to stays while it is there."""
         self.columns = tuple(columns)
-        self._layouts.clear()
+        self._windows.clear()
         self.invalidate()
 
     def row_at_cursor(self) -> int | None:
@@ -218,6 +202,8 @@ class TableView(LineView):
         if not keys:
             return
         at = keys.index(self.sort_column) + 1 if self.sort_column in keys else 0
+        if at < len(keys):
+            self.show_column(keys[at])
         self._sort_first(keys[at] if at < len(keys) else None)
 
     def action_sort_reverse(self) -> None:
@@ -230,63 +216,120 @@ class TableView(LineView):
         self.sort_by(key, descending=column.descending if column else False)
 
     def header_clicked(self, cell: int) -> None:
-        """Sort by the column that was clicked; a second click reverses."""
+        """Sort by the column that was clicked, reverse it, or scroll where the signs are."""
+        width = self._cells
+        window = self.window(width)
+        if cell < 0:
+            self.action_columns_left()
+        elif window.after and cell == width - 1:
+            self.action_columns_right()
         left = 0
-        for column, cells in self.layout_columns(self.view_size.width - self._gutter_cells):
+        for column, cells in window.sizes:
             if left <= cell < left + cells and column.sortable:
                 if column.key == self.sort_column:
                     self.action_sort_reverse()
                 else:
                     self._sort_first(column.key)
                 return
-            left += cells + _GAP
+            left += cells + GAP
+
+    # Columns
+
+    @property
+    def _cells(self) -> int:
+        return max(self.view_size.width - self._gutter_cells, 1)
+
+    def windows(self, width: int) -> list[Window]:
+        """Return what is seen in `width` cells at each step to the right."""
+        found = self._windows.get(width)
+        if found is None:
+            found = self._windows[width] = windows(self.columns, width)
+        return found
+
+    def window(self, width: int) -> Window:
+        """Return the columns that are seen in `width` cells now."""
+        steps = self.windows(width)
+        return steps[self._step_of(self._reached, steps)]
+
+    def layout_columns(self, width: int) -> Sequence[tuple[Column, int]]:
+        """Return the columns that are seen in `width` cells, each with its width."""
+        return self.window(width).sizes
+
+    def _step_of(self, key: str, steps: Sequence[Window]) -> int:
+        """Return the first step that shows a column; 0 for a column that is not there."""
+        for number, window in enumerate(steps):
+            if any(column.key == key for column in window.columns):
+                return number
+        return 0
+
+    def _scroll_columns(self, steps: int) -> None:
+        found = self.windows(self._cells)
+        now = self._step_of(self._reached, found)
+        target = max(0, min(now + steps, len(found) - 1))
+        if target != now:
+            self._reached = found[target].last
+            self.invalidate()
+
+    def show_column(self, key: str) -> None:
+        """Scroll sideways until a column is seen."""
+        found = self.windows(self._cells)
+        now = self._step_of(self._reached, found)
+        if all(column.key != key for column in found[now].columns):
+            self._scroll_columns(self._step_of(key, found) - now)
+
+    def action_columns_left(self) -> None:
+        """Show the columns to the left."""
+        self._scroll_columns(-1)
+
+    def action_columns_right(self) -> None:
+        """Show at least one more column that is to the right."""
+        self._scroll_columns(1)
+
+    def _wheel(self, event: events.MouseEvent, rows: int) -> None:
+        if not (event.shift or event.ctrl):
+            super()._wheel(event, rows)
+            return
+        self._scroll_columns(1 if rows > 0 else -1)
+        event.stop()
+
+    def _on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        self._scroll_columns(1)
+        event.stop()
+
+    def _on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        self._scroll_columns(-1)
+        event.stop()
 
     # Drawing
 
-    def layout_columns(self, width: int) -> list[tuple[Column, int]]:
-        """Return the columns that fit into `width` cells, each with its width."""
-        found = self._layouts.get(width)
-        if found is None:
-            found = self._layouts[width] = _layout(self.columns, width)
-        return found
-
     def header_line(self, width: int) -> list[Piece]:
-        """Return the titles, an arrow at the sorted one."""
+        """Return the titles, an arrow at the sorted one, and the sign of more to the right."""
+        window = self.window(width)
         pieces: list[Piece] = []
-        for column, cells in self.layout_columns(width):
+        for column, cells in window.sizes:
             if pieces:
-                pieces.append((" " * _GAP, ""))
+                pieces.append((" " * GAP, ""))
             if column.key != self.sort_column:
                 pieces.append((fit(column.title, cells, align=column.align), ""))
                 continue
             arrow = glyphs.current().down if self.sort_descending else glyphs.current().up
             title = clip(column.title, cells - 1) + arrow
             pieces.append((fit(title, cells, align=column.align), "header-sort"))
+        if window.after:
+            return [*_until(pieces, width - 1), (glyphs.current().more_right, "accent")]
         return pieces
 
-
-def _layout(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
-    shown = list(columns)
-    while len(shown) > 1:
-        needed = sum(_least(column) for column in shown) + _GAP * (len(shown) - 1)
-        droppable = [column for column in shown if column.priority]
-        if needed <= width or not droppable:
-            break
-        shown.remove(max(reversed(droppable), key=lambda column: column.priority))
-    flexible = [column for column in shown if column.width is None]
-    fixed = sum(column.width or 0 for column in shown) + _GAP * (len(shown) - 1)
-    rest = max(width - fixed, 0)
-    sizes: list[tuple[Column, int]] = []
-    for column in shown:
-        if column.width is None:
-            share = rest // len(flexible)
-            # The last flexible column takes what the division leaves.
-            share = rest - share * (len(flexible) - 1) if column is flexible[-1] else share
-            sizes.append((column, max(share, min(column.min_width, width))))
-        else:
-            sizes.append((column, column.width))
-    return sizes
+    def _gutter_glyph(self, states: tuple[str, ...]) -> str:
+        if "header" in states and self.window(self._cells).before:
+            return glyphs.current().more_left
+        return super()._gutter_glyph(states)
 
 
-def _least(column: Column) -> int:
-    return column.min_width if column.width is None else column.width
+def _until(pieces: Sequence[Piece], cells: int) -> list[Piece]:
+    """Return pieces cut or padded to a number of cells."""
+    cut: list[Piece] = []
+    for text, style in pieces:
+        part = clip(text, cells)
+        cells -= cell_width(part)
+        cut.append((part, style))
+    return [*cut, (" " * cells, "")]

@@ -67,3 +67,30 @@ def test_weights_of_a_view_are_the_models_own_again(tmp_path: Path) -> None:
             assert not tensor.is_external
             assert tensor.read(7, 1)[0] == 7
         discard_view(view)
+
+
+def test_texts_of_any_bytes_functions_and_quantized_names_are_put_back(tmp_path: Path) -> None:
+    old, new = models.parse(models.FUNCTIONS), models.parse(models.FUNCTIONS)
+    old.functions[0].doc_string = "why"
+    old.functions[0].node[0].doc_string = "how"
+    old.graph.node[0].doc_string = "QQ"
+    weight = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [1.0])
+    weight.doc_string = "trained"
+    old.graph.initializer.append(weight)
+    new.graph.initializer.append(
+        onnx.helper.make_tensor("w_quantized", onnx.TensorProto.INT8, [1], [1])
+    )
+    (tmp_path / "old.onnx").write_bytes(old.SerializeToString().replace(b"QQ", b"\xff\xfe"))
+    (tmp_path / "new.onnx").write_bytes(new.SerializeToString())
+    with (
+        closing(Document.open(tmp_path / "old.onnx")) as one,
+        closing(Document.open(tmp_path / "new.onnx")) as two,
+    ):
+        keep(one, two)
+        data = skeleton_bytes(two)
+    result = onnx.ModelProto.FromString(data)
+    assert b"\xff\xfe" in data
+    assert (result.functions[0].doc_string, result.functions[0].node[0].doc_string) == (
+        "why", "how",
+    )  # fmt: skip
+    assert result.graph.initializer[-1].doc_string == "trained"

@@ -8,6 +8,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.core.conversion.copies import copy_of
+from dld_tui.core.conversion.lifting import lift_constants
 from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.conversion.result import written
 from dld_tui.core.conversion.storage import HASH_KEY, restored, stripped, to_external, to_inline
@@ -119,21 +121,67 @@ def test_a_request_names_model_and_output() -> None:
     assert (request.model, request.output) == (Path("a"), Path("b"))
 
 
-def test_weights_in_constant_nodes_are_told_and_kept(tmp_path: Path) -> None:
+def with_constant(folder: Path, scale: float = 1) -> Path:
     model = models.parse(models.CHAIN)
-    values = np.zeros(1_000, np.float32)
-    proto = numpy_helper.from_array(values)
-    model.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["k"], "held", value=proto))
-    path = tmp_path / "m.onnx"
+    proto = numpy_helper.from_array(np.arange(1_000, dtype=np.float32) * scale)
+    node = onnx.helper.make_node("Constant", [], ["k"], "held", doc_string="why", value=proto)
+    model.graph.node.insert(0, node)
+    path = folder / f"held{scale:g}.onnx"
     path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_weights_in_constant_nodes_are_taken_out_and_put_back(tmp_path: Path) -> None:
+    path, bare, whole = with_constant(tmp_path), tmp_path / "bare.onnx", tmp_path / "whole.onnx"
     with closing(Document.open(path)) as document:
         made = stripped(document)
-        made.document.close()
+        with closing(made.document):
+            finish(document, made.document, bare)
         none = stripped(document, threshold=5_000)
         none.document.close()
-    assert made.count == 0
-    assert made.notes == [
-        "1 weight (4 kB) in Constant nodes keep their values: dld convert sanitize makes them"
-        " initializers"
-    ]
-    assert none.notes == []
+    assert (made.count, made.bytes, made.notes, none.count) == (1, 4_000, [], 0)
+    held = onnx.load(bare).graph.node[0]
+    assert held.doc_string == "why"
+    assert held.attribute[0].t.metadata_props[0].key == HASH_KEY
+    assert bare.stat().st_size < 1_000
+
+    with closing(Document.open(bare)) as document, closing(Document.open(path)) as source:
+        back = restored(document, source)
+        with closing(back.document):
+            finish(document, back.document, whole)
+    assert whole.read_bytes() == path.read_bytes()
+    other = with_constant(tmp_path, 2)
+    with (
+        closing(Document.open(bare)) as document,
+        closing(Document.open(other)) as source,
+        pytest.raises(InputError, match="'k' has other values"),
+    ):
+        restored(document, source)
+
+
+def test_a_weight_comes_back_from_where_it_has_become_an_initializer(tmp_path: Path) -> None:
+    path, bare = with_constant(tmp_path), tmp_path / "bare.onnx"
+    with closing(Document.open(path)) as document:
+        made = stripped(document)
+        with closing(made.document):
+            finish(document, made.document, bare)
+        lifted = copy_of(document)
+    with closing(Document.open(bare)) as document, closing(lifted):
+        assert lift_constants(lifted) == 1
+        back = restored(document, lifted)
+        back.document.close()
+    assert back.count == 1
+
+
+def test_external_values_of_a_constant_node_come_in(tmp_path: Path) -> None:
+    path = with_constant(tmp_path)
+    model = onnx.load(path)
+    onnx.save_model(model, tmp_path / "out.onnx", save_as_external_data=True,
+                    size_threshold=100, convert_attribute=True)  # fmt: skip
+    with closing(Document.open(tmp_path / "out.onnx")) as document:
+        made = to_inline(document)
+        with closing(made.document):
+            finish(document, made.document, tmp_path / "in.onnx")
+    assert made.count == 1
+    back = onnx.load(tmp_path / "in.onnx", load_external_data=False)
+    assert numpy_helper.to_array(back.graph.node[0].attribute[0].t)[7] == 7

@@ -220,3 +220,17 @@ def test_the_a100_files_agree_with_their_own_metadata(shared_data: Path) -> None
         by_file = {row["name"]: row["percentage"] for row in rows}
         for layer in plan.all_layers:
             assert layer.percent == pytest.approx(by_file[layer.name], abs=1e-3)
+
+
+def test_what_is_about_an_engine_without_its_layers(tmp_path: Path) -> None:
+    path = tmp_path / "net.build.json"
+    path.write_text('{"format": "dld-tui engine build"}')
+    with pytest.raises(InputError) as caught:
+        open_plan(path)
+    assert "tells how an engine was built" in caught.value.message
+    assert caught.value.where == str(path)
+    write_layers(tmp_path / "net.trt.json", [{"Name": "a"}])
+    log = tmp_path / "net.build.log"
+    log.write_text("[I] Total Activation Memory: 1048576 bytes\n")
+    for one in (path, log):
+        assert [layer.name for layer in open_plan(one).layers] == ["a"]

@@ -11,7 +11,7 @@ from dld_tui.core.params import Setting, param, settings_of
 from dld_tui.core.tensorrt.settings import BuildSettings
 
 PAGE = "TensorRT"
-_LOADING = ("library", "device", "plugins", "trust")
+LOADING = ("library", "device", "plugins", "trust")
 """What matters for an engine that is built already, too."""
 _PRECISION = (
     "typing", "fp16", "bf16", "int8", "fp8", "int4", "layer_precision", "calibration_cache",
@@ -72,7 +72,7 @@ class EngineSettings:
     @property
     def build_options(self) -> list[str]:
         """Those of them that are of no use to an engine that is built already."""
-        return [self._option(one) for one in self._given() if one.name not in _LOADING]
+        return [self._option(one) for one in self._given() if one.name not in LOADING]
 
     def _option(self, setting: Setting) -> str:
         flag = setting.param.spellings[0]
@@ -106,7 +106,7 @@ def settings_text(settings: BuildSettings) -> str:
     """
     parts = []
     for setting in settings_of(EngineSettings):
-        if setting.name not in _BUILD or setting.name in _LOADING:
+        if setting.name not in _BUILD or setting.name in LOADING:
             continue
         value = getattr(settings, setting.name)
         if value == setting.default:

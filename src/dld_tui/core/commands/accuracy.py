@@ -11,9 +11,9 @@ _WORKSPACE = table(
      "Run the model in two ways, or beside another one, and show the errors of its tensors."),
     ("accuracy.edits", "accuracy_edits", "", "file", "accuracy of edits",
      "Run the file and the model as it is now, and show where their tensors differ."),
-    ("accuracy.search", "search_precision", "", "file", "search precision",
+    ("accuracy.search", "search_precision", "", "", "search precision",
      "Find the fewest nodes that must stay in fp32 when the model runs in fp16 or bf16."),
-    ("accuracy.tactics", "isolate_tactic", "", "file", "isolate tactic",
+    ("accuracy.tactics", "isolate_tactic", "", "", "isolate tactic",
      "Find the TensorRT tactics that make the results of the model wrong."),
     common="document",
 )
@@ -27,8 +27,13 @@ _ACCURACY = table(
      "Go to the first tensor, as the model computes, that is not within its tolerance."),
     ("accuracy.order", "in_order", "t", "", "in order",
      "List the tensors in the order of the computation, or the largest errors first."),
+    ("accuracy.remarks", "remarks", "i", "", "remarks",
+     "Show all that is said of the comparison: how it was run, and what was not compared."),
+    ("accuracy.again", "again", "f5", "", "again",
+     "Show the form again, as it was filled for this model."),
     ("accuracy.csv", "save_csv", "w", "", "save csv", "Write all tensors as a CSV file."),
-    footer="accuracy.node accuracy.filter accuracy.first accuracy.order accuracy.csv",
+    footer="accuracy.node accuracy.filter accuracy.first accuracy.order accuracy.remarks"
+    " accuracy.again accuracy.csv",
 )
 _PRECISION = table(
     "precision",
@@ -38,13 +43,18 @@ _PRECISION = table(
      "Show the node in the model."),
     ("precision.script", "save_script", "w", "precisions", "save script",
      "Write the edit script that sets the precisions."),
-    footer="precision.apply precision.node precision.script",
+    ("precision.again", "again", "f5", "", "again",
+     "Show the form again, as it was filled for this model."),
+    footer="precision.apply precision.node precision.script precision.again",
 )
 _TACTICS = table(
     "tactics",
     ("tactics.copy", "copy_command", "y", "avoids", "copy command",
      "Copy the command that builds without the tactics."),
-    footer="tactics.copy",
+    ("tactics.again", "again", "f5", "", "again",
+     "Show the form again, as it was filled for this model."),
+    ("tactics.remarks", "remarks", "i", "", "remarks", "Show all that is said of the search."),
+    footer="tactics.copy tactics.remarks tactics.again",
 )
 # fmt: on
 

@@ -34,6 +34,10 @@ _SORT = table(
     "table",
     ("table.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
     ("table.reverse", "sort_reverse", "O", "", "reverse", "Reverse the order."),
+    ("table.left", "columns_left", "left,h,shift+left", "", "columns left",
+     "Show the columns to the left."),
+    ("table.right", "columns_right", "right,l,shift+right", "", "columns right",
+     "Show a column more to the right; the one with the name stays."),
     palette=False,
 )
 # fmt: on

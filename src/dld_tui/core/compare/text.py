@@ -61,5 +61,11 @@ def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
 
 def described(subject: Comparable) -> str:
     """Return where a report is and what made it: foreign text."""
+    path, maker = place_and_maker(subject)
+    return f"{path} · {maker}" if maker else path
+
+
+def place_and_maker(subject: Comparable) -> tuple[str, str]:
+    """Return the path of a report, and what made it: foreign text."""
     facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
-    return " · ".join([near(subject.path), *(str(fact) for fact in facts if fact)])
+    return near(subject.path), " · ".join(str(fact) for fact in facts if fact)

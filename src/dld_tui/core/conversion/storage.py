@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.tensor_targets import emptied, put_payload
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts import is_constant
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.wiretext import text_of
@@ -60,7 +62,7 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
 def to_inline(document: Document) -> Moved:
     """Return a copy that has its weights in itself."""
     made = Moved(copy_of(document))
-    for _, tensor in _initializers(made.document):
+    for _, _, tensor in _weights(made.document):
         if not tensor.is_external:
             continue
         payload = _payload(tensor, made)
@@ -79,7 +81,7 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
         threshold: Weights of fewer bytes keep their values: shapes and the like.
     """
     made = Moved(copy_of(document))
-    for _, tensor in _initializers(made.document):
+    for _, _, tensor in _weights(made.document):
         if tensor.dtype == "string" or (tensor.nbytes or 0) < threshold or not tensor.nbytes:
             continue
         payload = _payload(tensor, made)
@@ -91,26 +93,7 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
         proto.metadata_props.extend(entries)
         proto.metadata_props.add(key=HASH_KEY, value=_hash(payload))
         _take(tensor, proto, made)
-    made.notes += _in_nodes(made.document, threshold)
     return made
-
-
-def _in_nodes(document: Document, threshold: int) -> list[str]:
-    """Return a note on weights that are no initializers, and so stay what they are."""
-    tensors = [
-        Tensor(attribute.t, document)
-        for scope in document.scopes()
-        for node in scope.nodes_of_type("Constant")
-        for attribute in node.proto.attribute
-        if attribute.HasField("t")
-    ]
-    sizes = [size for tensor in tensors if (size := tensor.nbytes or 0) >= threshold]
-    if not sizes:
-        return []
-    return [
-        f"{fmt.plural(len(sizes), 'weight')} ({fmt.size(sum(sizes))}) in Constant nodes keep their"
-        " values: dld convert sanitize makes them initializers"
-    ]
 
 
 def restored(document: Document, source: Document, *, any_values: bool = False) -> Moved:
@@ -127,11 +110,11 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
     made = Moved(copy_of(document))
     homes = {scope.path: scope for scope in source.scopes()}
     try:
-        for scope, tensor in _initializers(made.document):
+        for scope, name, tensor in _weights(made.document):
             if tensor.location != "none":
                 continue
-            home = homes.get(scope.path)
-            payload = _same_weight(tensor, home, any_values=any_values)
+            found = _weight(homes.get(scope.path), name)
+            payload = _same_weight(name, tensor, found, any_values=any_values)
             proto = emptied(tensor.proto)
             entries = [e for e in proto.metadata_props if text_of(e.key) != HASH_KEY]
             del proto.metadata_props[:]
@@ -144,9 +127,18 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
     return made
 
 
-def _same_weight(tensor: Tensor, home: Scope | None, *, any_values: bool) -> Blob | bytes:
-    name = clip(visible(tensor.name), 60, keep="middle")
-    found = home.initializer(tensor.name) if home is not None else None
+def _weight(home: Scope | None, name: str) -> Tensor | None:
+    """Return the weight of a name, whether an initializer or a Constant node gives it."""
+    if home is None:
+        return None
+    node = home.producer(name)
+    return home.initializer(name) or (None if node is None else _held(node))
+
+
+def _same_weight(
+    name: str, tensor: Tensor, found: Tensor | None, *, any_values: bool
+) -> Blob | bytes:
+    name = clip(visible(name), 60, keep="middle")
     if found is None:
         raise InputError(f"there is no weight {name!r} to restore from")
     if (found.dtype, found.shape) != (tensor.dtype, tensor.shape):
@@ -170,6 +162,27 @@ def _initializers(document: Document) -> Iterator[tuple[Scope, Tensor]]:
     for scope in document.scopes():
         for proto in list(scope.records.get("initializer", ())):
             yield scope, Tensor(proto, document)
+
+
+def _weights(document: Document) -> Iterator[tuple[Scope, str, Tensor]]:
+    """Yield the initializers and what Constant nodes hold, with the names of the values."""
+    for scope, tensor in _initializers(document):
+        yield scope, tensor.name, tensor
+    for scope in document.scopes():
+        for node in scope.nodes_of_type("Constant"):
+            held = _held(node)
+            if held is not None:
+                yield scope, node.outputs[0], held
+
+
+def _held(node: Node) -> Tensor | None:
+    """Return the tensor of a Constant node."""
+    if not is_constant(node) or not node.outputs:
+        return None
+    _, attribute = find_attribute(node, "value")
+    if attribute is None or not attribute.HasField("t"):
+        return None
+    return Tensor(attribute.t, node.scope.document)
 
 
 def _payload(tensor: Tensor, made: Moved) -> Blob | bytes | None:

@@ -82,6 +82,11 @@ class History:
         last = self.done[-1] if self.done else None
         return not self._saved_is_reachable or last is not self._saved_at
 
+    @property
+    def saved_at(self) -> Transaction | None:
+        """The last transaction that the file has; None when it has none of this history."""
+        return self._saved_at
+
     def mark_saved(self) -> None:
         """Remember that the file now has this state."""
         self._saved_at = self.done[-1] if self.done else None

@@ -23,13 +23,15 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.inputs.dtypes import AnyArray, is_extended, numpy_dtype
 from dld_tui.core.inputs.shapes import InputSpec, is_fixed
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 
 Value: TypeAlias = "AnyArray | list[AnyArray]"
 """A tensor, or the tensors of a sequence."""
 
 _SET = re.compile(r"(.*?)(\d*)$")
 _NUMBERED = re.compile(r"input_(\d+)$")
+_MAGIC = b"\x93NUMPY"
+_ZIP = b"PK"
 
 
 @dataclass(frozen=True)
@@ -76,18 +78,27 @@ def _load_set(folder: Path, specs: Sequence[InputSpec]) -> dict[str, Value]:
         spec = _spec_of(path, specs)
         if spec is None:
             raise InputError("fits no input", where=str(path), hint=f"The inputs: {names}")
+        if not path.is_file():  # a pipe would wait for somebody to write into it
+            raise InputError("is not a file", where=str(path))
         spec, value = _load_pb(path, spec, specs) if path.suffix == ".pb" else _load_npy(path, spec)
         if spec.name in values:
             raise InputError(f"a second file for input {visible(spec.name)}", where=str(path))
         values[spec.name] = value
     missing = [spec.text for spec in specs if spec.name not in values]
     if missing:
+        hint = "Files are input_0.pb, input_1.pb, … or NAME.npy"
         raise InputError(
             f"there is no file for input {missing[0]}",
             where=str(folder),
-            hint="Files are input_0.pb, input_1.pb, … or NAME.npy",
+            hint=hint if values else hint + _others(folder),
         )
     return values
+
+
+def _others(folder: Path) -> str:
+    """Return what there is instead, for a hint."""
+    other = next((path for path in sorted(folder.iterdir()) if path.is_file()), None)
+    return "" if other is None else f", not as {clip(visible(other.name), 60, keep='middle')}"
 
 
 def _spec_of(path: Path, specs: Sequence[InputSpec]) -> InputSpec | None:
@@ -107,11 +118,16 @@ def _plain(name: str) -> str:
 
 def _load_npy(path: Path, spec: InputSpec) -> tuple[InputSpec, Value]:
     try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+        if start.startswith(_ZIP):
+            raise InputError("is not one array", where=str(path))
+        if start != _MAGIC:
+            raise InputError("cannot be read: it is no .npy file", where=str(path))
         array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as error:
-        raise InputError(f"cannot be read: {visible(str(error))}", where=str(path)) from None
-    if not isinstance(array, np.ndarray):
-        raise InputError("is not one array", where=str(path))
+        why = "it holds Python objects" if "allow_pickle" in str(error) else visible(str(error))
+        raise InputError(f"cannot be read: {why}", where=str(path)) from None
     if spec.container:
         raise InputError(f"is one array, but input {spec.text} is not a tensor", where=str(path))
     return spec, _checked(path, spec, array)

@@ -53,19 +53,19 @@ def _of_documents(found: Sequence[JSON], where: str) -> RawPlan:
             nested = _list_of(document)
             layers.extend([document] if nested is None else nested)
         if not any(isinstance(layer, str) or _is_layer(layer) for layer in layers):
-            raise CorruptFileError(_NOTHING, where=where, hint=_HINT)
+            raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
         return RawPlan(layers)
     document = found[0] if found else None
     listed = _list_of(document)
     if listed is None:
-        raise CorruptFileError(_NOTHING, where=where, hint=_HINT)
+        raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
     if not isinstance(document, dict):
         return RawPlan(listed)
     bindings, profile_count, notes = read_bindings(first(document, *_BINDINGS))
     return RawPlan(listed, bindings, profile_count, notes)
 
 
-_NOTHING = "No Layers list: not a TensorRT engine graph"
+NO_LAYERS = "No Layers list: not a TensorRT engine graph"
 
 
 def _list_of(document: JSON) -> list[JSON] | None:

@@ -13,18 +13,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.engine_header import EngineHeader, engine_header
+from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.plan.archive import archive_set
 from dld_tui.core.plan.assembly import Parts, assemble, fitting_graph
-from dld_tui.core.plan.file_set import FileSet, file_name, find_set
+from dld_tui.core.plan.file_set import FileName, FileSet, file_name, find_set
+from dld_tui.core.plan.layer_forms import NO_LAYERS
 from dld_tui.core.plan.metadata_files import CONFIGURATIONS
 from dld_tui.core.plan.model import EnginePlan
 
 _HEAD = 64
 _ZIP = b"PK\x03\x04"
 _BELONGS = ("profile", "timing", "metadata", "build.metadata", "profile.metadata", "build")
+_ABOUT = {
+    **dict.fromkeys(_BELONGS[2:5], "tells about an engine"),
+    "build": "tells how an engine was built",
+}
 _METADATA = ("metadata", "build.metadata", "profile.metadata", "build", *CONFIGURATIONS)
 
 
@@ -72,7 +78,17 @@ def open_plan(
         parts.roles[role] = found.of(role)
     parts.roles["given"] = list(metadata)
     parts.roles["log"] = found.of("profile.log") + found.of("build.log")
-    return assemble(parts)
+    alone = _ABOUT.get(own.role) if own is not None and graph == target else None
+    try:
+        return assemble(parts)
+    except CorruptFileError as error:
+        if alone is None or error.message != NO_LAYERS:
+            raise
+        raise InputError(
+            f"{alone}; its layers are in another file, which does not lie beside it",
+            where=str(target),
+            hint="Put the file of trtexec --exportLayerInfo, or that of dld build, beside it",
+        ) from error
 
 
 def _head(target: Path) -> bytes:
@@ -83,12 +99,22 @@ def _head(target: Path) -> bytes:
         source.close()
 
 
+def _is_build_log(target: Path, own: FileName) -> bool:
+    """Tell whether a file is the log of a build by this program, which has no layers."""
+    if not own.role.endswith(".log"):
+        return False
+    try:
+        return recognise(target) is not FileKind.TRTEXEC_LOG
+    except InputError:
+        return True
+
+
 def _graph(target: Path, found: FileSet, header: EngineHeader | None, archived: bool) -> Path:
     """Return the file with the layers: `target` itself, or the one beside it."""
     graphs = found.of("graph")
     if header is None and not archived:
         own = file_name(target.name)
-        belongs = own is not None and own.role in _BELONGS
+        belongs = own is not None and (own.role in _BELONGS or _is_build_log(target, own))
         if not belongs or not graphs:
             return target
         return fitting_graph(target, graphs) if own and own.role == "profile" else graphs[0]

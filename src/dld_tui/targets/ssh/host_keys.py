@@ -73,7 +73,7 @@ def trust(hop: Hop, where: str, key: asyncssh.SSHKey, asker: Asker) -> None:
     shown = key.get_fingerprint()
     question = visible(f"Trust the host {hop.host}, port {hop.port}?")
     detail = "\n".join((
-        "It is not known yet. Its key is",
+        "This host is not known yet. Its key is",
         f"{key.algorithm.decode('ascii', 'replace')} {shown}",
         "Compare that with what the machine itself says:",
         "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub",

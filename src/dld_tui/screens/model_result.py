@@ -1,0 +1,50 @@
+"""Pages about the results of a model: their nodes are those of the tab that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from dld_tui.screens.model_state import ModelState
+from dld_tui.widgets.host import host
+from dld_tui.widgets.page import Page
+
+if TYPE_CHECKING:
+    from dld_tui.screens.workspace_jobs import Jobs
+
+
+class ModelResult(Page):
+    """Base of the pages of results; set :attr:`model`."""
+
+    ACTIVITY: ClassVar[str] = ""
+    """What gives such results."""
+    model: Path
+    """The file in which nodes are shown."""
+    state: ModelState | None = None
+    """The state of a tab that was run; None when a file was."""
+
+    def is_of(self, page: Jobs) -> bool:
+        """Return whether it is about the model of a tab."""
+        if self.state is not None and self.state.is_open:
+            return self.state.page is page
+        return page.path is not None and page.path.absolute() == self.model.absolute()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the model was edited since."""
+        return self.state is not None and self.state.is_open and not self.state.is_current
+
+    def action_again(self) -> None:
+        """Show the form again."""
+        if self.state is not None and self.state.is_open:
+            page: Page = self.state.page
+            host(self).show_page(page)
+            page.show_activity(self.ACTIVITY)
+        else:
+            host(self).start_activity(self.ACTIVITY, {"model": str(self.model)})
+
+    def show_node(self, scope: Sequence[str], node_ref: str) -> None:
+        """Show a node in the tab of the model, which is opened first when it is not."""
+        if self.state is None or not self.state.reveal(scope, node_ref):
+            host(self).reveal(self.model, scope, node_ref)

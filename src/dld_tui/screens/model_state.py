@@ -1,0 +1,71 @@
+"""The state of an open model that a job saw: what a result is about, after further edits."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dld_tui.core.document.history import Transaction
+from dld_tui.widgets.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Document
+    from dld_tui.screens.workspace_jobs import Jobs
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """A model in a tab, as it was when a job began."""
+
+    page: Jobs
+    title: str
+    """What results call it, such as ``model.onnx as edited``. Foreign text."""
+    document: weakref.ref[Document]
+    last: Transaction | None
+    """The last edit that is in it; None when there is none."""
+
+    @classmethod
+    def edited(cls, page: Jobs) -> ModelState:
+        """Return the state that a tab shows now."""
+        done = page.document.history.done
+        return cls(page, f"{model_name(page)} as edited", weakref.ref(page.document),
+                   done[-1] if done else None)  # fmt: skip
+
+    @classmethod
+    def saved(cls, page: Jobs) -> ModelState:
+        """Return the state that the file of a tab has."""
+        document = page.document
+        return cls(page, model_name(page), weakref.ref(document), document.history.saved_at)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tab still shows the model."""
+        return (
+            self.page in host(self.page).pages
+            and self.page.is_open
+            and self.page.document is self.document()
+        )
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the model is as it was."""
+        if not self.is_open:
+            return False
+        done = self.page.document.history.done
+        return (done[-1] if done else None) is self.last
+
+    def reveal(self, scope: Sequence[str], node_ref: str) -> bool:
+        """Show a node in the tab; False when that is closed."""
+        if not self.is_open:
+            return False
+        host(self.page).show_page(self.page)
+        self.page.reveal(scope, node_ref)
+        return True
+
+
+def model_name(page: Jobs) -> str:
+    """Return the file name of a model. Foreign text."""
+    path = page.document.path
+    return path.name if path is not None else "new.onnx"

@@ -1,0 +1,63 @@
+"""A conversion by a library in a process of its own: how far it is, and what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends import library_file
+from dld_tui.backends.library_file import by_library, step_file
+from dld_tui.backends.tool_process import ToolEnd
+from dld_tui.core.document import Document
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Progress
+from tests.support import models
+
+
+def events(path: Path, steps: int) -> list[tuple[float, float | None, str]]:
+    found = []
+    with contextlib.closing(Document.open(path)) as document, contextlib.ExitStack() as stack:
+        for event in by_library(document, "none", {}, "Working", stack, steps):
+            assert isinstance(event, Progress)
+            found.append((event.done, event.total, event.unit))
+    return found
+
+
+def test_the_sets_that_are_read_are_counted_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+
+    def run_tool(
+        module: str, arguments: Sequence[str], limit_s: float | None
+    ) -> Generator[float, None, ToolEnd]:
+        view, result = map(Path, arguments[:2])
+        yield 0.1
+        for said in ("1", "2", "", "nonsense"):
+            step_file(result).write_text(said)
+            yield 0.5
+        result.write_bytes(view.read_bytes())
+        return ToolEnd(0, 1.0, timed_out=False, said="")
+
+    monkeypatch.setattr(library_file, "run_tool", run_tool)
+    seconds = (0.5, None, "s")
+    assert events(path, 3) == [(0.1, None, "s"), (1, 3, "sets"), (2, 3, "sets"), seconds, seconds]
+    assert events(path, 0)[1] == seconds
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_the_last_that_a_library_says_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_tool(
+        module: str, arguments: Sequence[str], limit_s: float | None
+    ) -> Generator[float, None, ToolEnd]:
+        yield 0.1
+        return ToolEnd(1, 1.0, timed_out=False, said="Working on it\n[!] set_1: too long\n\n")
+
+    monkeypatch.setattr(library_file, "run_tool", run_tool)
+    with pytest.raises(ActivityError, match=r"^Working: set_1: too long$"):
+        events(models.write(tmp_path, models.CHAIN), 0)

@@ -1,0 +1,273 @@
+"""The forms of comparisons and searches on an open model: they run what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.numpy_helper
+import pytest
+
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
+from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.types import JSON
+from dld_tui.screens.accuracy import AccuracyScreen
+from dld_tui.screens.job import JobScreen
+from dld_tui.screens.model_form import BOTH, EDITED, SAVED, ModelForm
+from dld_tui.screens.tactics import TacticsScreen
+from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.targets import registry as targets
+from dld_tui.targets.base import Job, Target
+from dld_tui.widgets.fields import ChoiceField
+from dld_tui.widgets.param_form import ParamForm
+from tests.cli.test_tactics import FOUND
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, opened
+
+Answer = Callable[[dict[str, Any]], Sequence[Event]]
+
+
+class FakeJob(Job):
+    """Says what was written down."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+
+    def events(self) -> Iterator[Event]:
+        yield from self._events
+
+    def cancel(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class FakeTarget(Target):
+    """Keeps the requests and what their models are."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.weights: list[list[float]] = []
+        self.answer: Answer = lambda request: [Cancelled()]
+
+    def start(self, activity_id: str, request: Any) -> Job:
+        if activity_id == "tensorrt_libraries":
+            facts = LibraryFacts("tensorrt", "tensorrt", "10.1.0", world="weak")
+            return FakeJob([Finished({"libraries": [facts.to_json()]})])
+        self.requests.append((activity_id, dict(request)))
+        snapshot = request["against"] if request.get("against") else request["model"]
+        graph = onnx.load(snapshot).graph
+        self.weights.append(onnx.numpy_helper.to_array(graph.initializer[0]).ravel().tolist())
+        return FakeJob(self.answer(dict(request)))
+
+
+@pytest.fixture(autouse=True)
+def target(monkeypatch: pytest.MonkeyPatch) -> FakeTarget:
+    found = FakeTarget()
+    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(targets, "get", lambda name=None: found)
+    return found
+
+
+def compared(request: dict[str, Any]) -> Sequence[Event]:
+    """Return the result of a comparison of one tensor."""
+    other = request["against"] or request["model"]
+    how = {"how": "CPU", "round": "none"}
+    error: dict[str, JSON] = {
+        "shape": [4], "count": 4, "max_abs": 1.0, "mean_abs": 1.0, "max_rel": 1.0, "mean_rel": 1.0,
+        "cosine": 0.5, "snr_db": 1.0, "largest": 1.0, "nan_reference": 0, "nan_other": 0,
+        "inf_reference": 0, "inf_other": 0, "special": 0, "outside": 4, "mismatch": "",
+    }  # fmt: skip
+    row: dict[str, JSON] = {
+        "name": "b", "other": "b", "node": "second", "op_type": "Mul", "order": 1,
+        "is_output": True, "tolerance": "atol 1", "problem": "off", "error": error,
+    }  # fmt: skip
+    return [
+        Log(f"read {request['model']}"),
+        Finished({
+            "reference": {"model": request["model"], **how}, "other": {"model": other, **how},
+            "tolerance": "atol 1", "tensors": [row], "remarks": [], "is_good": False,
+        }),
+    ]  # fmt: skip
+
+
+def weigh(session: Session, value: float) -> None:
+    """Edit a weight."""
+    session.screen.edit(
+        "set_elements", scope=[], tensor={"initializer": "w"}, start=0, values=[value]
+    )
+
+
+async def shown(session: Session, action: Callable[[], None]) -> ModelForm:
+    action()
+    await session.until(lambda: isinstance(session.app.screen, ModelForm))
+    form = session.app.screen
+    assert isinstance(form, ModelForm)
+    await session.until(lambda: form.is_mounted and form.focused is not None)
+    return form
+
+
+async def chosen(session: Session, form: ModelForm, state: str) -> None:
+    form.query_one("#state ChoiceField", ChoiceField).value = state
+    await session.until(lambda: form.chosen_state == state)
+    await session.pilot.pause()
+
+
+def reasons(form: ModelForm) -> dict[str, str]:
+    rows = form.query_one(ParamForm).rows
+    return {name: row.why_not for name, row in rows.items() if row.why_not}
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_file())
+
+
+async def test_a_saved_model_runs_from_its_file(tmp_path: Path, target: FakeTarget) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, NARROW) as session:
+        form = await shown(session, session.screen.action_search_precision)
+        assert not form.query("#state")
+        await session.pilot.press("f5")
+        await session.until(lambda: target.requests)
+        ((activity, request),) = target.requests
+        assert (activity, request["model"]) == ("search_precision", str(path))
+
+
+async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    target.answer = compared
+    async with opened(path, NARROW) as session:
+        weigh(session, 3)
+        form = await shown(session, session.screen.action_accuracy)
+        assert form.choices == (EDITED, SAVED, BOTH)
+        assert "(•) as edited" in session.text
+        assert reasons(form)["model"] == "the open document, edits included"
+        await session.pilot.press("f5")
+        await session.until(lambda: "Nothing to compare with yet" in session.text)
+        await session.pilot.press("escape")
+
+        await chosen(session, form, BOTH)
+        assert reasons(form)["model"] == "the saved file"
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
+        ((_, request),) = target.requests
+        assert request["model"] == str(path)
+        assert target.weights[0][0] == 3
+        page = session.app.screen
+        assert isinstance(page, AccuracyScreen)
+        assert page.tab_title == "accuracy of model.onnx as edited"
+        await session.until(lambda: "other      model.onnx as edited (CPU)" in session.text)
+        assert files(tmp_path) == ["model.onnx"]
+
+        await session.pilot.press("enter")
+        await session.until(lambda: session.app.page is session.screen)
+        await session.until(lambda: session.screen.explorer.node is not None)
+        assert session.screen.explorer.node is not None
+        assert session.screen.explorer.node.name == "second"
+
+        errors, legend = session.screen.tensor_errors()
+        assert [node.name for node in errors] == ["second"]
+        assert legend == page.tab_title
+        weigh(session, 5)
+        assert session.screen.tensor_errors()[1].endswith("as edited, before the last edits")
+        session.app.show_page(page)
+        await session.until(lambda: "edited since" in session.text)
+        session.screen.action_undo()
+        assert not page.is_outdated
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, ModelForm))
+        assert session.app.page is session.screen
+
+
+async def test_a_new_document_and_one_with_edits_run_as_they_are(
+    tmp_path: Path, target: FakeTarget
+) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    target.answer = compared
+    async with opened(path, WIDE) as session:
+        weigh(session, 3)
+        session.screen.document.path = None
+        form = await shown(session, session.screen.action_accuracy)
+        assert form.choices == (EDITED,)
+        form.query_one(ParamForm).set_values({"round": "fp16"})
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
+        page = session.app.screen
+        assert isinstance(page, AccuracyScreen)
+        assert target.weights[0][0] == 3
+        assert not Path(target.requests[0][1]["model"]).exists()
+        await session.until(lambda: "reference  new.onnx as edited" in session.text)
+        await session.pilot.press("enter")
+        await session.until(lambda: session.app.page is session.screen)
+        graph = session.screen.graph
+        await session.until(lambda: "errors" in [each.name for each in graph.overlays()])
+        while graph._overlay.name != "errors":
+            graph.next_overlay()
+        assert graph._overlay.legend.endswith(" in accuracy of new.onnx as edited")
+        weigh(session, 5)
+        await session.until(lambda: "before the last edits" in graph._overlay.legend)
+
+
+async def test_what_is_named_after_the_model_and_what_is_said_of_it(
+    tmp_path: Path, target: FakeTarget
+) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    at: dict[str, Any] = {"scope": [], "node": "second"}
+
+    def fail(request: dict[str, Any]) -> Sequence[Event]:
+        model = request["model"]
+        return [Failed(f"bad {model}", where=model, finding={"model": model, **at})]
+
+    target.answer = fail
+    async with opened(path, NARROW) as session:
+        weigh(session, 3)
+        await shown(session, session.screen.action_isolate_tactic)
+        await session.pilot.press("f5")
+        await session.until(lambda: "model.onnx as edited: bad model.onnx as" in session.text)
+        assert target.requests[0][1]["avoid"] == "model.tactics"
+        assert isinstance(session.app.screen, JobScreen)
+        assert "model.onnx, as edited" in session.text
+        target.answer = lambda request: [Finished(FOUND)]
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, TacticsScreen))
+        assert target.requests[0][1]["model"] == target.requests[1][1]["model"]
+        assert files(tmp_path) == ["model.onnx"]
+
+
+def test_the_nodes_of_an_engine_are_those_of_its_model() -> None:
+    *_, last = compared({"model": "a.engine", "against": "m.onnx"})
+    assert isinstance(last, Finished)
+    assert AccuracyScreen(last.result, Path("a.engine")).model == Path("m.onnx")
+
+
+async def test_settings_that_are_of_no_use_are_greyed(tmp_path: Path, target: FakeTarget) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, NARROW) as session:
+        kept: dict[str, JSON] = {
+            "model": "a.onnx",
+            "against": "b.onnx",
+            "shape": ["x:1"],
+            "sets": 2,
+        }
+        session.app.state.put("forms", "accuracy", kept)
+        form = await shown(session, session.screen.action_accuracy)
+        fields = form.query_one(ParamForm)
+        values = fields.values()
+        assert (values["against"], values["shape"], values["sets"]) == (None, [], 2), "of another"
+        await session.until(lambda: "fp16" in reasons(form))
+        assert reasons(form)["library"] == "not run by TensorRT"
+        assert "provider" not in reasons(form)
+
+        fields.set_values({"against_backend": "tensorrt"})
+        await session.until(lambda: "library" not in reasons(form))
+        await session.until(lambda: reasons(form).get("fp16") == "TensorRT 10.1.0 has no such flag")
+        assert "against_provider" in reasons(form)
+
+        fields.set_values({"against": "b.engine", "against_backend": "same"})
+        await session.until(lambda: reasons(form).get("fp16") == "the engine is built already")
+        assert "trust" not in reasons(form)

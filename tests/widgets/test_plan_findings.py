@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from dld_tui.core.plan.lint import findings
+from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.text import cell_width
+from dld_tui.widgets.plan_findings import FindingRows
+from tests.support.plans import write_layers, write_profile
+
+
+def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "first"}, {"Name": "second"}])
+    write_profile(tmp_path / "net.profile.json", [("first", 3.0), ("second", 1.0)])
+    plan = open_plan(path)
+    rows = FindingRows(findings(plan), {layer.index: layer for layer in plan.layers})
+    at = next(n for n, found in enumerate(rows.findings) if found.rule == "long-layer")
+    for width in (40, 78, 120):
+        pieces = rows.line(at, width)
+        assert sum(cell_width(text) for text, _ in pieces) <= width
+        assert (("first", "link") in pieces) == (width >= 78)
