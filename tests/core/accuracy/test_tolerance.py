@@ -29,6 +29,8 @@ def test_figures_instead_of_elements() -> None:
     tolerance = Tolerance(cosine=0.99)
     assert problem(tolerance, [1.0, 2.0], [1.1, 2.1]) is None
     assert "the cosine is" in (problem(tolerance, [1.0, 0.0], [0.0, 1.0]) or "")
+    near = problem(Tolerance(cosine=0.99999999), [1.0, 0.0], [1.0, 5e-4])
+    assert near == "the cosine is 0.999999875, less than 0.99999999"
     assert "unknown" in (problem(tolerance, [1.0], [0.0]) or "")
     assert problem(Tolerance(snr_db=20), [10.0], [10.5]) is None
     assert "26.0 dB, less than 30" in (problem(Tolerance(snr_db=30), [10.0], [10.5]) or "")

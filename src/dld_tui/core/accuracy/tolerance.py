@@ -56,8 +56,9 @@ class Tolerance:
         if error.is_equal:
             return None
         if self.cosine is not None and (error.cosine is None or error.cosine < self.cosine):
-            shown = "unknown" if error.cosine is None else f"{error.cosine:.6f}"
-            return f"the cosine is {shown}, less than {self.cosine:g}"
+            # All digits that count: what is too little may differ from 1 by 1e-7 only.
+            shown = "unknown" if error.cosine is None else f"{error.cosine:.10g}"
+            return f"the cosine is {shown}, less than {self.cosine:.10g}"
         if self.snr_db is not None and (error.snr_db is None or error.snr_db < self.snr_db):
             shown = "unknown" if error.snr_db is None else f"{error.snr_db:.1f} dB"
             return f"the signal to noise ratio is {shown}, less than {self.snr_db:g} dB"
