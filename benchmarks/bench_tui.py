@@ -37,12 +37,12 @@ def main(argv: list[str]) -> int:
         models.write_many_nodes(many, nodes=options.nodes, weights=options.weights)
         models.write_small_model(small)
         table = harness.Table(f"The explorer of {options.nodes:,} nodes in a pseudo-terminal")
-        opened = harness.side_by_side(
+        open_ms = harness.side_by_side(
             {"document_open": [many]}, options.rounds, **harness.private_folders(folder)
         )["document_open"]["open_ms"]
-        empty = _add_first_rows(table, folder, many, small, opened, options.rounds)
+        table.add("Document.open", open_ms)
         for columns, rows in SIZES:
-            _add_first_picture(table, folder, many, (columns, rows), empty, opened, options.rounds)
+            _add_start(table, folder, (many, small), (columns, rows), open_ms, options.rounds)
             _add_keys(table, folder, many, columns, rows, options.keys)
             _add_graph(table, folder, many, columns, rows, options.keys)
     return table.finish()
@@ -53,56 +53,42 @@ def _start(folder: Path, model: Path, columns: int, rows: int) -> Terminal:
     return Terminal([*harness.dld(), str(model)], variables, columns, rows)
 
 
-def _add_first_rows(
-    table: harness.Table, folder: Path, many: Path, small: Path, open_ms: float, rounds: int
-) -> float:
-    """Add when the rows come; returns the milliseconds of a model of 10 nodes."""
-    times: dict[Path, list[float]] = {many: [], small: []}
-    for _ in range(rounds):
-        for model, found in times.items():
-            with _start(folder, model, *SIZES[0]) as terminal:
-                found.append(terminal.wait_for(ROWS, timeout=60) * 1000)
-    total, empty = statistics.median(times[many]), statistics.median(times[small])
-    table.add("start to rows", total)
-    table.add("start to rows of a model of 10 nodes", empty)
-    table.add("Document.open", open_ms)
-    # The start of the program is in both; what is left is the opening and the way to the rows.
-    table.add(
-        "rows after the open",
-        max(0.0, total - empty - open_ms),
-        bound=FIRST_ROWS_MS,
-        rule="1 s",
-    )
-    return empty
-
-
-def _add_first_picture(
+def _add_start(
     table: harness.Table,
     folder: Path,
-    model: Path,
+    opened: tuple[Path, Path],
     size: tuple[int, int],
-    empty: float,
     open_ms: float,
     rounds: int,
 ) -> None:
-    """Add when the first picture of the graph comes: after the open, and after the first rows."""
-    totals, later = [], []
+    """Add when the first rows and the first picture of the graph come.
+
+    The start of the program is in all of it; a start with a small model before each start with the
+    large one tells how long that takes at the time.
+    """
+    many, small = opened
+    starts, rows, pictures = [], [], []
     for _ in range(rounds):
-        with _start(folder, model, *size) as terminal:
-            began = terminal.wait_for(ROWS, timeout=60)
+        with _start(folder, small, *size) as terminal:
+            starts.append(terminal.wait_for(ROWS, timeout=60) * 1000)
+        with _start(folder, many, *size) as terminal:
+            rows.append(terminal.wait_for(ROWS, timeout=60) * 1000)
             if size[0] < WIDE:
                 terminal.send("2")  # the graph takes the explorer's place
-            shown = terminal.wait_for(PICTURE, timeout=60)
-        totals.append(shown * 1000)
-        later.append((shown - began) * 1000)
-    title = f"{size[0]}x{size[1]} graph: first picture"
-    total = statistics.median(totals)
-    table.add(f"{title}, start to it", total)
-    table.add(f"{title} after the open began", max(0.0, total - empty))
-    after = max(0.0, total - empty - open_ms)
-    table.add(f"{title} after the open", after, bound=GRAPH_MS, rule="1 s")
-    after = statistics.median(later)
-    table.add(f"{title} after the rows", after, bound=GRAPH_MS, rule="1 s")
+            pictures.append(terminal.wait_for(PICTURE, timeout=60) * 1000)
+    name = f"{size[0]}x{size[1]}"
+    table.add(f"{name}: start to rows of a model of 10 nodes", statistics.median(starts))
+    table.add(f"{name}: start to rows", statistics.median(rows))
+    table.add(f"{name}: start to the first picture of the graph", statistics.median(pictures))
+    for title, times, bound in (
+        ("rows", rows, FIRST_ROWS_MS),
+        ("first picture", pictures, GRAPH_MS),
+    ):
+        later = statistics.median(time - start for time, start in zip(times, starts, strict=True))
+        after = max(0.0, later - open_ms)
+        table.add(f"{name}: {title} after the open", after, bound=bound, rule="1 s")
+    later = statistics.median(picture - row for picture, row in zip(pictures, rows, strict=True))
+    table.add(f"{name}: first picture after the rows", later)
 
 
 def _add_keys(
