@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from threading import Event, Thread
 
 from dld_tui.core.document import Scope
@@ -36,7 +37,7 @@ def make_graph(
     if len(scope.nodes) < CHILD_FROM:
         drawn = graph_of(scope, constants=constants, texts=texts)
         return _made(scope, constants, drawn, lambda graph: None)
-    with ArrangingChild() as child:  # it starts while the model is read
+    with closing(ArrangingChild()) as child:  # it starts while the model is read
         drawn = graph_of(scope, constants=constants, texts=texts)
         return _made(scope, constants, drawn, lambda graph: child.arrange(graph, cancelled))
 
@@ -84,7 +85,7 @@ class EarlyGraph:
         self, scope: Scope, constants: bool, drawn: ScopeGraph, child: ArrangingChild
     ) -> None:
         try:
-            with child:
+            with closing(child):
                 self._model = _made(
                     scope,
                     constants,

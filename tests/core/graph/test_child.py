@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def name_titles(overview: Overview) -> list[str]:
 
 def test_a_child_process_answers() -> None:
     graph = residual_network(40, "layer.")
-    with ArrangingChild() as arranging:
+    with closing(ArrangingChild()) as arranging:
         found = arranging.arrange(graph, lambda: False)
     assert found is not None
     assert as_json(found) == as_json(Overview(graph).arranged())
@@ -86,19 +87,19 @@ def test_a_child_process_answers() -> None:
 def test_a_child_that_fails_says_nothing(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_START", code)
     monkeypatch.setattr(child, "_CHUNK", 64)
-    with ArrangingChild() as arranging:
+    with closing(ArrangingChild()) as arranging:
         assert arranging.arrange(residual_network(30, "layer."), lambda: False) is None
 
 
 def test_without_a_program_to_start_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with ArrangingChild() as arranging:
+    with closing(ArrangingChild()) as arranging:
         assert arranging.arrange(Graph(), lambda: False) is None
 
 
 def test_a_child_is_ended_when_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "_START", "import time; time.sleep(600)")
-    with ArrangingChild() as arranging:
+    with closing(ArrangingChild()) as arranging:
         with pytest.raises(CancelledError):
             arranging.arrange(Graph(), lambda: True)
         process = arranging._process

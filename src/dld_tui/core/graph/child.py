@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from time import monotonic
-from types import TracebackType
 
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.columns import arranged_of, graph_bytes
@@ -38,7 +37,10 @@ _START = (
 
 
 class ArrangingChild:
-    """A child process that arranges one graph; without a process where none can be started."""
+    """A child process that arranges one graph; without a process where none can be started.
+
+    Close it, whatever happens.
+    """
 
     def __init__(self) -> None:
         root = Path(__file__).parents[3]
@@ -86,19 +88,6 @@ class ArrangingChild:
             if pipe is not None:
                 pipe.close()
         process.wait()
-
-    def __enter__(self) -> ArrangingChild:
-        """Use it."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End the process."""
-        self.close()
 
 
 def _answer(process: subprocess.Popen[bytes], data: bytes, cancelled: CancelCheck) -> bytes | None:
