@@ -126,6 +126,14 @@ async def test_what_differs_is_above_the_rows(
         assert any("Efron" in line for line in text)
 
 
+async def test_what_differs_is_shown_without_a_word_of_the_size(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CompareAbout, "on_resize", lambda self: None)  # it may not be told
+    async with opened(*pair, size=SMALL) as (_, screen):
+        assert len(screen.query_one(CompareAbout).lines) > 1
+
+
 async def test_groups_and_into_one(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
         for by in ("node", "type"):

@@ -22,6 +22,7 @@ from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.table_view import TableSource, TableView
 
 _KEYS = "/ filter  b group  f no noise  o sort  w csv"
+_LOOK_S = 0.1
 
 
 class CompareAbout(Frame, LineView):
@@ -40,6 +41,14 @@ class CompareAbout(Frame, LineView):
         titles = ", ".join(visible(title) for title in comparison.titles)
         self.frame(f"Compare · {titles}", "= next base")
         self._fill()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        # It has just been displayed: its width is known with a later layout, and an event of its
+        # size does not always tell that (Textual may have looked at the new layout before).
+        if not self._width and self.is_attached:
+            self._fill()
+            self.set_timer(_LOOK_S, self._look_again)
 
     def on_resize(self) -> None:
         """Break the text again for another width."""
