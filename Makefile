@@ -9,10 +9,10 @@ JOBS ?= auto
 EXTRAS ?= cpu,dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench wheels screenshots lock format clean
+.PHONY: help demo test test-all check bench wheels screenshots lock format clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 10
 
 $(INSTALLED): pyproject.toml requirements/constraints.txt requirements/tensorrt.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -32,7 +32,10 @@ $(INSTALLED): pyproject.toml requirements/constraints.txt requirements/tensorrt.
 demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
-test: $(INSTALLED)  ## run the tests
+test: $(INSTALLED)  ## run the tests, but for the tiers that take long
+	@$(BIN)/python -m pytest -n $(JOBS) -m 'not bench and not models and not rtx and not slow and not ssh'
+
+test-all: $(INSTALLED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not bench'
 
 check: $(INSTALLED)  ## what CI runs: format, lint, types, import contracts, tests
