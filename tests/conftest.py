@@ -19,6 +19,17 @@ _FOREIGN = (
     "NV_DLD_CACHE_DIR", "PYTHONWARNINGS", "SSH_CONNECTION", "TEXTUAL_THEME", "TMUX",
 )  # fmt: skip
 
+_SERVERS = {"sshd", "own_sshd", "jump"}
+"""The fixtures that start an SSH server."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts an SSH server, so that no test of a target is forgotten."""
+    for item in items:
+        if _SERVERS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.ssh)
+
 
 @pytest.fixture(autouse=True)
 def isolation(

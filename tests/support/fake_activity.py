@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import ActivityError, InputError
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.events import Event, Finished, Progress, event_from_line
 from dld_tui.core.params import param
 
@@ -83,7 +83,10 @@ def _crash() -> Iterator[Event]:
 
 def _raise(kind: str, text: str) -> Iterator[Event]:
     yield from ()
-    errors = {"activity": ActivityError, "input": InputError, "value": ValueError}
+    errors = {
+        "activity": ActivityError, "input": InputError, "unavailable": UnavailableError,
+        "value": ValueError,
+    }  # fmt: skip
     raise errors[kind](text)
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import asyncio
+import importlib.util
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.activities.registry import ACTIVITIES
 from dld_tui.core.connections.model import Connection, changed
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.health import BROKEN, GOOD, MISSING
@@ -17,7 +20,7 @@ from dld_tui.targets.ssh.bootstrap import Machine, machine_from
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.deploy import Deployment, Prepared
 from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.requirements import Need, Needs, needs_of
+from dld_tui.targets.ssh.requirements import NEEDS, Need, Needs, needs_of
 from dld_tui.targets.ssh.transfer import Amount
 from tests.support.asker import Answers
 from tests.support.jobs import wait_until
@@ -247,7 +250,119 @@ def test_needs_follow_the_request() -> None:
     assert "onnxruntime-gpu" in packages("profile_onnxruntime", provider="CUDA,CPU")
     assert "tensorrt-rtx-cu13" in packages("build_tensorrt", library="tensorrt_rtx")
     assert "tensorrt" in packages("build_tensorrt", library="auto")
+    assert packages("build_tensorrt", library="/opt/tensorrt").isdisjoint(
+        {"tensorrt", "tensorrt-rtx-cu13"}
+    )
     assert packages("doctor") == set()
+    assert "onnxruntime" in packages("accuracy", model="m.onnx", round="fp16")
+    assert {"onnxruntime", "tensorrt"} <= packages("accuracy", model="m.onnx", backend="tensorrt")
+    assert "tensorrt" in packages("accuracy", model="m.onnx", against="m.engine")
+    assert "onnxruntime-gpu" in packages("accuracy", model="m.onnx", against_provider="CUDA")
+    assert "onnxruntime" in packages("search_precision")
+    assert {"onnxruntime", "tensorrt"} <= packages("isolate_tactic")
+    for conversion in ("fp16", "sanitize", "precisions", "tensors", "quantize"):
+        assert "onnxruntime" in packages(f"convert_{conversion}"), conversion
+    assert "polygraphy" in packages("convert_sanitize")
+    assert "onnxconverter-common" in packages("convert_fp16", library="polygraphy")
+
+
+def test_needs_of_every_activity_are_declared() -> None:
+    assert set(NEEDS) == {info.id for info in ACTIVITIES}
+
+
+def test_every_activity_that_runs_onnxruntime_brings_it() -> None:
+    for info in ACTIVITIES:
+        needs = needs_of(info.id, {"polygraphy": True})
+        if needs.modules and "onnxruntime" in imported_by(info.module):
+            assert "onnxruntime" in {need.module for need in needs.modules}, info.id
+
+
+def imported_by(module: str) -> set[str]:
+    """Return what a module imports from outside, itself or by our backends, at any depth."""
+    found: set[str] = set()
+    seen: set[str] = set()
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        if not name.startswith(("dld_tui.activities", "dld_tui.backends")):
+            found.add(name.partition(".")[0])
+            continue
+        spec = None if name in seen else importlib.util.find_spec(name)
+        seen.add(name)
+        if spec is None or spec.origin is None:
+            continue
+        for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                todo.append(node.module)
+                if node.module == "dld_tui.backends":
+                    todo += [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Import):
+                todo += [alias.name for alias in node.names]
+    return found
+
+
+RTX = Needs((Need("tinymod", ("tinymod",), "1.0"),), "rtx")
+ANY = Needs((Need("no_such", ("tensorrt",), fix="Do this"),), "gpu", otherwise=RTX)
+
+
+def test_any_library_is_the_one_that_can_be_installed(agent: Agent, wheel_folder: Path) -> None:
+    prepared = prepare(agent, ANY, "here")
+    assert imported(prepared.python) == "1 2"
+    assert prepared.installed == ("tinymod>=1.0",)
+
+
+def test_any_library_where_none_can_be_installed(agent: Agent, wheel_folder: Path) -> None:
+    (wheel_folder / "tinymod-1.5-py3-none-any.whl").unlink()
+    with pytest.raises(UnavailableError, match=r"tensorrt is not there, .* tinymod.*Do this"):
+        prepare(agent, ANY, "here")
+
+
+@pytest.fixture
+def user_environment(tmp_path: Path, wheel_folder: Path) -> Path:
+    """The Python of a virtual environment that a user made, which has one package."""
+    folder = tmp_path / "user's env"
+    subprocess.run([BARE, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python3*/site-packages"))
+    (site / "theirs.py").write_text("value = 'theirs'\n")
+    return folder / "bin" / "python"
+
+
+def test_a_virtual_environment_runs_the_job_where_optional_packages_are_missing(
+    connection: Connection, user_environment: Path, amount: Amount
+) -> None:
+    agent = Agent(Link(changed(connection, python=str(user_environment)), Answers()))
+    optional = Need("tinymod", ("tinymod",), "1.0", optional=True)
+    needs = Needs((Need("theirs", ("theirs",)), optional), "cpu")
+    try:
+        assert prepare(agent, needs, "here", amount=amount).python == str(user_environment)
+        assert [note for note in amount.notes if "pip install tinymod>=1.0" in note]
+        assert prepare(agent, needs, "here").python == str(user_environment)  # by the note there
+    finally:
+        loop.call(agent.link.close(), 60)
+
+
+def test_what_a_virtual_environment_lacks_is_added_beside_it(
+    connection: Connection, user_environment: Path
+) -> None:
+    agent = Agent(Link(changed(connection, python=str(user_environment)), Answers()))
+    before = sorted(user_environment.parents[1].rglob("*"))
+    try:
+        needs = Needs((Need("theirs", ("theirs",)), *TINY.modules), "cpu")
+        python = prepare(agent, needs, "here").python
+    finally:
+        loop.call(agent.link.close(), 60)
+    assert python.startswith(f"{connection.directory}/venv/")
+    code = "import theirs, tinymod; print(theirs.value, tinymod.value)"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "theirs 1\n"
+    assert sorted(user_environment.parents[1].rglob("*")) == before
+
+    # Another Python of the same version does not get that environment.
+    other = Agent(Link(changed(connection, python=BARE), Answers()))
+    try:
+        assert prepare(other, TINY, "here").python != python
+    finally:
+        loop.call(other.link.close(), 60)
 
 
 def test_versions_are_compared_by_number() -> None:

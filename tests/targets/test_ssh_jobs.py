@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from dld_tui.core.connections.model import Connection, changed
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.targets.ssh import bootstrap
-from dld_tui.targets.ssh.jobs_store import JobsStore
+from dld_tui.targets.ssh.jobs_store import JobsStore, new_id
 from tests.support.jobs import wait_until
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import is_running, script, target_of, until
@@ -232,7 +233,7 @@ def test_clean_removes_ended_jobs_and_wipe_all(connection: Connection, tmp_path:
     job = target.start("fake", script(METRIC, waits(gate), ["finish"]))
     until(job, Metric)
     assert [(j.id, j.state) for j in target.jobs()] == [(job.id, "running")]
-    assert target.clean(0)[0] == 0  # one that runs is left alone
+    assert target.clean(0).jobs == 0  # one that runs is left alone
     with pytest.raises(ActivityError, match="runs"):
         target.wipe()
     gate.touch()
@@ -268,3 +269,37 @@ def known(folder: Path, sshd: Sshd, line: SlowLine) -> Path:
     path = folder / "known_hosts_of_line"
     path.write_text(sshd.known_line.replace(f":{sshd.port} ", f":{line.port} "))
     return path
+
+
+def test_what_a_machine_lacks_names_the_machine(connection: Connection) -> None:
+    steps = script(["raise", "unavailable", "onnxruntime is not installed"])
+    job = target_of(connection).start("fake", steps)
+    with pytest.raises(UnavailableError, match=r"^box: onnxruntime is not installed"), job:
+        job.result()
+
+
+def old_job(connection: Connection, *, written: bool) -> Path:
+    """Leave a job there that ended a year ago, with a result that nobody fetched, or without."""
+    folder = Path(connection.directory, "jobs", new_id())
+    (folder / "out" / "output").mkdir(parents=True)
+    if written:
+        (folder / "out" / "output" / "r.dldprof").write_bytes(b"result")
+    (folder / "lock").touch()
+    end = '{"code": 0, "cancelled": false, "reason": ""}'
+    (folder / "events").write_text(f"x{end}\n")
+    os.utime(folder / "events", (0, 0))
+    return folder
+
+
+def test_a_result_is_not_cleaned_away_before_it_is_fetched(connection: Connection) -> None:
+    target = target_of(connection)
+    result, nothing = old_job(connection, written=True), old_job(connection, written=False)
+    target.start("fake", script(["finish"])).result()  # cleans, too
+    assert result.exists()
+    assert not nothing.exists()
+    assert target.clean(0).unfetched == (result.name,)
+    with pytest.raises(ActivityError, match=f"{result.name} was not fetched.*--unfetched"):
+        target.wipe()
+    assert (result / "out" / "output" / "r.dldprof").read_bytes() == b"result"
+    assert target.clean(0, results=True).jobs == 1
+    assert not result.exists()

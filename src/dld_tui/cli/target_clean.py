@@ -19,18 +19,23 @@ from dld_tui.core.connections import store
 @click.option(
     "--all", "everything", is_flag=True, help="Remove all that was put there, environments too."
 )
-def command(name: str, days: float, everything: bool) -> None:
+@click.option("--unfetched", is_flag=True, help="Results that were never fetched, too.")
+def command(name: str, days: float, everything: bool, unfetched: bool) -> None:
     """Remove ended jobs and the files that were sent to a target.
 
-    Jobs that run are left alone. What is removed is sent again when it is needed.
+    Jobs that run are left alone, and so are results that were not fetched. What is removed is sent
+    again when it is needed.
     """
     from dld_tui.targets.ssh.target import SshTarget
 
     ask_on_terminal()
     target = SshTarget(store.find(name))
     if everything:
-        target.wipe()
+        target.wipe(results=unfetched)
         narrate(f"nothing of ours is left on {name}")
         return
-    jobs, freed = target.clean(days)
-    narrate(f"{fmt.plural(jobs, 'job')} and {fmt.size(freed)} of files are removed")
+    cleaned = target.clean(days, results=unfetched)
+    removed = f"{fmt.plural(cleaned.jobs, 'job')} and {fmt.size(cleaned.bytes)} of files"
+    narrate(f"{removed} are removed")
+    for job in cleaned.unfetched:
+        narrate(f"job {job} stays, its result was not fetched: dld target attach {job}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,6 @@ import dld_tui
 from dld_tui.core.connections.model import DEFAULT_DIRECTORY
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.text import clip, visible
-from dld_tui.targets.ssh.remote.replies import MARK
 
 OLDEST_PYTHON = (3, 10)
 _PLAIN = re.compile(r"[a-z0-9.-]{1,40}")
@@ -43,6 +41,7 @@ found = {
     "machine": platform.machine(), "system": platform.system(),
     "libc": list(platform.libc_ver()), "host": platform.node(),
     "writable": os.path.isdir(here) and os.access(here, os.W_OK | os.X_OK), "here": here,
+    "virtual": sys.prefix if sys.prefix != getattr(sys, "base_prefix", sys.prefix) else "",
     "package": os.path.isfile(os.path.join(root, "package", sys.argv[2], "complete")),
     "gpu": os.path.exists("/dev/nvidia0") or os.path.exists("/dev/nvhost-gpu")
     or os.path.exists("/dev/nvgpu"),
@@ -127,6 +126,8 @@ class Machine:
     """The Python of the environment that was asked for, when it is known to be complete."""
     environments: tuple[str, ...]
     """The virtual environments in the deployment folder."""
+    virtual: str = ""
+    """The virtual environment that its Python is of, which the user made."""
 
 
 def machine_from(data: Mapping[str, Any], where: str) -> Machine:
@@ -164,6 +165,7 @@ def machine_from(data: Mapping[str, Any], where: str) -> Machine:
             int(free) if free is not None else None,
             str(data["ready"]) if data.get("ready") else None,
             tuple(name for name in map(str, data["environments"]) if _PLAIN.fullmatch(name)),
+            str(data.get("virtual") or ""),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise UnavailableError(
@@ -173,20 +175,6 @@ def machine_from(data: Mapping[str, Any], where: str) -> Machine:
 
 
 INSTALL_PYTHON = "sudo apt install python3, or uv python install 3.12, which needs no root"
-
-
-def answer_in(printed: bytes) -> dict[str, Any] | None:
-    """Return the last answer in what a program of ours printed, or None."""
-    found = None
-    for line in printed.decode("utf-8", "replace").splitlines():
-        if line.startswith(MARK):
-            try:
-                value = json.loads(line[len(MARK) :])
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                found = value
-    return found
 
 
 def probe_arguments(python: str, directory: str, ready: str) -> list[str]:

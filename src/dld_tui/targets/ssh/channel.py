@@ -15,11 +15,11 @@ from dld_tui.core.text import clip, visible
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.errors import ConnectionLostError
-from dld_tui.targets.ssh.link import Finished, Link
+from dld_tui.targets.ssh.link import MOST_OUTPUT, QUIET_SHELL, Finished, Link
 from dld_tui.targets.ssh.quoting import command_line
+from dld_tui.targets.ssh.remote.replies import last_answer
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
-_LONGEST_ANSWER = 16 << 20
 _MOST_NOISE = 1 << 20
 """Bytes that a login shell may print before our program does."""
 
@@ -65,7 +65,7 @@ class Stream:
             if end >= 0:
                 line = bytes(self._rest[: end + 1])
                 del self._rest[: end + 1]
-                found = bootstrap.answer_in(line)
+                found = last_answer(line)
                 if found is not None:
                     return _checked(found, self.where)
                 skipped += len(line)
@@ -74,8 +74,9 @@ class Stream:
                 if not data:
                     raise ConnectionLostError(self.where)
                 self._rest += data
-            if skipped > _MOST_NOISE or len(self._rest) > _LONGEST_ANSWER:
-                raise UnavailableError("its login shell prints without end", where=self.where)
+            if skipped > _MOST_NOISE or len(self._rest) > MOST_OUTPUT:
+                message = "its login shell prints without end"
+                raise UnavailableError(message, where=self.where, hint=QUIET_SHELL)
 
     async def read(self) -> bytes:
         """Return the next data; nothing at the end.
@@ -152,7 +153,7 @@ class Agent:
         directory = self.link.connection.directory
         arguments = bootstrap.probe_arguments(self.python, directory, ready)
         done = await self.link.run(arguments, environment=self._cache_variable())
-        data = bootstrap.answer_in(done.stdout)
+        data = last_answer(done.stdout)
         if data is None:
             raise self._no_python(done)
         self.machine = bootstrap.machine_from(data, self.where)
@@ -178,7 +179,7 @@ class Agent:
         archive = await asyncio.to_thread(bootstrap.package_archive)
         arguments = [self.python, "-c", bootstrap.UNPACK, self.root, bootstrap.package_digest()]
         done = await self.link.run(arguments, input=archive)
-        data = bootstrap.answer_in(done.stdout)
+        data = last_answer(done.stdout)
         if data is None or "unpacked" not in data:
             text = str((data or {}).get("error", "")) or done.error_text[-300:] or "no answer"
             raise AgentError(
@@ -199,7 +200,7 @@ class Agent:
             UnavailableError: It does not answer.
         """
         done = await self.link.run(self._command(name, arguments), input=input)
-        data = bootstrap.answer_in(done.stdout)
+        data = last_answer(done.stdout)
         if data is None:
             raise self._no_answer(done)
         return _checked(data, self.where)
@@ -214,7 +215,8 @@ class Agent:
         line = await self.link.open()
         command = command_line(self._command(name, arguments))
         try:
-            process = await line.create_process(command, encoding=None)
+            # Nobody reads its errors: kept, they would fill a window, and nothing more would come.
+            process = await line.create_process(command, encoding=None, stderr=asyncssh.DEVNULL)
         except (asyncssh.Error, OSError) as error:
             raise ConnectionLostError(self.where) from error
         stream = Stream(process, self.where)

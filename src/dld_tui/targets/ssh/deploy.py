@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,10 @@ class Deployment:
             if not machine.package:
                 await self._agent.send_package()
             there = await self._modules(self._python_of(machine), needs)
+            absent = any(need.fix and not need.optional for need in _missing(needs, there))
+            if needs.otherwise is not None and absent:
+                needs = needs.otherwise
+                there = await self._modules(self._python_of(machine, needs.flavour), needs)
             found += [_check(need, there) for need in needs.modules]
         return found
 
@@ -125,11 +130,25 @@ class Deployment:
     async def _environment(self, machine: Machine, needs: Needs) -> Prepared:
         self._amount.step("Looking for packages")
         base = machine.executable or self._agent.python
-        if not _missing(needs, await self._modules(base, needs)):
+        missing = _missing(needs, await self._modules(base, needs))
+        if not missing:
+            return Prepared(machine, base)
+        if machine.virtual and all(need.optional for need in missing):
+            # A virtual environment is somebody's choice of packages: it runs the job, as it is.
+            names = " ".join(need.requirement for need in missing)
+            self._amount.notes.append(
+                f"{names} not in the Python of {self._agent.where}, it is done without;"
+                f" install with: {visible(base)} -m pip install {names}"
+            )
             return Prepared(machine, base)
         name = environment_name(machine, needs.flavour)
-        python = str((await self._agent.call("create", name=name))["python"])
-        if python != f"{machine.root}/venv/{name}/bin/python":
+        python = f"{machine.root}/venv/{name}/bin/python"
+        if needs.otherwise is not None:
+            if name in machine.environments:
+                missing = _missing(needs, await self._modules(python, needs))
+            if any(need.fix and not need.optional for need in missing):
+                return await self._otherwise(machine, missing, needs.otherwise)
+        if str((await self._agent.call("create", name=name))["python"]) != python:
             raise UnavailableError("its agent makes no sense", where=self._agent.where)
         missing = _missing(needs, await self._modules(python, needs))
         self._require_installable(missing)
@@ -146,6 +165,19 @@ class Deployment:
                 f"{names}: still missing after the installation", where=self._agent.where
             )
         return Prepared(machine, python, tuple(need.requirement for need in missing))
+
+    async def _otherwise(
+        self, machine: Machine, missing: Sequence[Need], otherwise: Needs
+    ) -> Prepared:
+        """Bring what serves as well as what a person would have to install."""
+        try:
+            return await self._environment(machine, otherwise)
+        except UnavailableError as error:
+            absent = next(need for need in missing if need.fix)
+            raise UnavailableError(
+                f"{absent.requirement} is not there, and instead of it {error.message}",
+                where=self._agent.where, hint=absent.fix, details=error.details,
+            ) from error  # fmt: skip
 
     async def _modules(self, python: str, needs: Needs) -> dict[str, str]:
         modules = {need.module: list(need.packages) for need in needs.modules}
@@ -200,8 +232,14 @@ class Deployment:
 
 
 def environment_name(machine: Machine, flavour: str) -> str:
-    """Return the name of the virtual environment of a kind."""
-    return f"py{machine.python[0]}.{machine.python[1]}-{flavour}"
+    """Return the name of our virtual environment of a kind.
+
+    One that adds to a virtual environment of the user belongs to that one alone.
+    """
+    name = f"py{machine.python[0]}.{machine.python[1]}-{flavour}"
+    if machine.virtual:
+        name += f"-{hashlib.sha256(machine.virtual.encode()).hexdigest()[:8]}"
+    return name
 
 
 def machine_checks(machine: Machine) -> list[Check]:

@@ -51,8 +51,13 @@ async def fetch_what_is_there(
     patience: Patience,
     amount: Amount,
     say: Callable[[Event], None],
-) -> None:
-    """Bring what a job that failed or was stopped has left, e.g. a partial report."""
+) -> bool:
+    """Bring what a job that failed or was stopped has left, e.g. a partial report.
+
+    Returns:
+        Whether nothing that is there was left there.
+    """
+    is_whole = True
     absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
     for output in stored.outputs:
         path = Path(output.path)
@@ -60,5 +65,9 @@ async def fetch_what_is_there(
             if await download(agent, stored.id, output.place, path, patience, amount):
                 say(Log(f"what it wrote until then is in {output.path}"))
                 await asyncio.to_thread(relocate, path, absolute)
-        except DldError as error:
+        except InputError as error:  # it is here
             say(Log(str(error), "warning"))
+        except DldError as error:
+            is_whole = False
+            say(Log(str(error), "warning"))
+    return is_whole

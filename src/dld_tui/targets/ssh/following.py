@@ -129,6 +129,8 @@ class Listener:
         ):
             if isinstance(self._terminal, Finished):
                 return Finished(self._without_foreign_paths(self._terminal.result))
+            if isinstance(self._terminal, Failed):
+                return self._of_target(self._terminal)
             return self._terminal
         if end.cancelled:
             return Cancelled()
@@ -140,6 +142,17 @@ class Listener:
             return Failed(end.reason, self._target, "Free some space there", details)
         message, hint = describe_end(end.code)
         return Failed(message, self._target, hint, details)
+
+    def _of_target(self, failed: Failed) -> Failed:
+        """Say which machine a failure is of, where no file of the user is named.
+
+        What a machine lacks is to be installed there, whatever is named.
+        """
+        if not failed.where:
+            return replace(failed, where=self._target)
+        if failed.status == UnavailableError.status:
+            return replace(failed, where=f"{failed.where}, on {self._target}")
+        return failed
 
     def _here(self, value: JSON) -> JSON:
         return moved_paths(value, self._renames)

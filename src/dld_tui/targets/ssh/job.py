@@ -32,6 +32,8 @@ from dld_tui.targets.ssh.transfer import Amount, Upload, lost_note
 
 _TICK_S = 0.2
 _MOST_UNREAD = 2000
+_MOST_UNREAD_BYTES = 32 << 20
+"""Of events that nobody has read yet: the target waits then."""
 _STOP_S = 30.0
 """From the request to stop until the target is no longer waited for."""
 _CLOSE_S = 5.0
@@ -85,7 +87,9 @@ class SshJob(Job):
         self._activity = activity
         self._stored = stored
         self._amount = Amount(stage=f"Connecting to {self._target}")
-        self._ready: collections.deque[Event] = collections.deque()
+        self._ready: collections.deque[tuple[Event, int]] = collections.deque()
+        self._unread = 0
+        """Bytes of the records that the events in `_ready` are made of."""
         self._news = threading.Condition()
         self._over = False
         self._cancelled = False
@@ -111,7 +115,8 @@ class SshJob(Job):
                     self._news.wait()
                 if not self._ready:
                     return
-                event = self._ready.popleft()
+                event, size = self._ready.popleft()
+            self._unread -= size
             yield event
 
     def cancel(self) -> None:
@@ -146,11 +151,17 @@ class SshJob(Job):
         with self._news:
             return self._news.wait_for(lambda: self._over, _CLOSE_S)
 
+    @property
+    def _attach(self) -> str:
+        """The command that takes the job up again."""
+        return f"dld target attach {self.id}"
+
     # -- on the loop ------------------------------------------------------------------------------
 
-    def _say(self, event: Event) -> None:
+    def _say(self, event: Event, size: int = 0) -> None:
         with self._news:
-            self._ready.append(event)
+            self._ready.append((event, size))
+            self._unread += size
             self._news.notify_all()
 
     async def _run(self) -> None:
@@ -178,7 +189,7 @@ class SshJob(Job):
         with contextlib.suppress(asyncio.CancelledError, Exception):
             await loop.within(_CLOSE_S, self._agent.link.close())
         with self._news:
-            self._ready.append(Cancelled() if self._is_cancel(terminal) else terminal)
+            self._ready.append((Cancelled() if self._is_cancel(terminal) else terminal, 0))
             self._over = True
             self._news.notify_all()
 
@@ -201,9 +212,15 @@ class SshJob(Job):
         terminal = listener.end(end)
         work = (self._agent, stored, self._setup.patience, self._amount, self._say)
         if isinstance(terminal, Finished):
-            await fetch(*work)
-        elif not self._closing:
-            await fetch_what_is_there(*work)
+            try:
+                await fetch(*work)
+            except DldError as error:  # it stays there
+                again = f"The result is there still; fetch it with: {self._attach}"
+                error.hint = f"{error.hint}. {again}" if error.hint else again
+                raise
+        elif not self._closing and not await fetch_what_is_there(*work):
+            self._say(Log(f"it is on {self._target} still; fetch it with: {self._attach}"))
+            return terminal
         if isinstance(terminal, Failed) and self._activity is not None:
             await self._look_again(terminal, needs_of(*self._activity))
         await self._forget()
@@ -285,15 +302,15 @@ class SshJob(Job):
                             return End.parse(text)
                         event = listener.event(tag, text)
                         if event is not None:
-                            self._say(event)
-                    while len(self._ready) > _MOST_UNREAD:
-                        await asyncio.sleep(_TICK_S)
+                            self._say(event, len(text))
+                        while len(self._ready) > _MOST_UNREAD or self._unread > _MOST_UNREAD_BYTES:
+                            await asyncio.sleep(_TICK_S)
             raise ConnectionLostError(self._agent.where)
 
         try:
             return await persist(attempt, self._setup.patience, self._tell_lost)
         except LinkError as error:
-            hint = f"The job goes on there; fetch its result with: dld target attach {self.id}"
+            hint = f"The job goes on there; fetch its result with: {self._attach}"
             raise UnavailableError(error.message, where=error.where, hint=hint) from None
 
     async def _in_time(self, work: Any) -> Any:

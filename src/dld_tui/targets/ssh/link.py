@@ -43,6 +43,10 @@ _LEAVE_S = 2.0
 """For the good manners of a close; a machine that is gone has none."""
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """Before those of the library: with the processor's own AES it sends nearly twice as fast."""
+MOST_OUTPUT = 16 << 20
+"""Bytes that a command may print; it is kept in memory."""
+QUIET_SHELL = "Look what the start-up files of its shell print, such as ~/.bashrc"
+_CHUNK = 1 << 18
 _LOGIN_S = 300.0
 """A person may have to look up a password."""
 
@@ -154,13 +158,32 @@ class Link:
         line = await self.open()
         command = self.command(arguments, launched=launched, environment=environment)
         try:
-            done = await line.run(command, input=input or b"", encoding=None, check=False)
+            async with await line.create_process(command, encoding=None) as process:
+                process.stdin.write(input or b"")
+                process.stdin.write_eof()
+                printed, errors = await asyncio.gather(
+                    self._read(process.stdout), self._read(process.stderr)
+                )
+                await process.wait_closed()
         except (asyncssh.Error, OSError, asyncio.IncompleteReadError) as error:
             raise self._lost(error) from None
-        if done.exit_status is None and line.is_closed():
+        if process.exit_status is None and line.is_closed():
             raise ConnectionLostError(self.where)
-        code = done.exit_status if done.exit_signal is None else done.returncode
-        return Finished(_bytes(done.stdout), _bytes(done.stderr), code)
+        code = process.exit_status if process.exit_signal is None else process.returncode
+        return Finished(printed, errors, code)
+
+    async def _read(self, reader: asyncssh.SSHReader[bytes]) -> bytes:
+        """Return all that comes.
+
+        Raises:
+            UnavailableError: It is more than any answer of ours.
+        """
+        printed = bytearray()
+        while data := await reader.read(_CHUNK):
+            printed += data
+            if len(printed) > MOST_OUTPUT:
+                raise UnavailableError("it prints without end", where=self.where, hint=QUIET_SHELL)
+        return bytes(printed)
 
     def command(
         self,
@@ -238,6 +261,7 @@ class Link:
                 login_timeout=_LOGIN_S,
                 connect_timeout=None,
                 encryption_algs=() if hop.has_ciphers else _CIPHERS,
+                utf8_decode_errors="replace",  # of banners: many are older than UTF-8
                 keepalive_interval=KEEPALIVE_S,
                 keepalive_count_max=KEEPALIVES,
                 command=None,
@@ -320,7 +344,3 @@ def _host_key_algorithms(
     first = [name.decode() for key in keys for name in key.sig_algorithms]
     rest = [name.decode() for name in get_default_public_key_algs()]
     return tuple(dict.fromkeys([*first, *rest]))
-
-
-def _bytes(value: bytes | str | None) -> bytes:
-    return value.encode() if isinstance(value, str) else value or b""

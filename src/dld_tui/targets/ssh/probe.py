@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from dld_tui.core import fmt
@@ -15,6 +14,7 @@ from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.errors import stage_of
 from dld_tui.targets.ssh.link import Finished, Link
+from dld_tui.targets.ssh.remote.replies import last_answer
 
 OLDEST_PYTHON = (3, 10)
 _ROOM_BYTES = 2 << 30
@@ -36,7 +36,7 @@ try:
     said["free"] = shutil.disk_usage(folder).free
 except OSError as error:
     said["error"] = error.strerror or str(error)
-sys.stdout.write("DLD" + json.dumps(said) + chr(10))
+sys.stdout.write("@dld:" + json.dumps(said) + chr(10))
 """
 
 
@@ -110,11 +110,11 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
     ended = _run(link, "Python", [connection.python, "-c", _LOOK, connection.directory], done)
     if ended is None:
         return
-    line = next((text for text in ended.text.splitlines() if text.startswith("DLD{")), None)
-    if line is None:
+    said = last_answer(ended.stdout)
+    if said is None:
         done(Step("Python", BAD, f"{connection.python}: {_last(ended)}", _other_python(connection)))
         return
-    _judge(json.loads(line[3:]), connection, done)
+    _judge(said, connection, done)
 
 
 def _judge(said: dict[str, JSON], connection: Connection, done: Callable[[Step], None]) -> None:

@@ -1,6 +1,8 @@
 """The one place where a command line for a shell, here or on a target, is put together.
 
-An SSH server hands a command to the user's shell as one string, so every argument is quoted.
+An SSH server hands a command to the user's shell as one string, so every argument is quoted, for
+POSIX shells, zsh and fish. Between single quotes only fish has escapes, of the quote and of the
+backslash: these two stand outside of quotes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,9 @@ from dld_tui.core.errors import UsageError
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile("%(.)")
+_PLAIN = re.compile(r"[A-Za-z0-9_@+:,./-]+")
+"""Words that no shell changes; zsh takes a leading ``=`` as the name of a program."""
+_PARTS = re.compile(r"[^'\\]+|['\\]")
 
 
 def command_line(
@@ -22,7 +27,7 @@ def command_line(
     environment: Mapping[str, str] | None = None,
     launcher: Sequence[str] = (),
 ) -> str:
-    """Return what a POSIX shell runs as exactly these arguments.
+    """Return what a shell runs as exactly these arguments.
 
     Args:
         arguments: The program and its arguments.
@@ -46,7 +51,15 @@ def command_line(
     words += arguments
     if any("\0" in word for word in words):
         raise UsageError("an argument of a command holds a zero byte")
-    return " ".join(shlex.quote(word) for word in words)
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """Return a word so that sh, bash, zsh and fish take it as it is."""
+    if _PLAIN.fullmatch(word):
+        return word
+    parts = _PARTS.findall(word)
+    return "".join(f"\\{part}" if part in ("'", "\\") else f"'{part}'" for part in parts) or "''"
 
 
 def proxy_arguments(command: str, host: str, port: int, user: str) -> list[str]:

@@ -16,7 +16,7 @@ from dld_tui.core.health import Check
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop
-from dld_tui.targets.ssh.channel import Agent
+from dld_tui.targets.ssh.channel import Agent, strings
 from dld_tui.targets.ssh.deploy import Deployment
 from dld_tui.targets.ssh.job import Setup, SshJob
 from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob
@@ -40,6 +40,16 @@ class RemoteJob:
     """``running``, ``finished``, ``failed``, ``cancelled`` or ``lost``."""
     started: float
     """Seconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What was removed from a target."""
+
+    jobs: int
+    bytes: int
+    unfetched: tuple[str, ...]
+    """The jobs that are there still, as their results were not fetched."""
 
 
 class SshTarget:
@@ -98,25 +108,31 @@ class SshTarget:
         """
         return self._call(lambda agent: self._checks(agent, activity_id))
 
-    def clean(self, days: float) -> tuple[int, int]:
+    def clean(self, days: float, *, results: bool = False) -> Cleaned:
         """Remove jobs that ended and files that were not used for so long.
 
-        Returns:
-            How many jobs, and how many bytes of files.
+        Args:
+            days: How long.
+            results: Whether jobs go, too, whose results were not fetched.
 
         Raises:
             DldError: The target cannot be reached or does not serve.
         """
-        answer = self._call(lambda agent: self._asked(agent, "clean", days=days))
-        return _count(answer.get("jobs")), _count(answer.get("bytes"))
+        answer = self._call(lambda agent: self._asked(agent, "clean", days=days, results=results))
+        kept = [job for job in strings(answer.get("unfetched")) if _ID.fullmatch(job)]
+        return Cleaned(_count(answer.get("jobs")), _count(answer.get("bytes")), tuple(kept))
 
-    def wipe(self) -> None:
+    def wipe(self, *, results: bool = False) -> None:
         """Remove all that was deployed.
 
+        Args:
+            results: Whether results go, too, that were not fetched.
+
         Raises:
-            DldError: The target cannot be reached, does not serve, or a job runs there.
+            DldError: The target cannot be reached, does not serve, a job runs there, or a result
+                waits there.
         """
-        self._call(lambda agent: self._asked(agent, "wipe"))
+        self._call(lambda agent: self._asked(agent, "wipe", results=results))
 
     # -- helpers ----------------------------------------------------------------------------------
 

@@ -63,8 +63,9 @@ def _remove(root: Path, job: str) -> None:
     answer(jobs.remove(root, job))
 
 
-def _clean(root: Path, days: float) -> None:
-    answer({"jobs": jobs.clean(root, days), "bytes": objects.clean(root, days)})
+def _clean(root: Path, days: float, results: bool = False) -> None:
+    count, freed = jobs.clean(root, days, results=results), objects.clean(root, days)
+    answer({"jobs": count, "bytes": freed, "unfetched": jobs.unfetched(root)})
 
 
 def _modules(root: Path, python: str, modules: dict[str, list[str]]) -> None:
@@ -96,11 +97,14 @@ def _ready(root: Path, name: str, value: dict[str, Any] | None) -> None:
     answer({"ready": value is not None})
 
 
-def _wipe(root: Path) -> None:
-    """Remove all that was deployed, but the jobs that run."""
+def _wipe(root: Path, results: bool = False) -> None:
+    """Remove all that was deployed; not while jobs run, or have results that nobody fetched."""
     running = [job["id"] for job in jobs.find(root) if job["state"] == "running"]
     if running:
         raise RefusedError(f"job {running[0]} runs", "Cancel it first", "running")
+    if (waiting := jobs.unfetched(root)) and not results:
+        hint = f"Fetch it with: dld target attach {waiting[0]}; or give --unfetched"
+        raise RefusedError(f"the result of job {waiting[0]} was not fetched", hint, "unfetched")
     for name in ("jobs", "objects", "venv", "ready", "package"):
         shutil.rmtree(root / name, ignore_errors=True)
     answer({"removed": True})

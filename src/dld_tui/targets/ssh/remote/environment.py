@@ -5,6 +5,7 @@ Wheels are unpacked here without pip, which a bare system does not have.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dld_tui.targets.ssh.remote import objects
-from dld_tui.targets.ssh.remote.replies import fail
+from dld_tui.targets.ssh.remote.replies import MARK, fail, last_answer
 
 _LOOK = """
 import importlib.metadata as m, importlib.util as u, json, sys
@@ -56,10 +57,9 @@ def look(python: str, modules: dict[str, list[str]]) -> dict[str, Any]:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"found": {}, "problem": str(error)}
-    for line in done.stdout.splitlines():
-        if line.startswith("@dld:"):
-            found: dict[str, Any] = json.loads(line[5:])
-            return found
+    found = last_answer(done.stdout.encode("utf-8", "replace"))
+    if found is not None:
+        return found
     return {"found": {}, "problem": (done.stderr.strip().splitlines() or ["no answer"])[-1]}
 
 
@@ -70,7 +70,7 @@ def create(root: Path, name: str) -> dict[str, Any]:
     if not python.exists():
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Without pip: where it would come from is missing on a bare Debian.
-        command = [sys.executable, "-m", "venv", "--without-pip", "--system-site-packages"]
+        command = [sys.executable, "-m", "venv", "--without-pip", *_system_packages()]
         done = subprocess.run(
             [*command, str(folder)], check=False, capture_output=True, text=True, errors="replace"
         )
@@ -78,7 +78,29 @@ def create(root: Path, name: str) -> dict[str, Any]:
             shutil.rmtree(folder, ignore_errors=True)
             why = (done.stderr + done.stdout).strip().splitlines() or ["it does not say why"]
             fail(f"no virtual environment can be made: {why[-1]}", "sudo apt install python3-venv")
+        _add_packages_of(sys.executable, python)
     return {"python": str(python)}
+
+
+def _settings_of_virtual(python: str) -> Path:
+    """Return the file that makes the folder of a Python a virtual environment, if it is one."""
+    return Path(python).parent.parent / "pyvenv.cfg"
+
+
+def _system_packages() -> list[str]:
+    """Return the option that lets the system's packages in, but where the user keeps them out."""
+    with contextlib.suppress(OSError):
+        text = _settings_of_virtual(sys.executable).read_text(encoding="utf-8", errors="replace")
+        if "include-system-site-packages=false" in text.lower().replace(" ", ""):
+            return []
+    return ["--system-site-packages"]
+
+
+def _add_packages_of(user: str, ours: str | Path) -> None:
+    """Let our environment see the packages of the virtual environment that it adds to."""
+    if _settings_of_virtual(user).is_file():
+        lines = "".join(f"{folder}\n" for folder in _sites_of(user))
+        (_sites_of(str(ours))[0] / "dld-user.pth").write_text(lines, encoding="utf-8")
 
 
 def pip_install(python: str, requirements: list[str], options: list[str]) -> dict[str, Any]:
@@ -112,7 +134,7 @@ def install_wheels(root: Path, python: str, wheels: list[list[str]]) -> dict[str
     folder = Path(python).parent.parent
     if folder.parent != root / "venv":
         fail("packages are only installed into an environment of our own")
-    site = _site_of(python)
+    site = _sites_of(python)[0]
     for name, sha256 in wheels:
         try:
             with zipfile.ZipFile(objects.path_of(root, sha256)) as wheel:
@@ -122,12 +144,17 @@ def install_wheels(root: Path, python: str, wheels: list[list[str]]) -> dict[str
     return {"installed": len(wheels)}
 
 
-def _site_of(python: str) -> Path:
-    code = "import sysconfig; print(sysconfig.get_path('platlib'))"
-    done = subprocess.run(
-        [python, "-I", "-c", code], check=True, capture_output=True, text=True, timeout=_SLOW_S
+def _sites_of(python: str) -> list[Path]:
+    """Return the folders of the packages of a Python, the one of compiled packages first."""
+    code = (
+        "import json, sysconfig as s;"
+        f" print('\\n{MARK}' + json.dumps({{p: s.get_path(p) for p in ('platlib', 'purelib')}}))"
     )
-    return Path(done.stdout.strip())
+    done = subprocess.run(
+        [python, "-I", "-c", code], check=True, capture_output=True, timeout=_SLOW_S
+    )
+    found = last_answer(done.stdout) or {}
+    return [Path(folder) for folder in dict.fromkeys(found.values())]
 
 
 def _unpack(wheel: zipfile.ZipFile, site: Path) -> None:

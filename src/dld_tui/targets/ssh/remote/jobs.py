@@ -25,7 +25,7 @@ _POLL_S = (0.01, 0.1)
 _CHUNK = 1 << 18
 _DAY_S = 86400
 _KEPT_DAYS = 14
-"""For jobs that ended and that nobody fetched."""
+"""For jobs that ended without a result."""
 _KEPT_UNUSED_DAYS = 30
 """For files that no job used."""
 
@@ -237,10 +237,31 @@ def remove(root: Path, job_id: str) -> dict[str, Any]:
     return {"removed": not folder.exists()}
 
 
-def clean(root: Path, days: float) -> int:
-    """Remove jobs that ended so long ago; return how many."""
+def has_result(folder: Path) -> bool:
+    """Tell whether a job ended well and what it wrote is there: what is fetched is removed."""
+    if is_alive(folder) or _end_of(folder) != "finished":
+        return False
+    return any(names for _, _, names in os.walk(folder / "out"))
+
+
+def unfetched(root: Path) -> list[str]:
+    """Return the jobs whose results nobody has fetched yet."""
+    return [job["id"] for job in find(root) if has_result(root / "jobs" / job["id"])]
+
+
+def clean(root: Path, days: float, *, results: bool = False) -> int:
+    """Remove jobs that ended so long ago; return how many.
+
+    Args:
+        root: The deployment folder.
+        days: How long ago.
+        results: Whether those go, too, whose results nobody has fetched.
+    """
     count = 0
+    kept = set() if results else set(unfetched(root))
     for job in find(root):
+        if job["id"] in kept:
+            continue
         folder = root / "jobs" / job["id"]
         try:
             old = (folder / "events").stat().st_mtime <= time.time() - days * _DAY_S

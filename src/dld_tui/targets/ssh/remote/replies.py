@@ -1,4 +1,7 @@
-"""How the agent answers: lines with a mark, since a login shell may print what it likes."""
+"""How the agent answers: lines with a mark, since a login shell may print what it likes.
+
+What it prints need not end with a newline, so the mark may stand anywhere in a line.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ import sys
 from typing import Any, NoReturn
 
 MARK = "@dld:"
-"""What an answer begins with; other lines are noise of the login shell."""
+"""What an answer begins with; all else is noise of the login shell."""
+_OPENING = MARK + "{"
 
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "Free some space there, or set another --directory"),
@@ -46,6 +50,22 @@ def answer(value: dict[str, Any]) -> None:
     """
     sys.stdout.write(f"{MARK}{json.dumps(value)}\n")
     sys.stdout.flush()
+
+
+def last_answer(printed: bytes) -> dict[str, Any] | None:
+    """Return the last answer in what was printed, or None; the noise may be in any encoding."""
+    found = None
+    for line in printed.split(b"\n"):
+        text = line.decode("utf-8", "replace")
+        start = text.find(_OPENING)
+        while start >= 0:
+            end = start + len(MARK)
+            try:
+                found, end = json.JSONDecoder().raw_decode(text, end)
+            except (ValueError, RecursionError):
+                pass  # noise that looks like ours
+            start = text.find(_OPENING, end)
+    return found
 
 
 def refuse(error: RefusedError | OSError) -> None:

@@ -1,0 +1,140 @@
+"""Targets whose start-up files print: without a newline, in any encoding, much, or without end."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.steps import BAD
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import Finished
+from dld_tui.targets.ssh import link as link_module
+from dld_tui.targets.ssh import loop
+from dld_tui.targets.ssh.link import Link
+from dld_tui.targets.ssh.probe import examine
+from dld_tui.targets.ssh.quoting import command_line
+from dld_tui.targets.ssh.remote.replies import last_answer
+from tests.support.asker import Answers
+from tests.support.ssh_jobs import end_processes_of, script, target_of
+from tests.support.sshd import Sshd
+
+NOISE = "Welcome @dld:{ \\376\\377h\\000i \\033[31m @dld:{}x"
+START_UP_FILES = {
+    "bash": ".bashrc",
+    "zsh": ".zshenv",
+    "fish": ".config/fish/config.fish",
+}
+HOSTILE = ["a b", "$(id)", "`id`", "'", '"', "a\nb", "-n", "*", "~root", "", "\\", "\\'", "a\\\\",
+           "!!", "=ls", "%self", "{a,b}", "^x", "#", "(date)", "ü€"]  # fmt: skip
+
+
+def shell(name: str) -> str:
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"the shell {name} is not installed")
+    return program
+
+
+@pytest.fixture
+def serve(own_sshd: Callable[..., Sshd], tmp_path: Path) -> Callable[..., Connection]:
+    """Return a function that starts a server whose user has a shell with a start-up file."""
+
+    def start(name: str, start_up: str, **settings: str) -> Connection:
+        # As sshd runs a command: SHELL -c COMMAND.
+        command = f'exec {shell(name)} -c "$SSH_ORIGINAL_COMMAND"'
+        if name != "bash":  # that one is the login shell of this machine
+            settings["ForceCommand"] = command
+        server = own_sshd(**settings)
+        file = server.home / START_UP_FILES[name]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(start_up)
+        return Connection(
+            "box", server.host, server.port, server.user, "key", server.user_key,
+            server.known_hosts(), config=False, directory=str(tmp_path / "deployed"),
+        )  # fmt: skip
+
+    return start
+
+
+@pytest.mark.parametrize("name", START_UP_FILES)
+def test_a_job_runs_where_start_up_files_print_without_a_newline(
+    name: str, serve: Callable[..., Connection], tmp_path: Path
+) -> None:
+    connection = serve(name, f"printf '{NOISE}'\nprintf 'and errors' >&2\n")
+    try:
+        target = target_of(connection, directory=str(tmp_path / "it's a \\folder"))
+        job = target.start("fake", script(["write", 1, "x" * 100_000 + "\n"], ["finish", {"a": 1}]))
+        assert list(job.events())[-1] == Finished({"a": 1})
+        assert target.jobs() == []
+        steps = examine(target.connection, Answers())
+        assert not [step for step in steps if step.state == BAD]
+    finally:
+        end_processes_of(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["sh", *START_UP_FILES])
+def test_every_shell_hands_over_what_was_given(name: str) -> None:
+    line = command_line(["printf", "%s\\0", *HOSTILE])
+    done = subprocess.run([shell(name), "-c", line], capture_output=True, check=True)
+    assert done.stdout.decode().split("\0")[:-1] == HOSTILE
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_what_a_target_prints_is_bounded(
+    stream: str, serve: Callable[..., Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "MOST_OUTPUT", 1 << 20)
+    connection = serve("bash", f"yes >&{stream}\n")
+    with pytest.raises(UnavailableError, match=r"prints without end.*start-up files"):
+        target_of(connection).jobs()
+
+
+def test_much_on_standard_error_does_not_stop_a_job(serve: Callable[..., Connection]) -> None:
+    connection = serve("bash", "head -c 6000000 /dev/zero | tr '\\0' 'e' >&2\n")
+    job = target_of(connection).start("fake", script(["finish", {"a": 1}]))
+    assert list(job.events())[-1] == Finished({"a": 1})
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1251", "shift-jis"])
+def test_a_banner_in_any_encoding_is_text(
+    encoding: str, own_sshd: Callable[..., Sshd], tmp_path: Path
+) -> None:
+    banner = tmp_path / "banner"
+    text = {"cp1251": "Привет", "shift-jis": "ようこそ"}.get(encoding, "Grüße")
+    banner.write_bytes(f"{text}\n".encode(encoding))
+    server = own_sshd(Banner=str(banner))
+    connection = Connection(
+        "box", server.host, server.port, server.user, "key", server.user_key,
+        server.known_hosts(), config=False,
+    )  # fmt: skip
+    link = Link(connection, Answers())
+    try:
+        assert loop.call(link.run(["echo", "there"]), 60).text == "there\n"
+    finally:
+        loop.call(link.close(), 60)
+
+
+@pytest.mark.parametrize(
+    ("printed", "answer"),
+    [
+        (b"", None),
+        (b"@dld:\n", None),
+        (b'@dld:{"a": 1}\n', {"a": 1}),
+        (b'no newline@dld:{"a": 1}', {"a": 1}),
+        (b'@dld:{"a": 1}@dld:{"a": 2}bye', {"a": 2}),
+        (b'@dld:{"a": "@dld:{1"}\n\n', {"a": "@dld:{1"}),
+        (b'@dld:{"half\n@dld:{"a": 1}\nlast @dld:{', {"a": 1}),
+        ('ü€'.encode("utf-16") + b'\xe2\x82@dld:{"a": 1}\r\n\xff', {"a": 1}),
+        (b"@dld:" + b"[" * 100_000 + b"@dld:{" * 1000, None),
+        (b'@dld:{"a":' + b"[" * 100_000, None),
+    ],
+)  # fmt: skip
+def test_an_answer_is_found_wherever_it_stands(
+    printed: bytes, answer: dict[str, object] | None
+) -> None:
+    assert last_answer(printed) == answer
