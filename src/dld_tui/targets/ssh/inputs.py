@@ -222,3 +222,14 @@ def _skeleton(path: Path) -> onnx.ModelProto | None:
     with contextlib.closing(Source.open(path)) as source:
         skeleton = cut(source, BlobTable())
     return onnx.ModelProto.FromString(skeleton) if has_external(skeleton) else None
+
+
+def placed(value: JSON, token: str, folder: str) -> JSON:
+    """Return a request with the job's folder where a token stands for it."""
+    if isinstance(value, str):
+        return value.replace(token, folder, 1) if value.startswith(token) else value
+    if isinstance(value, list):
+        return [placed(item, token, folder) for item in value]
+    if isinstance(value, dict):
+        return {key: placed(item, token, folder) for key, item in value.items()}
+    return value

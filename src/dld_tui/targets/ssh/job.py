@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import functools
 import json
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from dld_tui.core.errors import DldError, UnavailableError
@@ -26,8 +26,9 @@ from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
 from dld_tui.targets.ssh.fetching import fetch, fetch_what_is_there
 from dld_tui.targets.ssh.following import End, Listener, Records
 from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob, StoredOutput, new_id
-from dld_tui.targets.ssh.patience import Patience, persist
+from dld_tui.targets.ssh.patience import persist
 from dld_tui.targets.ssh.requirements import Needs, needs_of
+from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.transfer import Amount, Upload, lost_note
 
 _TICK_S = 0.2
@@ -38,25 +39,6 @@ _STOP_S = 30.0
 """From the request to stop until the target is no longer waited for."""
 _CLOSE_S = 5.0
 _REMOVE_TRIES = 15
-
-# Not `-m`, and nothing of the current folder: see dld_tui.targets.local.
-_BOOTSTRAP = (
-    "import sys; sys.path[0:1] = sys.argv.pop().split('\\n'); from {module} import main; main()"
-)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """How jobs of a target are run."""
-
-    patience: Patience = field(default_factory=Patience)
-    worker: str = "dld_tui.activities.worker"
-    """The module on the target that serves a request."""
-    paths: tuple[str, ...] = ()
-    """More folders of modules there."""
-    route: str = "auto"
-    """One of :data:`.deploy.ROUTES`."""
-    pip_options: tuple[str, ...] = ()
 
 
 class SshJob(Job):
@@ -237,10 +219,13 @@ class SshJob(Job):
         self._amount.step("Starting")
         order = {
             "id": self.id,
-            "request": {"activity": activity, "request": _moved(plan.request, token, folder)},
+            "request": {
+                "activity": activity,
+                "request": inputs.placed(plan.request, token, folder),
+            },
             "files": [[place, names[file], file.mtime_ns] for place, file in plan.files],
             "folders": plan.folders,
-            "worker": self._worker(prepared),
+            "worker": self._setup.command(prepared.python, self._agent.package),
             "launcher": list(self._agent.link.connection.launcher),
             "environment": dict(self._agent.link.connection.environment),
         }
@@ -262,26 +247,17 @@ class SshJob(Job):
         return stored
 
     async def _prepare(self, needs: Needs) -> Prepared:
-        deployment = Deployment(
-            self._agent, self._amount, self._setup.patience, self._setup.route,
-            self._setup.pip_options,
-        )  # fmt: skip
-        return await persist(
-            lambda: deployment.prepare(needs), self._setup.patience, lost_note(self._amount)
-        )
-
-    def _worker(self, prepared: Prepared) -> list[str]:
-        paths = [*self._setup.paths, self._agent.package]
-        code = _BOOTSTRAP.format(module=self._setup.worker)
-        return [prepared.python, "-c", code, "\n".join(paths)]
+        setup = self._setup
+        way = (setup.patience, setup.route, setup.pip_options)
+        deployment = Deployment(self._agent, self._amount, *way)
+        lost = lost_note(self._amount)
+        return await persist(lambda: deployment.prepare(needs), setup.patience, lost)
 
     async def _send_order(self, order: dict[str, Any]) -> None:
         line = json.dumps(order).encode() + b"\n"
-        answer = await persist(
-            lambda: self._agent.call("start", input=line),
-            self._setup.patience,
-            lost_note(self._amount),
-        )
+        lost = lost_note(self._amount)
+        start = functools.partial(self._agent.call, "start", input=line)
+        answer = await persist(start, self._setup.patience, lost)
         self._amount.sent += len(line)
         if answer.get("id") != self.id:
             raise AgentError(
@@ -392,10 +368,8 @@ class SshJob(Job):
         last: Progress | None = None
         while True:
             self._say_notes()
-            amount = self._amount
-            unit = "bytes" if amount.total else ""
-            now = Progress(amount.done, amount.total or None, unit, amount.stage)
-            if amount.stage and now != last:
+            now = self._amount.progress()
+            if now.stage and now != last:
                 self._say(now)
                 last = now
             await asyncio.sleep(_TICK_S)
@@ -404,13 +378,3 @@ class SshJob(Job):
         notes, self._amount.notes[:] = list(self._amount.notes), []
         for note in notes:
             self._say(Log(note, "warning"))
-
-
-def _moved(value: JSON, token: str, folder: str) -> JSON:
-    if isinstance(value, str):
-        return value.replace(token, folder, 1) if value.startswith(token) else value
-    if isinstance(value, list):
-        return [_moved(item, token, folder) for item in value]
-    if isinstance(value, dict):
-        return {key: _moved(item, token, folder) for key, item in value.items()}
-    return value

@@ -18,10 +18,11 @@ from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, strings
 from dld_tui.targets.ssh.deploy import Deployment
-from dld_tui.targets.ssh.job import Setup, SshJob
+from dld_tui.targets.ssh.job import SshJob
 from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob
 from dld_tui.targets.ssh.link import Link
 from dld_tui.targets.ssh.requirements import needs_of
+from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.transfer import Amount
 
 T = TypeVar("T")

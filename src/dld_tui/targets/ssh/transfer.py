@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dld_tui.core.errors import ActivityError, FileChangedError
+from dld_tui.core.events import Progress
 from dld_tui.core.files.staged import StagedFile
 from dld_tui.core.files.streaming import ByteCount
 from dld_tui.core.text import visible
@@ -43,6 +44,11 @@ class Amount:
     stage: str = ""
     notes: list[str] = field(default_factory=list)
     """What happened on the way, for the log."""
+
+    def progress(self) -> Progress:
+        """Return how far it is as an event."""
+        unit = "bytes" if self.total else ""
+        return Progress(self.done, self.total or None, unit, self.stage)
 
     def step(self, stage: str) -> None:
         """Begin something that is not measured in bytes."""
