@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import quick_textual
+
 # Textual reads this while it is imported, which is before any fixture runs.
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(__file__).parent / "data"
+REAL_MODELS = os.environ.get("DLD_TEST_DATA")
 
 _FOREIGN = (
     "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR",
@@ -57,9 +61,35 @@ def isolation(
     time.tzset()
 
 
+@pytest.fixture(autouse=True)
+def quick_screens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an app under test draw only what a test reads, and wait only while it works."""
+    quick_textual.apply(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def real_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of engine plans, profiles and bad files (tests/data/README.md)."""
+    folder = tmp_path_factory.mktemp("real_files")
+    for archive in sorted(DATA.glob("*.tar.xz")):
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+    return folder
+
+
 @pytest.fixture
-def shared_data() -> Path:
-    """Return the folder of real models and reports, which is not part of the repository."""
-    if not SHARED_DATA.is_dir():
-        pytest.skip("the folder of real models is not beside this checkout")
-    return SHARED_DATA
+def real_models() -> Path:
+    """Return the folder of real models that ``DLD_TEST_DATA`` names."""
+    if REAL_MODELS is None:
+        pytest.skip("DLD_TEST_DATA names no folder of real models")
+    return Path(REAL_MODELS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start an SSH server, and those that run real models."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "sshd" in fixtures:
+            item.add_marker("ssh")
+        if "real_models" in fixtures:
+            item.add_marker("models")

@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SHARED_DATA
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.plans import write_layers, write_profile
-
-TREX = SHARED_DATA / "engines" / "trex" / "examples"
 
 
 @pytest.fixture
@@ -115,14 +112,16 @@ def test_hostile_names_are_shown_as_text(dld: Dld, tmp_path: Path) -> None:
     assert "\x1b" not in result.out
 
 
-@pytest.mark.skipif(not TREX.is_dir(), reason="needs the engines of TREx")
 @pytest.mark.parametrize(
     ("folder", "speed_ups"),
     [("tensorflow/resnet/RTX-3090", (3.03, 5.54)), ("pytorch/resnet/A100", (2.31, 2.25))],
 )
-def test_engines_of_trex(dld: Dld, folder: str, speed_ups: tuple[float, float]) -> None:
+def test_engines_of_trex(
+    dld: Dld, real_files: Path, folder: str, speed_ups: tuple[float, float]
+) -> None:
+    examples = real_files / "engines" / "trex" / "examples"
     names = ("fp32/resnet.onnx", "fp16/resnet.onnx", "qat/resnet-qat.onnx")
-    paths = [TREX / folder / f"{name}.engine.graph.json" for name in names]
+    paths = [examples / folder / f"{name}.engine.graph.json" for name in names]
     document: Any = json.loads(dld("compare", *paths, "--json").out)
     assert document["speed_ups"][1:] == pytest.approx(speed_ups, abs=0.01)
     matched = [row for row in document["rows"] if all(row["layers"])]

@@ -115,8 +115,8 @@ def test_folder_is_refused_by_name(dld: Dld, tmp_path: Path) -> None:
     assert str(tmp_path) in dld.fails(3, "inspect", tmp_path)
 
 
-def test_every_bad_file_is_shown_or_refused_in_one_line(dld: Dld, shared_data: Path) -> None:
-    for path in sorted((shared_data / "bad").glob("*.onnx")):
+def test_every_bad_file_is_shown_or_refused_in_one_line(dld: Dld, real_files: Path) -> None:
+    for path in sorted((real_files / "bad").glob("*.onnx")):
         outcome = dld("inspect", path)
         assert outcome.status in (0, 3), outcome
         assert "Traceback" not in outcome.err

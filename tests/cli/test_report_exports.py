@@ -72,8 +72,8 @@ def test_parquet(dld: Dld, report: Path, tmp_path: Path) -> None:
     assert parquet.read_table(path).num_rows == 10
 
 
-def test_profiles_of_all_versions_are_read(dld: Dld, shared_data: Path) -> None:
-    found = sorted((shared_data / "ortprofile").glob("*.ort1.*.json"))
+def test_profiles_of_all_versions_are_read(dld: Dld, real_files: Path) -> None:
+    found = sorted((real_files / "ortprofile").glob("*.ort1.*.json"))
     assert len(found) >= 8
     for path in found:
         read = dld("report", path, "--json")
@@ -83,10 +83,10 @@ def test_profiles_of_all_versions_are_read(dld: Dld, shared_data: Path) -> None:
 
 
 def test_bad_files_are_one_clear_line_or_a_report_that_says_what_is_missing(
-    dld: Dld, shared_data: Path
+    dld: Dld, real_files: Path
 ) -> None:
-    paths = [*(shared_data / "bad" / "json").iterdir()]
-    paths += (shared_data / "ortprofile" / "edge").iterdir()
+    paths = [*(real_files / "bad" / "json").iterdir()]
+    paths += (real_files / "ortprofile" / "edge").iterdir()
     kept = {"ort_trailing_comma", "ort_truncated", "ort_bom_utf16", "run_failed_midway"}
     refused = set()
     for path in sorted(paths):

@@ -236,9 +236,9 @@ async def test_animations_are_off_over_ssh(monkeypatch: pytest.MonkeyPatch) -> N
     assert DldApp(config=Config(animations="on")).animation_level == "none"
 
 
-async def test_recent_files_are_remembered(tmp_path: Path, shared_data: Path) -> None:
+async def test_recent_files_are_remembered(tmp_path: Path, real_files: Path) -> None:
     state = State(tmp_path)
-    model = shared_data / "onnx" / "logreg_iris.onnx"
+    model = real_files / "bad" / "00_good_control.onnx"
     app = DldApp([model], state=state)
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: bool(app.pages))

@@ -276,9 +276,9 @@ def test_cancel() -> None:
         compare(model, model, cancelled=lambda: True)
 
 
-def test_real_models(shared_data: Path, tmp_path: Path) -> None:
+def test_real_models(real_models: Path, tmp_path: Path) -> None:
     for name in ("silero_vad_16k_op15", "functions_encoder_op18", "ppocrv2_cls"):
-        path = shared_data / "onnx" / f"{name}.onnx"
+        path = real_models / "onnx" / f"{name}.onnx"
         old = Document.open(path)
         assert diff_documents(old, Document.open(path)).same
         renamed = tmp_path / "renamed.onnx"

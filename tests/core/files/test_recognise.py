@@ -168,20 +168,18 @@ def test_titles_fit_a_sentence() -> None:
     assert len({kind.title for kind in FileKind}) == len(FileKind)
 
 
-def test_real_files(shared_data: Path) -> None:
+def test_real_files(real_files: Path) -> None:
     folders = {
-        "onnx/*.onnx": FileKind.ONNX,
         "ortprofile/*.ort1.*.json": FileKind.ORT_PROFILE,
         "engines/trex/**/*.graph.json": FileKind.ENGINE_LAYERS,
         "engines/trex/**/*.profile.json": FileKind.ENGINE_PROFILE,
-        "engines/hax-conn-trt7/*.profile.json": FileKind.ENGINE_PROFILE,
         "engines/trex/**/*.timing.json": FileKind.ENGINE_TIMES,
         "engines/trex/**/*.metadata.json": FileKind.ENGINE_METADATA,
         "engines/cookbook/trtexec-*": FileKind.TRTEXEC_LOG,
         "engines/cookbook/*.json": FileKind.ENGINE_LAYERS,
     }
     for pattern, kind in folders.items():
-        found = {path.name: recognise(path) for path in shared_data.glob(pattern)}
+        found = {path.name: recognise(path) for path in real_files.glob(pattern)}
         assert found
         assert {name: other for name, other in found.items() if other is not kind} == {}
 
@@ -197,14 +195,14 @@ BAD = {
 }
 
 
-def test_the_collection_of_bad_files(shared_data: Path) -> None:
+def test_the_collection_of_bad_files(real_files: Path) -> None:
     for name, words in BAD.items():
         with pytest.raises(InputError) as raised:
-            recognise(shared_data / "bad" / name)
+            recognise(real_files / "bad" / name)
         assert raised.value.message.startswith(words)
     others = [
         path
-        for path in (shared_data / "bad").glob("*.onnx")
+        for path in (real_files / "bad").glob("*.onnx")
         if path.is_file() and path.name not in BAD
     ]
     assert len(others) > 30

@@ -305,9 +305,9 @@ def test_onnx_runtime_takes_a_view(home: Path) -> None:
     discard_view(view)
 
 
-def test_real_models_pass_the_checker_as_views(shared_data: Path) -> None:
+def test_real_models_pass_the_checker_as_views(real_models: Path) -> None:
     for name in ("minilm_l6_int8.onnx", "silero18_ext_many/model.onnx", "silero_vad_16k_op15.onnx"):
-        path = shared_data / "onnx" / name
+        path = real_models / "onnx" / name
         view = Opened(path).view()
         onnx.checker.check_model(view)
         assert used_bytes(view.parent) < 3_000_000

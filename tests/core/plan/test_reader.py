@@ -172,8 +172,8 @@ def test_hostile_json_is_a_plan_or_one_error(
         group_table(plan, by)
 
 
-def test_every_real_file_set_opens(shared_data: Path) -> None:
-    graphs = sorted((shared_data / "engines").glob("trex/**/*.graph*.json"))
+def test_every_real_file_set_opens(real_files: Path) -> None:
+    graphs = sorted((real_files / "engines").glob("trex/**/*.graph*.json"))
     assert len(graphs) == 12
     for path in graphs:
         plan = open_plan(path)
@@ -188,20 +188,16 @@ def test_every_real_file_set_opens(shared_data: Path) -> None:
         assert {tensor.mode for tensor in plan.bindings} == {"input", "output"}
 
 
-def test_other_real_files_open(shared_data: Path) -> None:
-    engines = shared_data / "engines"
-    concatenated = open_plan(engines / "i-vit-trt10/simple_test_layer_info.json")
-    assert [layer.type for layer in concatenated.layers].count("gemm") == 3
+def test_other_real_files_open(real_files: Path) -> None:
+    engines = real_files / "engines"
     notebook = open_plan(engines / "trex/notebooks/layer_info.json")
     assert (len(notebook.layers), notebook.names_only, notebook.passes) == (86, True, 11)
     for path in engines.glob("cookbook/*.json"):
         assert open_plan(path).layers
-    for path in engines.glob("hax-conn-trt7/*.json"):
-        assert open_plan(path).total_ms
 
 
-def test_the_a100_files_agree_with_their_own_metadata(shared_data: Path) -> None:
-    folder = shared_data / "engines/trex/examples/pytorch/resnet/A100"
+def test_the_a100_files_agree_with_their_own_metadata(real_files: Path) -> None:
+    folder = real_files / "engines/trex/examples/pytorch/resnet/A100"
     graphs = sorted(folder.glob("*/*.graph.json"))
     assert len(graphs) == 5
     for path in graphs:

@@ -145,8 +145,8 @@ def test_json_has_what_the_contract_says() -> None:
     json.dumps(document, allow_nan=False)
 
 
-def test_json_of_a_real_plan(shared_data: Path) -> None:
-    folder = shared_data / "engines/trex/examples/pytorch/resnet/A100/fp16"
+def test_json_of_a_real_plan(real_files: Path) -> None:
+    folder = real_files / "engines/trex/examples/pytorch/resnet/A100/fp16"
     found = open_plan(folder / "resnet.onnx.engine.graph.json")
     document = plan_json(found)
     json.dumps(finite(document), allow_nan=False)

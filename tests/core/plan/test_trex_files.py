@@ -65,8 +65,8 @@ def test_from_a_log(tmp_path: Path) -> None:
     assert rows[1]["medianMs"] == 0.9
 
 
-def test_every_real_set_comes_back(shared_data: Path, tmp_path: Path) -> None:
-    for path in (shared_data / "engines").glob("trex/examples/**/*.graph.json"):
+def test_every_real_set_comes_back(real_files: Path, tmp_path: Path) -> None:
+    for path in (real_files / "engines").glob("trex/examples/**/*.graph.json"):
         plan = open_plan(path)
         write_trex(plan, tmp_path / "net", overwrite=True)
         again = open_plan(tmp_path / "net.graph.json")

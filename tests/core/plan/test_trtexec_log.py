@@ -120,11 +120,11 @@ def test_versions(text: str, version: str) -> None:
     assert version_text(f"TensorRT {text}") == version
 
 
-def test_real_logs(shared_data: Path) -> None:
+def test_real_logs(real_files: Path) -> None:
     logs = [
         path
         for pattern in ("cookbook/trtexec-*-*.log", "cookbook/trtexec-8*.txt")
-        for path in (shared_data / "engines").glob(pattern)
+        for path in (real_files / "engines").glob(pattern)
     ]
     assert len(logs) == 13
     for path in logs:
@@ -137,8 +137,8 @@ def test_real_logs(shared_data: Path) -> None:
         assert plan.device.get("Selected Device")
         inferred = "Performance summary" in path.read_text()
         assert (plan.timing is not None) == inferred
-    layers = open_plan(shared_data / "engines/cookbook/trtexec-10.16.1-result-04.log").layers
-    same = open_plan(shared_data / "engines/cookbook/trt10.16.1-exportLayerInfo-detailed.json")
+    layers = open_plan(real_files / "engines/cookbook/trtexec-10.16.1-result-04.log").layers
+    same = open_plan(real_files / "engines/cookbook/trt10.16.1-exportLayerInfo-detailed.json")
     assert [layer.name for layer in layers][:4] == [layer.name for layer in same.layers][:4]
     assert layers[0].inputs == same.layers[0].inputs
     assert layers[0].weights_bytes == same.layers[0].weights_bytes

@@ -137,9 +137,9 @@ def test_optimised_model_joins_what_names_cannot(tmp_path: Path) -> None:
     assert report.joined_percent == 100
 
 
-def test_real_control_flow_sums_to_the_run(shared_data: Path) -> None:
+def test_real_control_flow_sums_to_the_run(real_files: Path) -> None:
     """Without self times, the kernels of this model sum to nearly twice the run."""
-    report = report_from_ort_profile(shared_data / "ortprofile" / "silero_if.ort1.31.1.json")
+    report = report_from_ort_profile(real_files / "ortprofile" / "silero_if.ort1.31.1.json")
     profiled = report.profiled_latency
     assert profiled is not None
     assert 0.9 * profiled.median < report.total_ms <= profiled.median

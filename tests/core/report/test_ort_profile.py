@@ -246,23 +246,23 @@ def test_mutated_profiles_never_crash(path: Path) -> None:
         ("edge/run_failed_midway.ort1.31.1", 39, 1),
     ],
 )
-def test_real_profiles(shared_data: Path, name: str, kernels: int, passes: int) -> None:
-    profile, found = read(shared_data / "ortprofile" / f"{name}.json")
+def test_real_profiles(real_files: Path, name: str, kernels: int, passes: int) -> None:
+    profile, found = read(real_files / "ortprofile" / f"{name}.json")
     assert (len(profile.kernels), len(found)) == (kernels, passes)
     for item in found:
         assert 0 < sum(e.self_us for e in item.events) <= item.duration_us
     # Every event is in a pass: none is lost between runs.
-    events = json.loads((shared_data / "ortprofile" / f"{name}.json").read_text())
+    events = json.loads((real_files / "ortprofile" / f"{name}.json").read_text())
     written = sum(e["name"].endswith("_kernel_time") for e in events)
     assert sum(len(item.events) for item in found) == written
 
 
-def test_real_broken_profiles(shared_data: Path) -> None:
+def test_real_broken_profiles(real_files: Path) -> None:
     for name in ("killed_no_closing_bracket.ort1.31.1", "session_failed_0bytes.ort1.8.1"):
         with pytest.raises(InputError, match="File is empty"):
-            read(shared_data / "ortprofile" / "edge" / f"{name}.json")
+            read(real_files / "ortprofile" / "edge" / f"{name}.json")
     warnings = {}
-    for path in sorted((shared_data / "bad" / "json").iterdir()):
+    for path in sorted((real_files / "bad" / "json").iterdir()):
         if path.name.startswith("ort_"):
             profile, _ = read(path)
             warnings[path.stem] = " ".join(profile.warnings)

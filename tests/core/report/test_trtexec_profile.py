@@ -116,11 +116,11 @@ def test_it_can_be_stopped(path: Path) -> None:
         report_from_trtexec_profile(path, cancelled=lambda: True)
 
 
-def test_real_files(shared_data: Path) -> None:
+def test_real_files(real_files: Path) -> None:
     found = [
-        *shared_data.glob("engines/**/*.profile.json"),
-        *shared_data.glob("engines/trex/tests/inputs/*.engine.profile.???????.json"),
-        *shared_data.glob("engines/trex/notebooks/profile.json"),
+        *real_files.glob("engines/**/*.profile.json"),
+        *real_files.glob("engines/trex/tests/inputs/*.engine.profile.???????.json"),
+        *real_files.glob("engines/trex/notebooks/profile.json"),
     ]
     assert len(found) >= 10
     for path in found:

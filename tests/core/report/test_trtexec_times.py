@@ -92,8 +92,8 @@ def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
         report_from_trtexec_times(path, cancelled=lambda: True)
 
 
-def test_real_files(shared_data: Path) -> None:
-    found = sorted(shared_data.glob("engines/trex/examples/**/*.timing.json"))
+def test_real_files(real_files: Path) -> None:
+    found = sorted(real_files.glob("engines/trex/examples/**/*.timing.json"))
     assert found
     for path in found:
         rows = json.loads(path.read_text())

@@ -18,9 +18,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, from_json, settings_of
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
-from tests.conftest import SHARED_DATA
 
-HELP = SHARED_DATA / "engines" / "cookbook"
 WORDS = st.text("abz_/.* '#$", min_size=1, max_size=6).map(str.strip).filter(bool)
 NAMES = st.from_regex(r"[a-z][a-z0-9_/.]{0,6}", fullmatch=True)
 SIZES = st.integers(1, 4096)
@@ -72,7 +70,8 @@ def value_of(setting: Setting) -> st.SearchStrategy[Any]:
     if kind is float:
         return st.floats(about.minimum or 0, about.maximum or 1e6, allow_nan=False)
     if kind is Path:
-        return WORDS.map(lambda word: Path(f"{word}.bin"))
+        # A result may not be the file that it is made from, so no two settings draw the same path.
+        return WORDS.map(lambda word: Path(f"{word}.{setting.name}"))
     return WORDS
 
 
@@ -275,10 +274,9 @@ def test_every_option_that_11_lacks_says_what_to_do() -> None:
         assert line.text
 
 
-@pytest.mark.skipif(not HELP.is_dir(), reason="needs the collected logs")
-def test_commands_of_collected_logs() -> None:
+def test_commands_of_collected_logs(real_files: Path) -> None:
     found = 0
-    for path in sorted(HELP.glob("trtexec-*")):
+    for path in sorted((real_files / "engines" / "cookbook").glob("trtexec-*")):
         head = path.read_text(errors="replace")[:2000].splitlines()
         for line in head:
             if "RUNNING TensorRT.trtexec" in line and "--onnx" in line:
