@@ -29,10 +29,13 @@ _SERVERS = {"sshd", "own_sshd", "jump"}
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts an SSH server, so that no test of a target is forgotten."""
+    """Mark what starts an SSH server, and what runs real models, so that none is forgotten."""
     for item in items:
-        if _SERVERS & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if _SERVERS & fixtures:
             item.add_marker(pytest.mark.ssh)
+        if "real_models" in fixtures:
+            item.add_marker(pytest.mark.models)
 
 
 @pytest.fixture(autouse=True)
@@ -83,13 +86,3 @@ def real_models() -> Path:
     if REAL_MODELS is None:
         pytest.skip("DLD_TEST_DATA names no folder of real models")
     return Path(REAL_MODELS)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start an SSH server, and those that run real models."""
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "sshd" in fixtures:
-            item.add_marker("ssh")
-        if "real_models" in fixtures:
-            item.add_marker("models")
