@@ -12,9 +12,9 @@ def count(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
-def plural(value: int, word: str) -> str:
-    """Return a count with its noun, e.g. ``1 node``, ``1,746 nodes``."""
-    return f"{value:,} {word}" if value == 1 else f"{value:,} {word}s"
+def plural(value: int, word: str, many: str | None = None) -> str:
+    """Return a count with its noun, e.g. ``1 node``, ``1,746 nodes``; `many` is no mere ``s``."""
+    return f"{value:,} {word}" if value == 1 else f"{value:,} {many or f'{word}s'}"
 
 
 def short_count(value: float | None) -> str:

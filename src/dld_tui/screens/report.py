@@ -126,9 +126,10 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
         self.query_one(SummaryView).set_report(report, loaded.advice, loaded.gpu)
-        profiled = report.profiled_latency
-        length = None if profiled is None else profiled.median
-        self.query_one(LayerPane).set_layers(report.layers, report.total_ms, length)
+        medians_ms = sum(layer.time_ms or 0.0 for layer in report.layers)
+        self.query_one(LayerPane).set_layers(
+            report.layers, medians_ms, report.by_pass, report.gpu_by_pass
+        )
         self.query_one(ChartPane).set_report(report, loaded.types)
         self.query_one(EnvironmentView).set_report(report, loaded.model_problem)
         self.query_one(TimelineView).describe = self._describe

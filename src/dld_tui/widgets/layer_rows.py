@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.groups import group_layers
@@ -18,6 +18,9 @@ from dld_tui.widgets.layer_columns import (
     short_precision,
     short_provider,
 )
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import PassTimes
 
 _Test: TypeAlias = "Callable[[Layer], bool]"
 _LIMIT = re.compile(r"([a-z%]+)(<=|>=|<|>)([0-9.]+(?:e[0-9]+)?)")
@@ -120,10 +123,15 @@ def groups_of(
     total_ms: float,
     text: str = "",
     columns: ColumnSet = REPORT_COLUMNS,
+    by_pass: PassTimes | None = None,
+    gpu_by_pass: PassTimes | None = None,
 ) -> list[Group]:
-    """Return the groups of the layers that pass a filter, largest first, percent of `total_ms`."""
+    """Return the groups of the layers that pass a filter, largest first, percent of `total_ms`.
+
+    The times by pass are as in :func:`~dld_tui.core.report.groups.group_layers`.
+    """
     chosen = select(layers, text, columns=columns)
-    found = group_layers([layers[position] for position in chosen], by)
+    found = group_layers([layers[position] for position in chosen], by, by_pass, gpu_by_pass)
     share = 100 / total_ms if total_ms > 0 else 0.0
     return [replace(group, percent=group.time_ms * share) for group in found]
 
@@ -158,30 +166,33 @@ _DISTINCT: tuple[tuple[str, Callable[[Layer], str]], ...] = (
 
 
 def summarise_selection(
-    layers: Sequence[Layer], total_ms: float, pass_ms: float | None = None
+    layers: Sequence[Layer], total_ms: float, by_pass: PassTimes | None = None
 ) -> Selection | None:
     """Return the sums over some layers, or None without any.
 
     Args:
         layers: The marked ones.
         total_ms: The sum over all layers.
-        pass_ms: The length of a pass; None when there was none.
+        by_pass: The times of all layers by pass, by `Layer.index`; None when they are not known.
     """
     if not layers:
         return None
     times = [layer.time_ms or 0.0 for layer in layers]
-    total = sum(times)
+    indices = [layer.index for layer in layers]
+    together = None if by_pass is None else by_pass.together_ms(indices)
+    total = sum(times) if together is None else together
+    added = sum(times)
     gpu = [layer.gpu_time_ms for layer in layers if layer.gpu_time_ms is not None]
     return Selection(
         count=len(layers),
         total_ms=total,
         min_ms=min(times),
         max_ms=max(times),
-        mean_ms=total / len(times),
-        percent=100 * total / total_ms if total_ms > 0 else 0.0,
+        mean_ms=added / len(times),
+        percent=100 * added / total_ms if total_ms > 0 else 0.0,
         types=tuple(Counter(layer.type for layer in layers).most_common()),
         gpu_ms=sum(gpu) if gpu else None,
-        pass_percent=100 * total / pass_ms if pass_ms else None,
+        pass_percent=None if by_pass is None else by_pass.of_pass_percent(indices),
         distinct=tuple(
             (what, tuple(Counter(map(value, layers)).most_common())) for what, value in _DISTINCT
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import priced
@@ -21,6 +22,9 @@ from dld_tui.widgets.layer_columns import (
 from dld_tui.widgets.operator_style import layer_style
 from dld_tui.widgets.table_view import Cell
 
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import PassTimes
+
 
 def bar_ramp() -> str:
     """Return the glyphs of a horizontal bar in the glyph set in use."""
@@ -32,19 +36,19 @@ class LayerSource:
 
     Args:
         layers: The rows.
-        pass_ms: The length of a pass, for the share of it; None when there was none.
+        by_pass: Their times by pass, for the share of it; None when there was none.
         columns: What the table can show.
     """
 
     def __init__(
         self,
         layers: Sequence[Layer],
-        pass_ms: float | None = None,
+        by_pass: PassTimes | None = None,
         columns: ColumnSet = REPORT_COLUMNS,
     ) -> None:
         self.layers = layers
         self.columns = columns
-        self.pass_ms = pass_ms
+        self.by_pass = by_pass
         self._hot, _ = _extremes(layer.time_ms for layer in layers)
         self._gpu_hot, _ = _extremes(layer.gpu_time_ms for layer in layers)
         self._gpu_total = sum(layer.gpu_time_ms or 0.0 for layer in layers)
@@ -81,11 +85,10 @@ class LayerSource:
         return about.text(layer), about.style
 
     def _share(self, layer: Layer, column: str) -> str:
-        part, whole = (
-            (layer.time_ms, self.pass_ms)
-            if column == "of_pass"
-            else (layer.gpu_time_ms, self._gpu_total)
-        )
+        if column == "of_pass":
+            times = self.by_pass
+            return fmt.percent(None if times is None else times.of_pass_percent([layer.index]))
+        part, whole = layer.gpu_time_ms, self._gpu_total
         return fmt.percent(100 * part / whole if part is not None and whole else None)
 
     def heat_style(self, time_ms: float | None) -> str:

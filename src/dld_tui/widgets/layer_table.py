@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,6 +15,7 @@ from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times
+from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs import text_field
@@ -33,6 +34,9 @@ from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Column, TableView
 from dld_tui.widgets.wrap import wrap
 
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import PassTimes
+
 _BETWEEN = " · "
 _VALUES = 3
 """Values of a kind that are named."""
@@ -44,7 +48,7 @@ def sums_text(found: Selection) -> str:
     whole = "" if found.pass_percent is None else f", {found.pass_percent:.1f} % of the pass"
     parts = [
         f"{found.count} marked",
-        f"total {found.total_ms:,.3f} ms ({found.percent:.1f} % of layers{whole})",
+        f"together {found.total_ms:,.3f} ms ({found.percent:.1f} % of layers{whole})",
         f"min {found.min_ms:,.3f}",
         f"max {found.max_ms:,.3f}",
         f"mean {found.mean_ms:,.3f}",
@@ -131,8 +135,10 @@ class LayerPane(Frame, Vertical):
         self.all_layers: Sequence[Layer] = ()
         self.groups: Sequence[Group] = ()
         self.total_ms = 0.0
-        self.pass_ms: float | None = None
-        """The length of a pass in the profiled run."""
+        """The sum of the layers' times."""
+        self.by_pass: PassTimes | None = None
+        """The layers' times by pass, where they are known so."""
+        self.gpu_by_pass: PassTimes | None = None
         self.by = "layer"
         """What the rows are grouped by; ``layer`` is the plain table."""
         self.group: tuple[str, str] | None = None
@@ -162,11 +168,23 @@ class LayerPane(Frame, Vertical):
     # Content
 
     def set_layers(
-        self, layers: Sequence[Layer], total_ms: float, pass_ms: float | None = None
+        self,
+        layers: Sequence[Layer],
+        total_ms: float,
+        by_pass: PassTimes | None = None,
+        gpu_by_pass: PassTimes | None = None,
     ) -> None:
-        """Show the layers of a report, the costliest on top."""
-        self.all_layers, self.total_ms, self.pass_ms = layers, total_ms, pass_ms
-        self._source = LayerSource(layers, pass_ms, self.known)
+        """Show the layers of a report or an engine, the costliest on top.
+
+        Args:
+            layers: The layers.
+            total_ms: The sum of their times.
+            by_pass: Their times by pass; None when only their medians are known.
+            gpu_by_pass: The same of their kernels on a GPU.
+        """
+        self.all_layers, self.total_ms = layers, total_ms
+        self.by_pass, self.gpu_by_pass = by_pass, gpu_by_pass
+        self._source = LayerSource(layers, by_pass, self.known)
         self.set_columns(self.known.telling(layers))
         self.table.empty = (
             "Nothing passes the filter. Esc clears it." if layers else self.known.none
@@ -226,8 +244,15 @@ class LayerPane(Frame, Vertical):
             rows = select(self.all_layers, self.filter, self.group, self.known)
             self.table.set_table(self._source, rows)
         else:
+            whole = group_layers(self.all_layers, self.by, self.by_pass, self.gpu_by_pass)
             self.groups = groups_of(
-                self.all_layers, self.by, self.total_ms, self.filter, self.known
+                self.all_layers,
+                self.by,
+                sum(group.time_ms for group in whole),
+                self.filter,
+                self.known,
+                self.by_pass,
+                self.gpu_by_pass,
             )
             self.table.set_table(GroupSource(self.groups))
         self._say()
@@ -337,10 +362,10 @@ class LayerPane(Frame, Vertical):
         if self.by != "layer":
             chosen = [group for group in self.groups if group.key in marks]
             total = sum(group.time_ms for group in chosen)
-            percent = 100 * total / self.total_ms if self.total_ms > 0 else 0.0
+            percent = sum(group.percent for group in chosen)
             return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
         layers = [self.all_layers[key] for key in marks if isinstance(key, int)]
-        found = summarise_selection(layers, self.total_ms, self.pass_ms)
+        found = summarise_selection(layers, self.total_ms, self.by_pass)
         return [] if found is None else [sums_text(found), values_text(found)]
 
     def _say(self) -> None:

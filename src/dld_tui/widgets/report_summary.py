@@ -247,14 +247,15 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
 def coverage(report: Report) -> list[Block]:
     """Return how the layers relate to the whole, and how much of them is joined to ONNX nodes."""
     blocks: list[Block] = []
-    profiled, loop = report.profiled_latency, report.latency
+    profiled, loop, times = report.profiled_latency, report.latency, report.by_pass
     ms = fmt.milliseconds
-    if profiled is not None and profiled.median > 0 and report.layers:
-        share = 100 * report.total_ms / profiled.median
+    share = None if times is None else times.covered_percent
+    if profiled is not None and profiled.median > 0 and share is not None:
         what = "launches" if has_gpu_times(report.layers) else "layers"
         line: Line = [(f"{what} sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
-        line += [(ms(profiled.median), ""), (" ms ", "dim")]
+        line += [(ms(profiled.median), ""), (" ms, ", "dim")]
         line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))
+        line.append((" of each pass", "dim"))
         blocks.append(block([line]))
         if loop is not None and loop.source == "latency loop" and loop.median > 0:
             more = 100 * (profiled.median / loop.median - 1)

@@ -48,29 +48,44 @@ def counted_passes(states: Mapping[int, PassState]) -> set[int]:
     return set()
 
 
-def collect(samples: Iterable[tuple[int, int, float]], counted: set[int]) -> dict[int, LayerTimes]:
-    """Sum (pass, layer, self_us) rows per layer and pass. The rows come ordered by pass."""
+def collect(
+    samples: Iterable[tuple[int, int, float | None]], counted: set[int]
+) -> dict[int, LayerTimes]:
+    """Sum (pass, layer, self_us) rows per layer and pass. The rows come ordered by pass.
+
+    A pass with a time that can be none (missing, negative, not finite) counts for no layer.
+    """
     found: dict[int, LayerTimes] = {}
     current: int | None = None
-    sums: dict[int, float] = {}
+    sums: dict[int, list[float]] = {}
+    is_sound = True
     for index, layer, self_us in samples:
         if index != current:
-            _close_pass(found, sums)
-            current = index
-        if index not in counted or not math.isfinite(self_us):
+            _close_pass(found, sums, is_sound)
+            current, is_sound = index, True
+        if index not in counted:
             continue
-        times = found.get(layer)
-        if times is None:
-            times = found[layer] = LayerTimes()
-        times.runs += 1
-        sums[layer] = sums.get(layer, 0.0) + self_us
-    _close_pass(found, sums)
+        if self_us is None or not 0 <= self_us < math.inf:
+            is_sound = False
+            continue
+        known = sums.get(layer)
+        if known is None:
+            sums[layer] = [self_us, 1]
+        else:
+            known[0] += self_us
+            known[1] += 1
+    _close_pass(found, sums, is_sound)
     return found
 
 
-def _close_pass(found: dict[int, LayerTimes], sums: dict[int, float]) -> None:
-    for layer, total in sums.items():
-        found[layer].per_pass_us.append(total)
+def _close_pass(found: dict[int, LayerTimes], sums: dict[int, list[float]], is_sound: bool) -> None:
+    if is_sound:
+        for layer, (total, runs) in sums.items():
+            times = found.get(layer)
+            if times is None:
+                times = found[layer] = LayerTimes()
+            times.per_pass_us.append(total)
+            times.runs += int(runs)
     sums.clear()
 
 
@@ -93,7 +108,9 @@ def summarise_layers(times: Mapping[int, LayerTimes]) -> dict[int, LayerStatisti
     }
 
 
-def gpu_medians(rows: Iterable[tuple[int, int, float]], counted: set[int]) -> dict[int, float]:
+def gpu_medians(
+    rows: Iterable[tuple[int, int, float | None]], counted: set[int]
+) -> dict[int, float]:
     """Return the median sum of a layer's kernels a pass, in milliseconds, where it had any.
 
     Args:

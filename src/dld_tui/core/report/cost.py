@@ -46,10 +46,13 @@ def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
     ]
 
 
+def costs_on_host(layer: Layer) -> bool:
+    """Tell whether a layer costs its own time although kernels of others are known."""
+    return layer.gpu_time_ms is None and layer.provider == _HOST
+
+
 def _cost(layer: Layer) -> float | None:
-    if layer.gpu_time_ms is not None:
-        return layer.gpu_time_ms
-    return layer.time_ms if layer.provider == _HOST else None
+    return layer.time_ms if costs_on_host(layer) else layer.gpu_time_ms
 
 
 def output_bytes(layer: Layer) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.report.encoding import as_list
 from dld_tui.core.report.gpu_summary import gpu_of_median_pass
 from dld_tui.core.report.records import Dims, Group, Layer
-from dld_tui.core.report.statistics import METHOD, LatencySummary
+from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -58,11 +58,19 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "latency_ms": latency_json(latency),
         "profiled_latency_ms": latency_json(report.profiled_latency),
         "layers_total_ms": report.total_ms,
+        "covered_percent": None if report.by_pass is None else report.by_pass.covered_percent,
+        "between_layers_percent": (
+            None if report.by_pass is None else report.by_pass.between_percent
+        ),
         "joined_percent": report.joined_percent,
         "gpu": gpu_json(report),
-        "layers": [layer_json(layer) for layer in report.layers],
+        "layers": [
+            {**layer_json(layer), "time_interval_ms": interval_json(report, layer)}
+            for layer in report.layers
+        ],
         "settings": report.settings,
         "environment": report.environment,
+        "problems": list(report.problems),
         "notes": [{"level": note.level, "text": note.text} for note in report.notes],
     }
     if by is not None:
@@ -84,11 +92,22 @@ def gpu_json(report: Report) -> JSON:
     }
 
 
+def interval_json(report: Report, layer: Layer) -> JSON:
+    """Return the 95 % interval of a layer's median time, ``[low, high]`` in milliseconds.
+
+    None with too few passes to tell.
+    """
+    from dld_tui.core.report.pass_times import interval_ms  # needs numpy
+
+    found = None if report.by_pass is None else interval_ms(report.by_pass, layer.index)
+    return None if found is None else list(found)
+
+
 def latency_json(summary: LatencySummary | None) -> JSON:
     """Return a latency summary in milliseconds; None when nothing was measured."""
     if summary is None:
         return None
-    return {**asdict(summary), "percentiles": METHOD}
+    return asdict(summary)
 
 
 def layer_json(layer: Layer) -> dict[str, JSON]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.report.records import Group, Layer, NodeLink
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
 GROUPINGS = ("layer", "type", "node", "op", "scope", "provider", "precision")
 
@@ -18,37 +22,78 @@ _Part: TypeAlias = "tuple[str, float, bool]"
 """(key, share of the layer's time, whether the share is an estimate)."""
 
 
-def group_layers(layers: Iterable[Layer], by: str) -> list[Group]:
+@dataclass
+class _Members:
+    """The layers of a group, and how much of each."""
+
+    layers: list[Layer] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    estimate: bool = False
+
+
+def group_layers(
+    layers: Iterable[Layer],
+    by: str,
+    by_pass: PassTimes | CostTimes | None = None,
+    gpu_by_pass: PassTimes | None = None,
+) -> list[Group]:
     """Return the groups, largest first. `by` is one of `GROUPINGS`, or names a detail.
 
     By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
     `NodeLink.share` says, and what had to be shared is marked an estimate.
+
+    Args:
+        layers: What is grouped.
+        by: The key.
+        by_pass: The layers' times by pass, by `Layer.index`: the time of a group is then what its
+            layers took together in a pass, the median over the passes. Without, their times are
+            added up.
+        gpu_by_pass: The same of their kernels on a GPU.
     """
-    times: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    gpu: dict[str, float] = {}
-    estimates: set[str] = set()
+    members: dict[str, _Members] = {}
     for layer in layers:
         for key, share, estimated in parts(layer, by):
-            times[key] = times.get(key, 0.0) + share * (layer.time_ms or 0.0)
-            if layer.gpu_time_ms is not None:
-                gpu[key] = gpu.get(key, 0.0) + share * layer.gpu_time_ms
-            counts[key] = counts.get(key, 0) + 1
-            if estimated:
-                estimates.add(key)
+            group = members.setdefault(key, _Members())
+            group.layers.append(layer)
+            group.shares.append(share)
+            group.estimate = group.estimate or estimated
+    times = {
+        key: _together(by_pass, group, [layer.time_ms for layer in group.layers]) or 0.0
+        for key, group in members.items()
+    }
     total = sum(times.values())
     groups = [
         Group(
             key=key,
-            count=counts[key],
-            time_ms=time_ms,
-            percent=100 * time_ms / total if total > 0 else 0.0,
-            estimate=key in estimates,
-            gpu_time_ms=gpu.get(key),
+            count=len(group.layers),
+            time_ms=times[key],
+            percent=100 * times[key] / total if total > 0 else 0.0,
+            estimate=group.estimate,
+            gpu_time_ms=_together(
+                gpu_by_pass, group, [layer.gpu_time_ms for layer in group.layers]
+            ),
         )
-        for key, time_ms in times.items()
+        for key, group in members.items()
     ]
     return sorted(groups, key=lambda group: (-group.time_ms, group.key))
+
+
+def _together(
+    by_pass: PassTimes | CostTimes | None, group: _Members, times: Sequence[float | None]
+) -> float | None:
+    """Return what the layers of a group take together; None when no time is known of any."""
+    timed = [
+        (layer.index, share, time)
+        for layer, share, time in zip(group.layers, group.shares, times, strict=True)
+        if time is not None
+    ]
+    if not timed:
+        return None
+    if by_pass is not None and len(timed) > 1:
+        together = by_pass.together_ms([at for at, _, _ in timed], [share for _, share, _ in timed])
+        if together is not None:
+            return together
+    return sum(share * time for _, share, time in timed)
 
 
 def parts(layer: Layer, by: str) -> Iterator[_Part]:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report import database as db
 from dld_tui.core.report import rows
 from dld_tui.core.report.aggregate import counted_passes
+from dld_tui.core.report.cost import costs_on_host
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.gpu_reader import GpuReading
 from dld_tui.core.report.groups import GROUPINGS, group_layers
 from dld_tui.core.report.nesting import depths
-from dld_tui.core.report.records import Group, PassEvent
-from dld_tui.core.report.statistics import LatencySummary, summarise
+from dld_tui.core.report.records import Group, PassEvent, ReportPass
+from dld_tui.core.report.statistics import LatencySummary, is_sound, percentile_of, summarise
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes
     from dld_tui.core.report.series import Times
 
 
@@ -75,7 +81,8 @@ class Report(GpuReading):
         self.environment = rows.read_facts(self._query, "environment", "name")
         self.notes = rows.read_notes(self._query)
         self.tracks = rows.read_tracks(self._query)
-        self.passes = rows.read_passes(self._query, self.version)
+        self._problems: list[str] = []
+        self.passes = self._sound_passes(rows.read_passes(self._query, self.version))
         self.layers = rows.read_layers(self._query, self.version)
         states = {found.index: found.state for found in self.passes}
         counted = counted_passes(states)
@@ -83,10 +90,53 @@ class Report(GpuReading):
             self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
         self._read_gpu()
         self.counted_passes = tuple(found for found in self.passes if found.index in counted)
-        self.latencies = rows.read_latencies(self._query)
-        self.latency = summarise(self.latencies) or self.profiled_latency
+        self.latencies = self._sound_latencies(rows.read_latencies(self._query))
+        self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
         ordered = sorted((found.duration_us, found.index) for found in self.counted_passes)
         self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
+
+    def _sound_passes(self, passes: Iterable[ReportPass]) -> tuple[ReportPass, ...]:
+        found = tuple(passes)
+        sound = tuple(
+            one for one in found if is_sound(one.duration_us) and one.start_us > -math.inf
+        )
+        self._left_out(len(found) - len(sound), "profiled pass", "profiled passes")
+        return sound
+
+    def _sound_latencies(self, latencies: tuple[float, ...]) -> tuple[float, ...]:
+        sound = tuple(value for value in latencies if is_sound(value))
+        self._left_out(len(latencies) - len(sound), "inference of the latency loop",
+                       "inferences of the latency loop")  # fmt: skip
+        return sound
+
+    def _left_out(self, count: int, noun: str, nouns: str) -> None:
+        if count:
+            self._problems.append(
+                f"{fmt.plural(count, noun, nouns)} without a sound time (missing, negative or"
+                " contradictory) left out"
+            )
+
+    @property
+    def problems(self) -> list[str]:
+        """What in the file cannot be true, a line each: figures are without it.
+
+        Reads all samples once, while the report is open.
+        """
+        return [*self._problems, *self._sample_problems]
+
+    @cached_property
+    def _sample_problems(self) -> list[str]:
+        import numpy as np
+
+        if self.by_pass is None:
+            return []
+        unsound = int(np.isnan(self.by_pass.sums_ms).sum())
+        if not unsound:
+            return []
+        return [
+            f"{fmt.plural(unsound, 'profiled pass', 'profiled passes')} without sound times of"
+            " layers (missing, negative or contradictory) left out of all sums"
+        ]
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Report:
@@ -123,13 +173,76 @@ class Report(GpuReading):
 
     @property
     def total_ms(self) -> float:
-        """The sum of the layers' `time_ms`."""
+        """What all layers take together in a pass: the median over the passes of their sum.
+
+        Longer than a pass where layers ran at once; 0 when no layer was timed.
+        """
+        together = None if self.by_pass is None else self.by_pass.total_ms
+        if together is not None:
+            return together
         return sum(layer.time_ms or 0.0 for layer in self.layers)
+
+    @cached_property
+    def by_pass(self) -> PassTimes | None:
+        """What each layer took in each counted pass; None when nothing was timed.
+
+        Read once, while the report is open. A pass with a time that can be none counts in no sum.
+        """
+        times = self.pass_times()
+        return None if times is None else self._by_pass(times)
+
+    @cached_property
+    def gpu_by_pass(self) -> PassTimes | None:
+        """The same of the layers' kernels on the GPU, which may run at once."""
+        from dld_tui.core.report.pass_times import PassTimes
+
+        times = self.pass_times(gpu=True)
+        return None if times is None else PassTimes(times, self._lengths_ms(), None)
+
+    @cached_property
+    def cost_by_pass(self) -> PassTimes | CostTimes | None:
+        """What each layer costs by pass, as :func:`.cost.priced` prices it."""
+        from dld_tui.core.report.pass_times import CostTimes
+
+        own, gpu = self.by_pass, self.gpu_by_pass
+        if own is None or gpu is None:
+            return own if gpu is None else gpu
+        hosts = frozenset(layer.index for layer in self.layers if costs_on_host(layer))
+        return CostTimes(own, gpu, hosts)
+
+    def _by_pass(self, times: Times) -> PassTimes:
+        from dld_tui.core.report import series
+        from dld_tui.core.report.pass_times import PassTimes, without_contradictions
+
+        lengths_ms = self._lengths_ms()
+        if sum(track.kind == "thread" for track in self.tracks) <= 1:
+            return PassTimes(without_contradictions(times, lengths_ms), lengths_ms, None)
+        numbers = series.chosen_passes(len(self.layers), self._counted_numbers())
+        with db.reading(self.path), self._lock:
+            busy = series.read_busy(self._connection.execute, numbers)
+        return PassTimes(times, lengths_ms, busy)
+
+    def _lengths_ms(self) -> FloatArray:
+        """Return the lengths of the passes that are read, NaN where they are sums of layers."""
+        import numpy as np
+
+        from dld_tui.core.report import series
+
+        numbers = series.chosen_passes(len(self.layers), self._counted_numbers())
+        lengths = {found.index: found.duration_us / 1000 for found in self.counted_passes}
+        known = not self.facts.get(rows.LAYERS_ONLY)
+        return np.array([lengths[number] if known else np.nan for number in numbers])
+
+    def _counted_numbers(self) -> list[int]:
+        return sorted(found.index for found in self.counted_passes)
 
     @property
     def joined_percent(self) -> float | None:
-        """The part of the layers' time that is joined to ONNX nodes, or None without times."""
-        total = self.total_ms
+        """The part of the layers' time that is joined to ONNX nodes, or None without times.
+
+        Of the sum of their medians, as `Layer.percent` is.
+        """
+        total = sum(layer.time_ms or 0.0 for layer in self.layers)
         if total <= 0:
             return None
         joined = sum(layer.time_ms or 0.0 for layer in self.layers if layer.confidence != "none")
@@ -144,7 +257,10 @@ class Report(GpuReading):
         if self.facts.get(rows.LAYERS_ONLY):
             return None
         durations = (found.duration_us / 1000 for found in self.counted_passes)
-        return summarise(durations, "profiled passes")
+        return self._summary(durations, "profiled passes")
+
+    def _summary(self, values: Iterable[float], source: str) -> LatencySummary | None:
+        return summarise(values, source, percentile_of(self.backend))
 
     def pass_events(self, index: int) -> list[PassEvent]:
         """Return what ran in a pass, by start time, with times since the start of the pass."""
@@ -177,12 +293,15 @@ class Report(GpuReading):
 
         if gpu and not self.has_gpu_events:
             return None
-        numbers = sorted(found.index for found in self.counted_passes)
+        numbers = self._counted_numbers()
         with db.reading(self.path), self._lock:
             return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
 
     def groups(self, by: str) -> list[Group]:
-        """Return the layers' time by a key, largest first; the times sum up to `total_ms`.
+        """Return the layers' time by a key, largest first.
+
+        The time of a group is what its layers took together in a pass, the median over the passes
+        in which one of them ran; the percentages are of the sum of the groups.
 
         Args:
             by: ``layer``, ``type``, ``node``, ``op``, ``scope``, ``provider`` or ``precision``.
@@ -192,7 +311,7 @@ class Report(GpuReading):
         """
         if by not in GROUPINGS:
             raise UsageError(f"cannot group by {by!r}; choose one of {', '.join(GROUPINGS)}")
-        return group_layers(self.layers, by)
+        return group_layers(self.layers, by, self.by_pass, self.gpu_by_pass)
 
     def model_problem(self) -> str | None:
         """Return why links to the model may not fit: it was moved or changed.

@@ -68,10 +68,11 @@ def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
     counters = "counter_start_us" if known else "NULL"
     rows = query(f"SELECT pass, start_us, duration_us, state, {counters} FROM passes ORDER BY pass")
     return tuple(
+        # A duration that is none shows as NaN, and is left out by who reads the passes.
         ReportPass(
             v.whole_of(index, "pass"),
-            v.number_of(start, "start"),
-            v.number_of(duration, "duration"),
+            v.number_or_nan(start, "start"),
+            v.number_or_nan(duration, "duration"),
             cast("PassState", v.one_of(state, _STATES, "incomplete")),
             v.optional_number(counter_start, "start of the counters"),
         )
@@ -109,14 +110,14 @@ def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -
         confidence=_confidence(row[9]),
         details=details if isinstance(details, dict) else {},
         index=index,
-        time_ms=v.optional_number(row[11], what),
-        percent=v.optional_number(row[12], what),
-        min_ms=v.optional_number(row[13], what),
-        max_ms=v.optional_number(row[14], what),
-        mean_ms=v.optional_number(row[15], what),
-        count=v.optional_number(row[16], what),
+        time_ms=v.optional_time(row[11], what),
+        percent=v.optional_time(row[12], what),
+        min_ms=v.optional_time(row[13], what),
+        max_ms=v.optional_time(row[14], what),
+        mean_ms=v.optional_time(row[15], what),
+        count=v.optional_time(row[16], what),
         passes=0 if row[17] is None else v.whole_of(row[17], what),
-        gpu_time_ms=v.optional_number(row[18], what),
+        gpu_time_ms=v.optional_time(row[18], what),
     )
 
 
@@ -145,9 +146,9 @@ def _read_links(query: Query) -> dict[int, list[NodeLink]]:
 
 
 def read_latencies(query: Query) -> tuple[float, ...]:
-    """Return the inferences of the latency loop in milliseconds, in order."""
+    """Return the inferences of the latency loop in milliseconds, in order; NaN is missing."""
     return tuple(
-        v.number_of(ms, "latency") for (ms,) in query("SELECT ms FROM latencies ORDER BY pass")
+        v.number_or_nan(ms, "latency") for (ms,) in query("SELECT ms FROM latencies ORDER BY pass")
     )
 
 
@@ -205,7 +206,7 @@ def add_statistics(
     return tuple(replace(layer, gpu_time_ms=gpu.get(layer.index)) for layer in timed)
 
 
-def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float]]:
+def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float | None]]:
     for index, layer, time_us in rows:
         numbers = (v.whole_of(index, "pass"), v.whole_of(layer, "layer"))
-        yield (*numbers, v.number_of(time_us, "time"))
+        yield (*numbers, v.optional_number(time_us, "time"))

@@ -2,18 +2,27 @@
 
 Percentiles are of linear interpolation between the two nearest ranks: position ``p/100 * (n - 1)``
 in the sorted sample (Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996, type 7; the
-default of NumPy and R). The median is the 50th percentile of the same definition. trtexec takes the
-next measured value instead, so its p99 of a short run can differ by one sample.
+default of NumPy and R). The median is the 50th percentile of the same definition.
+
+trtexec does not interpolate: of N sorted times it takes that at ``N - 1 - int((1 - p/100) * N)``,
+in single precision (``findPercentile`` of ``samples/common/sampleReporting.cpp``). Where figures
+stand beside trtexec's, of TensorRT, its definition is used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
 PERCENTILES = (90, 95, 99)
 METHOD = "linear interpolation (Hyndman-Fan type 7)"
+TRTEXEC_METHOD = "a measured value, as trtexec takes it"
+Percentile: TypeAlias = "Callable[[Sequence[float], float], float]"
+"""Takes a sorted, non-empty sample and a percentage."""
 
 TRUSTED_COV_PERCENT = 2.5
 """Above this coefficient of variation a run is too noisy to compare: clocks are not locked, or the
@@ -41,6 +50,8 @@ class LatencySummary:
     source: str = "latency loop"
     """``latency loop``, or ``profiled passes`` when only those were measured: profiling makes a run
     slower."""
+    percentiles: str = METHOD
+    """How p90, p95 and p99 are defined."""
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
@@ -51,20 +62,70 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
+def trtexec_percentile(ordered: Sequence[float], percent: float) -> float:
+    """Return a percentile of a sorted, non-empty sample as trtexec does: one of the values."""
+    count = len(ordered)
+    excluded = int(_single(_single(1.0 - _single(_single(percent) / 100.0)) * count))
+    return ordered[max(count - 1 - excluded, 0)]
+
+
+def _single(value: float) -> float:
+    """Return the nearest number of single precision."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+def percentile_of(backend: str) -> Percentile:
+    """Return the definition of percentiles that goes with a backend, as a report names it."""
+    return trtexec_percentile if backend.startswith("TensorRT") else percentile
+
+
+@lru_cache(maxsize=256)
+def median_ranks(count: int, level: float = 0.95) -> tuple[int, int]:
+    """Return the places, from 0, of the sorted values between which the true median lies.
+
+    The narrowest symmetric pair (r, n - 1 - r) whose coverage ``1 - 2 P(Bin(n, 1/2) <= r)`` is at
+    least `level`; the smallest and the largest when there is none.
+    """
+    limit, below, rank = (1 - level) / 2, 0.0, 0
+    logarithm = -count * math.log(2)  # of C(n, 0) / 2^n
+    for successes in range(count // 2):
+        below += math.exp(logarithm)
+        if below > limit:
+            break
+        rank = successes
+        logarithm += math.log((count - successes) / (successes + 1))
+    return rank, count - 1 - rank
+
+
 def median(values: Iterable[float]) -> float:
     """Return the median of a non-empty sample."""
     return percentile(sorted(values), 50)
 
 
-def summarise(values: Iterable[float], source: str = "latency loop") -> LatencySummary | None:
-    """Return the summary of latencies in milliseconds; None when there are none."""
-    ordered = sorted(value for value in values if math.isfinite(value))
+def is_sound(time: float) -> bool:
+    """Tell whether a value can be a time: finite and not negative."""
+    return 0 <= time < math.inf
+
+
+def summarise(
+    values: Iterable[float],
+    source: str = "latency loop",
+    percentile_at: Percentile = percentile,
+) -> LatencySummary | None:
+    """Return the summary of latencies in milliseconds; None when there are none.
+
+    Args:
+        values: Those that can be no time are left out.
+        source: What they are of.
+        percentile_at: The definition of percentiles; that of the median stays.
+    """
+    ordered = sorted(value for value in values if is_sound(value))
     if not ordered:
         return None
     mean = math.fsum(ordered) / len(ordered)
     squares = math.fsum((value - mean) ** 2 for value in ordered)
     std = math.sqrt(squares / (len(ordered) - 1)) if len(ordered) > 1 else 0.0
-    p90, p95, p99 = (percentile(ordered, percent) for percent in PERCENTILES)
+    p90, p95, p99 = (percentile_at(ordered, percent) for percent in PERCENTILES)
     return LatencySummary(
         count=len(ordered),
         median=percentile(ordered, 50),
@@ -78,4 +139,5 @@ def summarise(values: Iterable[float], source: str = "latency loop") -> LatencyS
         p99=p99,
         throughput=1000 / mean if mean > 0 else 0.0,
         source=source,
+        percentiles=METHOD if percentile_at is percentile else TRTEXEC_METHOD,
     )

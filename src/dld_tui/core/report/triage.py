@@ -8,6 +8,7 @@ from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times, priced
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.ort_kernel import may_hold_others
+from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Note
 from dld_tui.core.report.rows import LAYERS_ONLY
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
@@ -30,6 +31,9 @@ _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
 _FEW_FOR_P99 = 100
 _HOLDERS_PERCENT = 10.0
+_PARALLEL_PERCENT = 1.0
+_NOISY_COV_PERCENT = 20.0
+"""Above this variation a slower run says little of profiling."""
 
 
 def triage(report: Report) -> list[str]:
@@ -37,6 +41,7 @@ def triage(report: Report) -> list[str]:
     lines = [_latency_line(report)]
     if report.status == "partial":
         lines.append("Partial: the run was stopped or is still going on.")
+    lines += report.problems
     lines += _trust_lines(report)
     lines += gpu_lines(report)
     lines += _layer_lines(report)
@@ -49,7 +54,7 @@ def triage(report: Report) -> list[str]:
 
 def remarks(report: Report) -> list[Note]:
     """Return what a screen says beside the figures: doubts, fallback nodes, the run's notes."""
-    doubts = [*_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
+    doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
     hints = [Note(line) for line in precision_lines(report)]
     return [*(Note(line, "warning") for line in doubts), *hints, *report.notes]
 
@@ -95,9 +100,39 @@ def _profiling_lines(latency: LatencySummary, profiled: LatencySummary | None) -
     slower = 100 * (profiled.median / latency.median - 1)
     if slower <= _SLOWED_PERCENT:
         return []
+    noisy = max(latency.cov_percent, profiled.cov_percent) > _NOISY_COV_PERCENT
+    cause = "The profiled run is slower by" if noisy else "Profiling slows the model by"
+    doubt = ", by profiling or by what else the machine did" if noisy else ""
     return [
-        f"Profiling slows the model by {slower:.0f} % (median"
+        f"{cause} {slower:.0f} %{doubt} (median"
         f" {fmt.milliseconds(profiled.median)} ms): trust the layers' shares more than their times."
+    ]
+
+
+def order_lines(report: Report, shown: int = _TOP_LAYERS) -> list[str]:
+    """Return whether noise could reorder the costliest layers, of which `shown` are named."""
+    times = report.cost_by_pass
+    costs = {layer.index: layer.time_ms for layer in priced(report.layers) if layer.time_ms}
+    if times is None or len(costs) < 2 or report.facts.get(LAYERS_ONLY):
+        return []
+    passes = len(report.counted_passes)
+    top = sorted(costs, key=lambda index: -costs[index])[:shown]
+    ranges = [places(times, index) for index in top]
+    known = [found for found in ranges if found is not None]
+    if len(known) < len(top):
+        return [
+            f"{fmt.plural(passes, 'profiled pass', 'profiled passes')}: too few to tell whether"
+            f" noise could reorder the layers; {MIN_PASSES} or more tell."
+        ]
+    last = [after for _, after in known]
+    if all(after <= place for place, after in enumerate(last, 1)):
+        return []
+    first = sum((places(times, index) or (0, 0))[0] == 1 for index in costs)
+    among = sum((places(times, index) or (0, 0))[0] <= len(top) for index in costs)
+    costliest = "the first is sure" if first == 1 else f"{first:,} may be the costliest one"
+    return [
+        f"Noise could reorder these layers: {costliest}, {among:,} may be among the first"
+        f" {len(top)} (95 % intervals of their medians overlap)."
     ]
 
 
@@ -108,9 +143,13 @@ def _layer_lines(report: Report) -> list[str]:
     what = "GPU" if has_gpu_times(report.layers) else "layer"
     top = sorted(timed, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
     share = sum(layer.percent or 0.0 for layer in top)
-    lines = [f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {what} time:"]
+    lines = [
+        f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {what} time"
+        " (of the sum of all medians):"
+    ]
     lines += [_layer_line(layer) for layer in top]
-    types = group_layers(timed, "type")[:_TOP_TYPES]
+    lines += order_lines(report)
+    types = group_layers(timed, "type", report.cost_by_pass)[:_TOP_TYPES]
     parts = ", ".join(
         f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})" for group in types
     )
@@ -137,25 +176,34 @@ def _layer_line(layer: Layer) -> str:
     return line
 
 
-def _sum_lines(report: Report) -> list[str]:
-    lines = []
-    profiled = report.profiled_latency
+def coverage_lines(report: Report) -> list[str]:
+    """Return what the layers take of a pass, pass by pass, and what is between them."""
+    profiled, times = report.profiled_latency, report.by_pass
+    total = None if times is None else times.total_ms
+    if times is None or total is None:
+        return []
     if report.facts.get(LAYERS_ONLY):
-        lines.append(f"Layers sum to {fmt.milliseconds(report.total_ms)} ms.")
-    elif profiled is not None and profiled.median > 0 and report.total_ms > 0:
-        rest = 100 * (1 - report.total_ms / profiled.median)
-        gpu = sum(layer.gpu_time_ms or 0.0 for layer in report.layers)
-        if has_gpu_times(report.layers):
-            lines.append(f"Kernels of the layers sum to {fmt.milliseconds(gpu)} ms on the GPU.")
-        line = (
-            f"{'Launches' if gpu else 'Layers'} sum to {fmt.milliseconds(report.total_ms)} ms of"
-            f" {fmt.milliseconds(profiled.median)} ms end to end in the profiled run"
-        )
-        if rest > _UNEXPLAINED_PERCENT:
-            line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
-        elif rest < -1:
-            line += ": layers ran in parallel"
-        lines.append(f"{line}.")
+        return [f"Layers sum to {fmt.milliseconds(total)} ms."]
+    covered, rest = times.covered_percent, times.between_percent
+    if profiled is None or covered is None or rest is None:
+        return []
+    line = (
+        f"{'Launches' if has_gpu_times(report.layers) else 'Layers'} sum to"
+        f" {fmt.milliseconds(total)} ms of {fmt.milliseconds(profiled.median)} ms end to end in the"
+        f" profiled run (medians), {fmt.percent(covered)} % of each pass"
+    )
+    if rest > _UNEXPLAINED_PERCENT:
+        line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
+    if covered > 100 - rest + _PARALLEL_PERCENT:
+        line += "; layers ran in parallel"
+    return [f"{line}."]
+
+
+def _sum_lines(report: Report) -> list[str]:
+    lines = coverage_lines(report)
+    if has_gpu_times(report.layers) and report.gpu_by_pass is not None:
+        kernels = report.gpu_by_pass.total_ms
+        lines.insert(0, f"Kernels of the layers sum to {fmt.milliseconds(kernels)} ms on the GPU.")
     joined = report.joined_percent
     linked = any(layer.nodes for layer in report.layers)
     if linked and joined is not None and joined < _JOINED_PERCENT:

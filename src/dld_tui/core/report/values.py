@@ -38,6 +38,17 @@ def optional_number(value: object, what: str) -> float | None:
     return None if value is None else number_of(value, what)
 
 
+def optional_time(value: object, what: str) -> float | None:
+    """Return a finite number, or None: what is negative is no time, and as good as unknown."""
+    number = optional_number(value, what)
+    return None if number is None or number < 0 else number
+
+
+def number_or_nan(value: object, what: str) -> float:
+    """Return a finite number, or NaN, which SQLite stores as NULL."""
+    return math.nan if value is None else number_of(value, what)
+
+
 def whole_of(value: object, what: str) -> int:
     """Return an integer."""
     if isinstance(value, int):

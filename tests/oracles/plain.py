@@ -1,0 +1,145 @@
+"""Figures computed a second time: slowly, plainly, and without any code of the product.
+
+Read are the rows of a report's SQLite file, or what another program wrote. Nothing here imports the
+product, so a mistake in it is not repeated here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).parent / "data"
+HOLDERS = ("If", "Loop", "Scan")
+
+
+def unpack(name: str, folder: Path) -> Path:
+    """Unpack a file of `DATA` into a folder."""
+    target = folder / name
+    target.write_bytes(gzip.decompress((DATA / f"{name}.gz").read_bytes()))
+    return target
+
+
+def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Run SQL on a report."""
+    database = sqlite3.connect(path)
+    try:
+        return database.execute(sql).fetchall()
+    finally:
+        database.close()
+
+
+class StoredReport:
+    """What the rows of a report say: dictionaries and loops only."""
+
+    def __init__(self, path: Path) -> None:
+        self.latencies = [
+            ms for (ms,) in rows(path, "SELECT ms FROM latencies") if ms is not None and ms >= 0
+        ]
+        self.lengths: dict[int, float] = {}
+        for number, duration, state in rows(path, "SELECT pass, duration_us, state FROM passes"):
+            if state == "measured" and duration is not None and duration >= 0:
+                self.lengths[number] = duration / 1000
+        self.types: dict[int, str] = dict(rows(path, "SELECT id, type FROM layers"))
+        self.times: dict[int, dict[int, float]] = {number: {} for number in self.lengths}
+        wrong = set()
+        for number, layer, own in rows(path, "SELECT pass, layer, self_us FROM samples"):
+            if number not in self.lengths:
+                continue
+            if own is None or own < 0:
+                wrong.add(number)
+                continue
+            self.times[number][layer] = self.times[number].get(layer, 0.0) + own / 1000
+        for number in wrong:
+            del self.times[number]
+        self.times = {number: found for number, found in self.times.items() if found}
+
+    def sums(self) -> list[float]:
+        """Return what all layers take in each pass."""
+        return [sum(found.values()) for found in self.times.values()]
+
+    def total_ms(self) -> float:
+        """Return the median of that."""
+        return statistics.median(self.sums())
+
+    def covered_percent(self) -> float | None:
+        """Return the layers' part of the pass, by pass, the median; None of passes of no length."""
+        parts = [
+            100 * sum(found.values()) / self.lengths[number]
+            for number, found in self.times.items()
+            if self.lengths[number] > 0
+        ]
+        return statistics.median(parts) if parts else None
+
+    def layer_ms(self) -> dict[int, float]:
+        """Return the median time of each layer, of the passes in which it ran."""
+        series = defaultdict(list)
+        for found in self.times.values():
+            for layer, time in found.items():
+                series[layer].append(time)
+        return {layer: statistics.median(values) for layer, values in series.items()}
+
+    def type_ms(self) -> dict[str, float]:
+        """Return what the layers of a type take together, by pass, the median."""
+        series = defaultdict(list)
+        for found in self.times.values():
+            by_type: dict[str, float] = defaultdict(float)
+            for layer, time in found.items():
+                by_type[self.types[layer]] += time
+            for kind, time in by_type.items():
+                series[kind].append(time)
+        return {kind: statistics.median(values) for kind, values in series.items()}
+
+
+class RawProfile:
+    """What ONNX Runtime's profile says, read as one JSON document."""
+
+    def __init__(self, path: Path) -> None:
+        events = json.loads(path.read_text())
+        self.passes: list[tuple[float, list[tuple[str, str, float]]]] = []
+        """(length, [(name, type, own time)]) of each run, milliseconds."""
+        runs = [event for event in events if event["name"] == "model_run"]
+        kernels = [event for event in events if event["name"].endswith("_kernel_time")]
+        for run in runs:
+            begin, end = run["ts"], run["ts"] + run["dur"]
+            inside = [one for one in kernels if begin <= one["ts"] and self._end(one) <= end + 1]
+            layers = [
+                (one["name"], one["args"]["op_name"], self._own_us(one, inside) / 1000)
+                for one in inside
+            ]
+            self.passes.append((run["dur"] / 1000, layers))
+
+    @staticmethod
+    def _end(event: dict[str, Any]) -> int:
+        return int(event["ts"] + event["dur"])
+
+    def _own_us(self, event: dict[str, Any], others: list[dict[str, Any]]) -> float:
+        """Return the duration without what ran directly inside."""
+        if event["args"]["op_name"] not in HOLDERS:
+            return float(event["dur"])
+        held = [one for one in others if self._holds(event, one)]
+        direct = [one for one in held if not any(self._holds(middle, one) for middle in held)]
+        return max(0.0, float(event["dur"]) - sum(float(one["dur"]) for one in direct))
+
+    def _holds(self, outer: dict[str, Any], inner: dict[str, Any]) -> bool:
+        """Tell whether an event ran inside another; written are they in the order of their ends."""
+        if outer is inner or outer["args"]["op_name"] not in HOLDERS:
+            return False
+        same = outer["tid"] == inner["tid"] and outer["ts"] <= inner["ts"]
+        shorter = (inner["dur"], inner["ts"]) != (outer["dur"], outer["ts"])
+        return same and shorter and self._end(inner) <= self._end(outer) + 1
+
+
+def trtexec_percentile(ordered: list[float], percent: int) -> float:
+    """Return trtexec's percentile: how many of the N largest are dropped, by whole numbers."""
+    import numpy as np  # single precision as C++ has it
+
+    dropped = int(
+        (np.float32(1) - np.float32(percent) / np.float32(100)) * np.float32(len(ordered))
+    )
+    return ordered[max(len(ordered) - 1 - dropped, 0)]
