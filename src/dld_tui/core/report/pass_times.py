@@ -187,9 +187,7 @@ def without_contradictions(times: Times, lengths_ms: FloatArray) -> Times:
         wrong: NDArray[np.bool_] = _sums(times, None) > 1.05 * lengths_ms + 0.002 * ran
     if not wrong.any():
         return times
-    sound = times.copy()
-    sound[:, wrong] = np.nan
-    return sound
+    return np.asarray(np.where(wrong, np.nan, times))
 
 
 def busy_us(starts: FloatArray, ends: FloatArray) -> float:
