@@ -54,7 +54,7 @@ def check(path: Path) -> None:
     assert rows == pytest.approx(types)
     assert all(not row.cells[1].delta_ms for row in comparison.rows("layer"))
     if plain.latencies:
-        assert document["latency_ms"]["median"] == statistics.median(plain.latencies)
+        assert document["latency_ms"]["median"] == pytest.approx(statistics.median(plain.latencies))
         assert document["passes"] == len(plain.latencies)
 
 

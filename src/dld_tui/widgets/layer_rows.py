@@ -142,6 +142,7 @@ class Selection:
 
     count: int
     total_ms: float
+    """The sum of their medians."""
     min_ms: float
     max_ms: float
     mean_ms: float
@@ -151,7 +152,9 @@ class Selection:
     gpu_ms: float | None = None
     """On the GPU; None when that is known of none."""
     pass_percent: float | None = None
-    """Of the full pass; None when there was none."""
+    """Of the full pass, by pass, the median; None when there was none."""
+    together_ms: float | None = None
+    """What they take together in a pass, the median; None when that is not known."""
     distinct: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
     """(what, its values by frequency) of what tells layers apart."""
 
@@ -179,19 +182,18 @@ def summarise_selection(
         return None
     times = [layer.time_ms or 0.0 for layer in layers]
     indices = [layer.index for layer in layers]
-    together = None if by_pass is None else by_pass.together_ms(indices)
-    total = sum(times) if together is None else together
-    added = sum(times)
+    total = sum(times)
     gpu = [layer.gpu_time_ms for layer in layers if layer.gpu_time_ms is not None]
     return Selection(
         count=len(layers),
         total_ms=total,
         min_ms=min(times),
         max_ms=max(times),
-        mean_ms=added / len(times),
-        percent=100 * added / total_ms if total_ms > 0 else 0.0,
+        mean_ms=total / len(times),
+        percent=100 * total / total_ms if total_ms > 0 else 0.0,
         types=tuple(Counter(layer.type for layer in layers).most_common()),
         gpu_ms=sum(gpu) if gpu else None,
+        together_ms=None if by_pass is None else by_pass.together_ms(indices),
         pass_percent=None if by_pass is None else by_pass.of_pass_percent(indices),
         distinct=tuple(
             (what, tuple(Counter(map(value, layers)).most_common())) for what, value in _DISTINCT

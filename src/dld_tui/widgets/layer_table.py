@@ -45,14 +45,17 @@ _KEYS = "/ filter  o sort  b group  f columns  w csv"
 
 def sums_text(found: Selection) -> str:
     """Return the figures of marked layers on one line."""
-    whole = "" if found.pass_percent is None else f", {found.pass_percent:.1f} % of the pass"
     parts = [
         f"{found.count} marked",
-        f"together {found.total_ms:,.3f} ms ({found.percent:.1f} % of layers{whole})",
+        f"total {found.total_ms:,.3f} ms ({found.percent:.1f} % of the sum of all medians)",
         f"min {found.min_ms:,.3f}",
         f"max {found.max_ms:,.3f}",
         f"mean {found.mean_ms:,.3f}",
     ]
+    if found.together_ms is not None and found.pass_percent is not None:
+        parts.append(
+            f"together {found.together_ms:,.3f} ms, {found.pass_percent:.1f} % of each pass"
+        )
     if found.gpu_ms is not None:
         parts.append(f"GPU {found.gpu_ms:,.3f} ms")
     return _BETWEEN.join(parts)
