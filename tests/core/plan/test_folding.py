@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dld_tui.core.plan.folding import fold, profile_indices
 from dld_tui.core.plan.layers import read_layers
+from dld_tui.core.plan.macs import Gemm, gemm
 from dld_tui.core.plan.model import EngineLayer
 from dld_tui.core.types import JSON
 
@@ -44,7 +45,35 @@ def test_a_no_op_at_the_end_names_the_output() -> None:
 
 def test_a_no_op_of_several_inputs() -> None:
     chain = layers(("n", "NoOp", ["s", "t"], ["u"]), ("b", "kgen", ["u"], ["y"]))
-    assert ends(fold(chain, frozenset())[0]) == (["s", "t"], ["y"])
+    [reader] = fold(chain, frozenset())
+    # It reads one tensor of its own dimensions, which is written in two parts.
+    assert ends(reader) == (["u"], ["y"])
+    assert reader.inputs[0].source_names == ("s", "t")
+
+
+def test_a_view_keeps_the_dimensions_format_and_bytes_of_its_reader() -> None:
+    """As of a classifier whose NoOps drop two dimensions: it lost M, N, K and its bytes."""
+    four, two = [32, 1000, 1, 1], [32, 1000]
+    raw: list[JSON] = [
+        {"Name": "n", "LayerType": "NoOp", "Inputs": [_of("s", [32, 512], "Int8")],
+         "Outputs": [_of("view", [32, 512, 1, 1], "Thirty-two wide channel Int8")]},
+        {"Name": "fc", "LayerType": "CaskConvolution", "ParameterType": "Convolution",
+         "Kernel": [1, 1], "OutMaps": 1000, "Groups": 1,
+         "Inputs": [_of("view", [32, 512, 1, 1], "Thirty-two wide channel Int8")],
+         "Outputs": [_of("made", four, "Float")]},
+        {"Name": "squeeze", "LayerType": "NoOp", "Inputs": [_of("made", four, "Float")],
+         "Outputs": [_of("y", two, "Float")]},
+    ]  # fmt: skip
+    [fc] = fold(read_layers(raw).layers, frozenset({"s", "y"}))
+    assert ends(fc) == (["s"], ["y"])
+    assert (fc.inputs[0].dims, fc.outputs[0].dims) == ((32, 512, 1, 1), (32, 1000, 1, 1))
+    assert fc.inputs[0].format == "Thirty-two wide channel Int8"
+    assert gemm(fc) == Gemm(1, 32, 1000, 512)
+    assert fc.io_bytes == 32 * 512 + 4 * 32 * 1000
+
+
+def _of(name: str, dims: list[int], form: str) -> JSON:
+    return {"Name": name, "Dimensions": list(dims), "Format/Datatype": form}
 
 
 def test_no_ops_in_a_circle_end() -> None:

@@ -284,3 +284,26 @@ def test_folded_layers_are_mapped_too(abcd: Document) -> None:
 
     mapping = map_plan(replace(whole, all_layers=(kept, folded)), abcd)
     assert {index: names_of(found) for index, found in mapping.items()} == {0: ["a"], 1: ["b"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x_copy_input", "/neck/Concat_/neck/Resize_output_0_clone_0 copy", "onnx::Mul_4284",
+        "data to nvm", "data copy finish", "(Unnamed Layer* 67) [Convolution]_output from nvm",
+        "loss3/classifier finish", "/neck/Resize_output_0",
+    ],
+)  # fmt: skip
+def test_names_that_name_no_node(name: str, abcd: Document) -> None:
+    """They are of tensors, copies and transfers, with a model and without."""
+    for document in (None, abcd):
+        found = mapped(document, name)
+        assert (found.nodes, found.missing) == ((), ())
+
+
+def test_a_clone_of_a_node_and_the_nodes_of_a_dla(tmp_path: Path) -> None:
+    assert names_of(mapped(None, "/q/QuantizeLinear_clone_1")) == ["/q/QuantizeLinear"]
+    assert names_of(mapped(None, "{a,b/c,d}")) == ["a", "b/c", "d"]
+    # A comma may be part of a name: the model tells.
+    found = mapped(document_of(tmp_path, chain("a,b/c", "d")), "{a,b/c,d}")
+    assert (names_of(found), found.confidence) == (["a,b/c", "d"], "exact")

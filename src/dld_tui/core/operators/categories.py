@@ -129,6 +129,11 @@ _ONNX_TABLE = _table(_ONNX)
 _CONTRIB_TABLE = _table(_CONTRIB)
 
 
+def onnx_operators() -> tuple[str, ...]:
+    """Return the names of ONNX's own operators that have a category."""
+    return tuple(_ONNX_TABLE)
+
+
 def category_of(op_type: str, domain: str = "") -> str:
     """Return one of :data:`CATEGORIES` by name alone, fast enough for every row of a list."""
     if domain in ("", "ai.onnx"):

@@ -13,6 +13,7 @@ from dld_tui.core.plan.file_set import file_name
 from dld_tui.core.plan.folding import fold, profile_indices
 from dld_tui.core.plan.layer_forms import RawPlan, find_layers, modes_of, read_bindings
 from dld_tui.core.plan.layers import read_layers
+from dld_tui.core.plan.macs import with_weights
 from dld_tui.core.plan.metadata_files import (
     CONFIGURATIONS,
     device_of,
@@ -88,7 +89,9 @@ def assemble(parts: Parts) -> EnginePlan:
     return EnginePlan(
         path=str(parts.path),
         title=_title(parts.path),
-        layers=fold(layers, frozenset(tensor.name for tensor in bindings)),
+        layers=tuple(
+            map(with_weights, fold(layers, frozenset(tensor.name for tensor in bindings)))
+        ),
         all_layers=joined.layers,
         bindings=bindings,
         names_only=found.names_only,

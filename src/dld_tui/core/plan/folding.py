@@ -18,9 +18,10 @@ _MYELIN = re.compile(r"_myl(\d+)_\d+$")
 def fold(layers: Sequence[EngineLayer], binding_names: frozenset[str]) -> tuple[EngineLayer, ...]:
     """Return the layers without constants and NoOps.
 
-    A reader of a NoOp's output reads the NoOp's input instead; when nothing reads it, its producer
-    writes the NoOp's output. A constant becomes one of its readers' constants, and its bytes are
-    counted at the first of them.
+    A reader of a NoOp's output reads the NoOp's input instead, and when nothing reads it its
+    producer writes the NoOp's output: only the names change. Each layer keeps the dimensions,
+    format and bytes with which it reads or writes, because a NoOp is a view of other dimensions. A
+    constant becomes one of its readers' constants, and its bytes are counted at the first of them.
     """
     no_ops = [layer for layer in layers if layer.kind == _NO_OP]
     constants = {
@@ -74,16 +75,25 @@ def _folded(
     added: list[EngineTensor] = []
     weights = 0
     for tensor in layer.inputs:
-        for source in _resolved(tensor, sources):
+        made_at_run: list[EngineTensor] = []
+        resolved = _resolved(tensor, sources)
+        for source in resolved:
             constant = constants.get(source.name)
             if constant is None:
-                inputs.append(source)
+                made_at_run.append(source)
                 continue
             added.append(source)
             if constant.index not in counted:
                 counted.add(constant.index)
                 weights += constant.weights_bytes or source.bytes or 0
-    outputs = tuple(renamed.get(tensor.name, tensor) for tensor in layer.outputs)
+        if made_at_run == [tensor]:
+            inputs.append(tensor)
+        elif made_at_run:
+            inputs.append(_view(tensor, made_at_run))
+    outputs = tuple(
+        _view(tensor, [renamed[tensor.name]]) if tensor.name in renamed else tensor
+        for tensor in layer.outputs
+    )
     if tuple(inputs) == layer.inputs and outputs == layer.outputs:
         return layer
     return dataclasses.replace(
@@ -93,6 +103,18 @@ def _folded(
         constants=(*layer.constants, *added),
         weights_bytes=layer.weights_bytes + weights,
     )
+
+
+def _view(tensor: EngineTensor, others: Sequence[EngineTensor]) -> EngineTensor:
+    """Return a tensor under the name of what it is a view of; the rest stays its own."""
+    found = dataclasses.replace(
+        tensor,
+        dims=others[0].dims if tensor.dims is None else tensor.dims,
+        dtype=tensor.dtype or others[0].dtype,
+    )
+    if len(others) == 1:
+        return dataclasses.replace(found, name=others[0].name)
+    return dataclasses.replace(found, sources=tuple(other.name for other in others))
 
 
 def _resolved(

@@ -105,8 +105,9 @@ class _Builder:
             label, layer.name, Kind.NODE, LayerVertex(row), category_of_layer(layer), path
         )
         for tensor in layer.inputs:
-            self._readers.setdefault(tensor.name, []).append(vertex)
-            self._types.setdefault(tensor.name, tensor_type(tensor))
+            for name in tensor.source_names:
+                self._readers.setdefault(name, []).append(vertex)
+                self._types.setdefault(name, tensor_type(tensor))
         for name in dict.fromkeys(tensor.name for tensor in layer.outputs):
             self._makers.setdefault(name, []).append(vertex)
         for tensor in layer.outputs:
@@ -125,7 +126,9 @@ class _Builder:
 def _bindings(plan: EnginePlan) -> tuple[Sequence[str], Sequence[str]]:
     """Return the names of inputs and outputs: as the file says, else as the layers need them."""
     made = {tensor.name for layer in plan.layers for tensor in layer.outputs}
-    read = dict.fromkeys(tensor.name for layer in plan.layers for tensor in layer.inputs)
+    read = dict.fromkeys(
+        name for layer in plan.layers for tensor in layer.inputs for name in tensor.source_names
+    )
     inputs: list[str] = []
     outputs: list[str] = []
     for tensor in plan.bindings:

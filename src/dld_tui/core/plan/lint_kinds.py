@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from dld_tui.core.plan.macs import is_product
+
 if TYPE_CHECKING:
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer
@@ -14,8 +16,6 @@ QUANTIZED = {"int8": 16, "uint8": 16, "fp8": 16, "int4": 32, "fp4": 32}
 """Types of few bits, and how many channels a Tensor Core instruction takes of them."""
 CHANNELS = 8
 """The same for all other types."""
-_CONVOLUTIONS = ("Convolution", "Deconvolution", "ConvActPool")
-_GEMMS = ("gemm", "MatrixMultiply", "FullyConnected", "MatMul", "Gemm")
 _SOFTMAX = re.compile(r"soft_?max|MaxrSubExpSum|MaxSubExpSum", re.IGNORECASE)
 _FUSED_ATTENTION = re.compile(r"mha|flash|attention|fused_multihead", re.IGNORECASE)
 _SHAPE_TYPES = frozenset({"Shape", "shape_call", "ShapeHostToDeviceCopy", "ShapeDeviceToHost"})
@@ -31,22 +31,12 @@ _ON_CUDA_CORES = re.compile(
 )
 
 
-def is_convolution(layer: EngineLayer) -> bool:
-    """Tell whether a layer is a convolution, alone or fused with others."""
-    return layer.subtype in _CONVOLUTIONS or any(kind in layer.type for kind in _CONVOLUTIONS)
-
-
 def is_depthwise(layer: EngineLayer) -> bool:
     """Tell whether a convolution has a group for each channel."""
     if "Depthwise" in layer.type:
         return True
     groups, maps = layer.attributes.get("Groups"), layer.attributes.get("OutMaps")
     return isinstance(groups, int) and groups > 1 and groups == maps
-
-
-def is_gemm(layer: EngineLayer) -> bool:
-    """Tell whether a layer is a matrix product."""
-    return layer.type in _GEMMS or layer.subtype in _GEMMS
 
 
 def is_kernel_generated(layer: EngineLayer) -> bool:
@@ -74,7 +64,7 @@ def is_shape_work(layer: EngineLayer) -> bool:
 
 def is_softmax(layer: EngineLayer, nodes: LayerNodes | None) -> bool:
     """Tell whether a layer is a softmax, not fused with matrix products."""
-    if is_gemm(layer) or is_fused_attention(layer):
+    if is_product(layer) or is_fused_attention(layer):
         return False
     if layer.subtype == "SoftMax" or "SoftMax" in layer.type:
         return True

@@ -12,9 +12,7 @@ from dld_tui.core.plan.lint_kinds import (
     QUANTIZED,
     channels,
     in_dtype,
-    is_convolution,
     is_depthwise,
-    is_gemm,
     is_reformat,
     is_slice,
     on_tensor_cores,
@@ -22,6 +20,7 @@ from dld_tui.core.plan.lint_kinds import (
     quantizing,
 )
 from dld_tui.core.plan.lint_model import PlanFinding
+from dld_tui.core.plan.macs import is_convolution, is_product
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.mapping import LayerNodes
@@ -144,7 +143,7 @@ def _long(layer: EngineLayer) -> Iterator[_Said]:
 
 
 def _gemm_off_tensor_cores(layer: EngineLayer) -> Iterator[_Said]:
-    if not is_gemm(layer) or (layer.percent or 0.0) < GEMM_PERCENT:
+    if not is_product(layer) or (layer.percent or 0.0) < GEMM_PERCENT:
         return
     if on_tensor_cores(layer.tactic) is False:
         advice = "Use fp16, bf16, fp8 or int8, with dimensions that are multiples of 8 or 16"

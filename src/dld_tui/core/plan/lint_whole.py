@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.plan.lint_kinds import (
-    is_convolution,
-    is_gemm,
     is_kernel_generated,
     is_shape_work,
     is_softmax,
 )
 from dld_tui.core.plan.lint_model import PlanFinding
+from dld_tui.core.plan.macs import is_convolution, is_product
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.mapping import LayerNodes
@@ -102,7 +101,7 @@ def _all_fp32(plan: EnginePlan) -> Iterator[PlanFinding]:
     heavy = [
         layer
         for layer in plan.layers
-        if (is_convolution(layer) or is_gemm(layer)) and layer.precision
+        if (is_convolution(layer) or is_product(layer)) and layer.precision
     ]
     slow = [layer for layer in heavy if layer.precision == "fp32"]
     if heavy and len(slow) >= FP32_SHARE * len(heavy):
@@ -136,11 +135,12 @@ def _attention(layers: Sequence[EngineLayer], nodes: _Nodes) -> Iterator[PlanFin
         for tensor in layer.outputs:
             makers.setdefault(tensor.name, []).append(place)
         for tensor in layer.inputs:
-            readers.setdefault(tensor.name, []).append(place)
+            for name in tensor.source_names:
+                readers.setdefault(name, []).append(place)
     places = {layer.index: place for place, layer in enumerate(layers)}
 
     def before(layer: EngineLayer) -> list[int]:
-        names = (tensor.name for tensor in layer.inputs)
+        names = (name for tensor in layer.inputs for name in tensor.source_names)
         return [place for name in names for place in makers.get(name, [])[:_MOST_LINKS]]
 
     def after(layer: EngineLayer) -> list[int]:
@@ -169,7 +169,7 @@ def _reaches_product(
     seen, ring = {start}, [start]
     for _ in range(_NEAR):
         ring = [place for found in ring for place in step(layers[found]) if place not in seen]
-        if any(is_gemm(layers[place]) for place in ring):
+        if any(is_product(layers[place]) for place in ring):
             return True
         if len(seen) > _MOST_STEPS:
             return False

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.plan.mapping_metadata import read_metadata
 from dld_tui.core.plan.mapping_names import (
+    Piece,
     bare_name,
     ends_of,
     is_myelin,
+    listed_names,
     ranges_of,
     split_name,
 )
@@ -102,7 +104,11 @@ def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
         nodes = names.binding(bare.text).nodes
         return LayerNodes(nodes, "name", "likely" if nodes else "none", inserted=True)
     known = names.known if names.document is not None else None
-    pieces = split_name(bare.text, known, names.longest)
+    listed = listed_names(bare.text, known)
+    if listed is not None:
+        pieces = [Piece(name, names.known(name)) for name in listed]
+    else:
+        pieces = split_name(bare.text, known, names.longest)
     found = [(piece, names.find(piece.text)) for piece in pieces]
     parts = [one for _, one in found]
     nodes = _together(parts)

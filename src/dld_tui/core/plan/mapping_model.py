@@ -9,7 +9,12 @@ from dld_tui.core.document.calls import call_of, enclosing_function, key_of
 from dld_tui.core.document.order import is_ordered
 from dld_tui.core.document.traverse import sources, topological_order
 from dld_tui.core.plan.mapping_metadata import Entry, Frame
-from dld_tui.core.plan.mapping_names import is_helper, may_be_split, softer
+from dld_tui.core.plan.mapping_names import (
+    is_helper,
+    looks_like_tensor,
+    may_be_split,
+    softer,
+)
 from dld_tui.core.plan.mapping_nodes import HELPER, NODE_OF, UNKNOWN, Found, NodeRef
 
 if TYPE_CHECKING:
@@ -71,6 +76,8 @@ class ModelNames:
             return HELPER
         if text in self._makers:  # constants go by what they make
             return self._chosen(self._makers[text])
+        if looks_like_tensor(text):
+            return HELPER
         for name, aside in softer(text):
             if name in self._names:
                 nodes = self._chosen(self._names[name]).nodes

@@ -18,6 +18,12 @@ _COPY = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (?
 _BINDING_COPY = re.compile(r"Reformatting CopyNode for Network (?:Input|Output) (?P<of>.+)", re.S)
 _OLD_COPY = re.compile(r"(?P<of>.+) (?:(?:in|out)put reformatter \d+|copy)$", re.S)
 _RANGE = re.compile(r"\{ForeignNode\[(?P<inner>.*?)\]\}(?:_myl[\d_]+)?", re.S)
+_DLA_LIST = re.compile(r"\{(?!ForeignNode\[)(?P<inner>[^{}\[\]]+)\}")
+_DLA_HELPER = re.compile(r"data to nvm|.+ (?:to|from) nvm|.+ (?:copy )?finish", re.S)
+_TENSOR = re.compile(
+    r"onnx::\w+|.+_output_\d+(?:_clone_\d+)?|.+_copy_(?:in|out)put|.+_clone_\d+", re.S
+)
+"""Names of tensors, which copies of them are called by."""
 _UNNAMED = r"\(Unnamed Layer\* \d+\) \[\w+\]"
 _HELPER = re.compile(
     rf"{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?|ONNXTRT_\w+|.+_InputLayer|tmp_refittable_weight\w*|(?:__mye\w*|__myl\w*)|\[trainStation\d*\]"
@@ -35,9 +41,12 @@ _BESIDE = re.compile(
 _OF_NODE = re.compile(r"_OutputLayer$")
 """What is behind the name of an If where the layer of its results is named after it."""
 _MYELIN = re.compile(r"_myl\d+(?:_\d+)*$")
+_CLONE = re.compile(r"_clone_\d+$")
+"""A layer that does the work of a node once more, for another reader."""
 _NUMBERED = re.compile(r"_\d+$")
 _WEIGHTS = re.compile(r"\.(?:weight|bias)$|:\d+$")
 _MOST_COPIES = 8
+_MOST_COMMAS = 8
 _LONGEST = 200_000
 
 
@@ -87,6 +96,27 @@ def ends_of(inner: str) -> list[tuple[str, str]]:
     """Return the ways to split what is in the brackets into the first and the last layer."""
     cuts = [found.start() for found in re.finditer(r"(?=\.\.\.)", inner)]
     return [(inner[:cut], inner[cut + 3 :]) for cut in cuts if inner[:cut] and inner[cut + 3 :]]
+
+
+def listed_names(text: str, known: Callable[[str], bool] | None) -> list[str] | None:
+    """Return the nodes of a part that runs on a DLA, ``{A,B,C}``; None for another name.
+
+    A comma may be part of a name: with a model, parts are joined until they are one of its nodes.
+    """
+    found = _DLA_LIST.fullmatch(text)
+    if found is None:
+        return None
+    parts = found["inner"].split(",")
+    if known is None:
+        return parts
+    names: list[str] = []
+    at = 0
+    while at < len(parts):
+        ends = range(min(len(parts), at + _MOST_COMMAS), at, -1)
+        end = next((end for end in ends if known(",".join(parts[at:end]))), at + 1)
+        names.append(",".join(parts[at:end]))
+        at = end
+    return names
 
 
 @dataclass(frozen=True)
@@ -188,7 +218,12 @@ def may_be_split(name: str) -> bool:
 
 def is_helper(text: str) -> bool:
     """Tell whether a part stands for no ONNX node: what TensorRT or its parser put in."""
-    return _HELPER.fullmatch(text) is not None
+    return _HELPER.fullmatch(text) is not None or _DLA_HELPER.fullmatch(text) is not None
+
+
+def looks_like_tensor(text: str) -> bool:
+    """Tell whether a part is the name of a tensor, as copies in place are called."""
+    return _TENSOR.fullmatch(text) is not None
 
 
 def looks_like_weights(text: str) -> bool:
@@ -210,6 +245,9 @@ def softer(text: str) -> list[tuple[str, bool]]:
     plain = _OF_NODE.sub("", text)
     if plain != text:
         found.append((plain, False))
+    cloned = _CLONE.sub("", text)
+    if cloned != text:
+        found.append((cloned, False))
     compiled = _MYELIN.sub("", text)
     if compiled != text:
         found.append((compiled, False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from dld_tui.core.plan.mapping_metadata import Entry
 from dld_tui.core.plan.mapping_names import (
     is_helper,
+    looks_like_tensor,
     looks_like_weights,
     softer,
 )
@@ -97,12 +98,12 @@ class TextNames:
 
     def find(self, text: str) -> Found:
         """Return what a part of a layer's name stands for."""
-        if is_helper(text) or looks_like_weights(text):
+        if is_helper(text) or looks_like_weights(text) or looks_like_tensor(text):
             return HELPER
         for name, aside in softer(text)[:1]:
             if aside:
                 return HELPER if is_helper(name) else Found((NodeRef(name, ref=name),), False, True)
-            if text[len(name) :].startswith(("_myl", "_OutputLayer")):
+            if text[len(name) :].startswith(("_myl", "_OutputLayer", "_clone_")):
                 return Found((NodeRef(name, ref=name),), False)
         return Found((NodeRef(text, ref=text),), False)
 

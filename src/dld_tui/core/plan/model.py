@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core.types import JSON
 
@@ -17,6 +17,11 @@ BITS: Mapping[str, int] = {
     "int8": 8, "uint8": 8, "bool": 8, "fp4": 4, "int4": 4,
 }  # fmt: skip
 """How many bits an element takes in memory."""
+
+
+WeightsFrom: TypeAlias = Literal["file", "shapes", "unknown"]
+"""``file``: the file lists them, or the layer needs none. ``shapes``: an estimate for a convolution
+or product whose weights are not listed. ``unknown``: it needs some and nothing tells how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,13 @@ class EngineTensor:
     """``input`` or ``output`` for a binding."""
     profile_dims: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = ()
     """Least, optimum and greatest dimensions, one an optimization profile."""
+    sources: tuple[str, ...] = ()
+    """The tensors that this one is a view of, where a NoOp with several inputs was folded."""
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names by which the layers that write it know it."""
+        return self.sources or (self.name,)
 
     @property
     def elements(self) -> int | None:
@@ -79,7 +91,7 @@ class EngineLayer:
     origin: str
     """Why a Reformat layer is there."""
     weights_bytes: int
-    """Weights and biases, of their types in the engine."""
+    """Weights and biases, of their types in the engine; 0 when the file tells of none."""
     attributes: Mapping[str, JSON]
     """All that the file says of the layer."""
     time_ms: float | None = None
@@ -87,6 +99,8 @@ class EngineLayer:
     median_ms: float | None = None
     percent: float | None = None
     """Share of the time of all layers, 0 to 100."""
+    weights_from: WeightsFrom = "file"
+    """Where `weights_bytes` is from."""
 
     @property
     def kind(self) -> str:
@@ -110,7 +124,9 @@ class EngineLayer:
     def footprint(self) -> int | None:
         """Bytes of weights, inputs and outputs together; None when one of them is unknown."""
         io_bytes = self.io_bytes
-        return None if io_bytes is None else io_bytes + self.weights_bytes
+        if io_bytes is None or self.weights_from == "unknown":
+            return None
+        return io_bytes + self.weights_bytes
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.plan.macs import (
     arithmetic_intensity,
+    attribute,
     convolution,
-    gemm,
+    gemm_dims,
     is_convolution,
     is_product,
     macs,
 )
 from dld_tui.core.plan.roofline import Peaks, peaks_of, placement
 from dld_tui.core.plan.table_values import COUNT, MACS, MS, PERCENT, RATIO, TEXT, Column, Row
+from dld_tui.core.plan.values import whole_of
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.model import EngineLayer, EnginePlan
@@ -47,15 +49,17 @@ def convolution_rows(plan: EnginePlan) -> tuple[tuple[Column, ...], list[Row]]:
     rows: list[Row] = []
     for layer in filter(is_convolution, plan.layers):
         found = convolution(layer)
-        product = found.gemm if found else None
-        stride = layer.attributes.get("Stride", layer.attributes.get("ConvStride"))
+        product = gemm_dims(layer)
+        kernel = attribute(layer, "Kernel")
+        groups = found.groups if found else whole_of(attribute(layer, "Groups"))
+        stride = attribute(layer, "Stride")
         rows.append(
             (
                 layer.name, layer.time_ms, layer.percent, layer.precision, *_work(layer, peaks),
-                "x".join(map(str, found.kernel)) if found else "",
+                "x".join(map(str, kernel)) if isinstance(kernel, list) else "",
                 "x".join(map(str, stride)) if isinstance(stride, list) else "",
-                found.groups if found else None, _dims(layer, True), _dims(layer, False),
-                *((product.m, product.n, product.k) if product else (None, None, None)),
+                groups, _dims(layer, True), _dims(layer, False),
+                product.m, product.n, product.k,
                 layer.tactic,
             )
         )  # fmt: skip
@@ -74,8 +78,8 @@ def gemm_rows(plan: EnginePlan) -> tuple[tuple[Column, ...], list[Row]]:
     for layer in plan.layers:
         if not is_convolution(layer) and not is_product(layer):
             continue
-        found = gemm(layer)
-        shape = (found.batch, found.m, found.n, found.k) if found else (None,) * 4
+        found = gemm_dims(layer)
+        shape = (found.batch, found.m, found.n, found.k)
         rows.append(
             (
                 layer.name, layer.kind, layer.time_ms, layer.percent, layer.precision, *shape,
