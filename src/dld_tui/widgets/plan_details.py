@@ -111,7 +111,10 @@ def detail_lines(
         lines += _finding_lines(finding, width)
     lines += _tensors("in", layer.inputs, width) + _tensors("out", layer.outputs, width)
     if layer.weights_bytes:
-        lines.append([("weights ", "dim"), (fmt.size(layer.weights_bytes), "")])
+        estimated = ", estimated from shapes" if layer.weights_from == "shapes" else ""
+        lines.append([("weights ", "dim"), (f"{fmt.size(layer.weights_bytes)}{estimated}", "")])
+    elif layer.weights_from == "unknown":
+        lines.append([("weights ", "dim"), ("not in the file", "dim")])
     tactic = " ".join(visible(part) for part in (layer.tactic, layer.tactic_value) if part)
     if tactic:
         lines.append([("tactic  ", "dim"), (clip(tactic, width - 8, keep="middle"), "")])

@@ -11,7 +11,7 @@ from dld_tui.core.plan.lint import PlanFinding
 from dld_tui.core.plan.metadata_files import device_name
 from dld_tui.core.plan.missing import missing
 from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.summary import summary_of
+from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -149,11 +149,10 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
     """Return the figures of the whole engine; in two columns where there are few rows."""
     plan = facts.plan
     summary = summary_of(plan)
-    at_least = "" if summary.activations_complete else ">"
     rows = [
         ("layers sum to", f"{fmt.milliseconds(plan.total_ms)} ms" if plan.total_ms else ""),
-        ("weights", "" if plan.names_only else fmt.size(summary.weights_bytes)),
-        ("activations", "" if plan.names_only else at_least + fmt.size(summary.activations_bytes)),
+        ("weights", "" if plan.names_only else _short(weights_text(summary))),
+        ("activations", "" if plan.names_only else _short(activations_text(summary))),
         ("profiled", _passes(plan.passes)),
         ("joined to ONNX", f"{facts.mapped:,} of {len(plan.layers):,}"),
     ]
@@ -166,6 +165,13 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
             [(f"{name:<{longest}} ", "dim"), (f"{value:>10}", "")] for name, value in part
         ]))  # fmt: skip
     return _some(*blocks)
+
+
+def _short(text: str) -> str:
+    """Return an amount for a narrow column: ``≥`` for at least, ``~`` where a part is estimated."""
+    amount, estimated, _ = text.partition(",")
+    shown = amount.replace("at least ", ">")
+    return f"~{shown}" if estimated else shown
 
 
 def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:

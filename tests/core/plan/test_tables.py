@@ -121,7 +121,7 @@ def test_summary() -> None:
         "plan         net.json", "device       NVIDIA A100 80GB PCIe", "model        m.onnx"
     ]  # fmt: skip
     assert "layer sum    4.000 ms, mean of 10 passes" in lines
-    assert "weights      100 B" in lines
+    assert "weights      at least 100 B" in lines  # a generated kernel lists none
     assert "activations  9.22 kB" in lines
     assert "spread       half of the time is in 1 layer; 1 layer of no time" in lines
     assert "profile      0 of 2" in lines

@@ -23,11 +23,11 @@ def fold(layers: Sequence[EngineLayer], binding_names: frozenset[str]) -> tuple[
     format and bytes with which it reads or writes, because a NoOp is a view of other dimensions. A
     constant becomes one of its readers' constants, and its bytes are counted at the first of them.
     """
-    no_ops = [layer for layer in layers if layer.kind == _NO_OP]
+    no_ops = [layer for layer in layers if _NO_OP in (layer.type, layer.subtype)]
     constants = {
         tensor.name: layer
         for layer in layers
-        if _CONSTANT in (layer.kind, layer.type)
+        if _CONSTANT in (layer.type, layer.subtype)
         for tensor in layer.outputs
     }
     if not no_ops and not constants:
@@ -39,7 +39,7 @@ def fold(layers: Sequence[EngineLayer], binding_names: frozenset[str]) -> tuple[
     counted: set[int] = set()
     kept = []
     for layer in layers:
-        if layer.kind == _NO_OP or _CONSTANT in (layer.kind, layer.type):
+        if not {_NO_OP, _CONSTANT}.isdisjoint((layer.type, layer.subtype)):
             continue
         kept.append(_folded(layer, sources, constants, renamed, counted))
     return tuple(kept)

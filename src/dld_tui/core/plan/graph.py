@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.operators.colours import colour_class_of
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
-from dld_tui.core.report.trt_names import layer_type
+from dld_tui.core.report.groups import UNKNOWN
 
 _CATEGORIES: tuple[tuple[str, str], ...] = (
     (r"conv", "layer"),
@@ -99,7 +99,7 @@ class _Builder:
         return self.graph.add(label, name, kind, category)
 
     def _add_layer(self, row: int, layer: EngineLayer, node: str) -> None:
-        label = layer.kind or layer_type(layer.name)
+        label = layer.kind or UNKNOWN
         path = node or first_node(layer.name)
         vertex = self._add(
             label, layer.name, Kind.NODE, LayerVertex(row), category_of_layer(layer), path

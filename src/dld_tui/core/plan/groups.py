@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
 from dld_tui.core.report.statistics import percentile
-from dld_tui.core.report.trt_names import layer_type
 
 UNKNOWN = "unknown"
 
@@ -27,20 +26,16 @@ class PlanGroup:
     weights_bytes: int
 
 
-def _type(layer: EngineLayer) -> str:
-    return layer.kind or layer_type(layer.name)
-
-
 _KEYS: Mapping[str, Callable[[EngineLayer], str]] = {
     "layer": lambda layer: layer.name,
-    "type": _type,
+    "type": lambda layer: layer.kind,
     "layer_type": lambda layer: layer.type,
     "precision": lambda layer: layer.precision,
     "output_precision": lambda layer: layer.output_precision,
     "tactic": lambda layer: layer.tactic,
     "origin": lambda layer: layer.origin,
     "stream": lambda layer: "" if layer.stream is None else str(layer.stream),
-    "type_precision": lambda layer: f"{_type(layer)} {layer.precision or UNKNOWN}",
+    "type_precision": lambda layer: f"{layer.kind or UNKNOWN} {layer.precision or UNKNOWN}",
 }
 GROUPINGS = tuple(_KEYS)
 """What layers can be grouped by."""

@@ -19,7 +19,7 @@ from dld_tui.core.plan.missing import missing
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.picture import plan_content, precision_text
 from dld_tui.core.plan.roofline import peaks_of, unknown_device
-from dld_tui.core.plan.summary import summary_of
+from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
 from dld_tui.core.plan.table_values import TEXT, Table
 from dld_tui.core.plan.tables import VIEWS, cell_text, make_table
 from dld_tui.core.report.html import tables
@@ -89,9 +89,8 @@ def _tiles(plan: EnginePlan) -> str:
         found.append(Tile("sum of layers, ms", fmt.milliseconds(plan.total_ms)))
     found.append(Tile("layers", fmt.count(summary.layers)))
     if not plan.names_only:
-        at_least = "" if summary.activations_complete else "at least "
-        found.append(Tile("weights", fmt.size(summary.weights_bytes)))
-        found.append(Tile("activations", at_least + fmt.size(summary.activations_bytes)))
+        found.append(Tile("weights", weights_text(summary)))
+        found.append(Tile("activations", activations_text(summary)))
     return tiles(found)
 
 

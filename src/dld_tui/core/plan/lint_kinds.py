@@ -46,7 +46,7 @@ def is_kernel_generated(layer: EngineLayer) -> bool:
 
 def is_reformat(layer: EngineLayer) -> bool:
     """Tell whether a layer changes format or type only."""
-    return layer.type == "Reformat" or layer.subtype == "Reformat"
+    return "Reformat" in (layer.type, layer.kind)
 
 
 def is_slice(layer: EngineLayer) -> bool:

@@ -20,9 +20,7 @@ _OLD_COPY = re.compile(r"(?P<of>.+) (?:(?:in|out)put reformatter \d+|copy)$", re
 _RANGE = re.compile(r"\{ForeignNode\[(?P<inner>.*?)\]\}(?:_myl[\d_]+)?", re.S)
 _DLA_LIST = re.compile(r"\{(?!ForeignNode\[)(?P<inner>[^{}\[\]]+)\}")
 _DLA_HELPER = re.compile(r"data to nvm|.+ (?:to|from) nvm|.+ (?:copy )?finish", re.S)
-_TENSOR = re.compile(
-    r"onnx::\w+|.+_output_\d+(?:_clone_\d+)?|.+_copy_(?:in|out)put|.+_clone_\d+", re.S
-)
+_TENSOR = re.compile(r"onnx::\w+|.+_output_\d+(?:_clone_\d+)?|.+_copy_(?:in|out)put(?:_\d+)?", re.S)
 """Names of tensors, which copies of them are called by."""
 _UNNAMED = r"\(Unnamed Layer\* \d+\) \[\w+\]"
 _HELPER = re.compile(

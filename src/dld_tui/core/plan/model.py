@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from dld_tui.core.report.groups import UNKNOWN
+from dld_tui.core.report.trt_names import layer_type
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -104,8 +106,12 @@ class EngineLayer:
 
     @property
     def kind(self) -> str:
-        """ParameterType where there is one, else LayerType: what TREx groups layers by."""
-        return self.subtype or self.type
+        """ParameterType where there is one, else LayerType: what TREx groups layers by.
+
+        Of a layer of which only the name is known it is told from the name; empty when that tells
+        nothing.
+        """
+        return self.subtype or self.type or type_of_name(self.name)
 
     @property
     def io_bytes(self) -> int | None:
@@ -127,6 +133,12 @@ class EngineLayer:
         if io_bytes is None or self.weights_from == "unknown":
             return None
         return io_bytes + self.weights_bytes
+
+
+def type_of_name(name: str) -> str:
+    """Return the type of a layer by its name; empty when that tells nothing."""
+    found = layer_type(name)
+    return "" if found == UNKNOWN else found
 
 
 @dataclass(frozen=True)

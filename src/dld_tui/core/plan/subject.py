@@ -132,7 +132,7 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule, by_median
     kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
     return Layer(
         name=layer.name,
-        type=kind or layer_type(layer.name) or UNKNOWN,
+        type=kind or layer.kind or UNKNOWN,
         input_dims=tuple(tensor.dims for tensor in layer.inputs),
         output_dims=tuple(tensor.dims for tensor in layer.outputs),
         precision=layer.precision or None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dld_tui.core import fmt
 from dld_tui.core.plan.groups import distribution, known_io_bytes
 from dld_tui.core.plan.metadata_files import device_name
-from dld_tui.core.plan.model import EnginePlan
+from dld_tui.core.plan.model import EngineLayer, EnginePlan
 from dld_tui.core.plan.values import text_of
 
 
@@ -20,6 +20,10 @@ class PlanSummary:
     total_ms: float | None
     """Sum of the mean times of all layers."""
     weights_bytes: int
+    weights_estimated: int
+    """The part of `weights_bytes` that is told from shapes."""
+    weights_complete: bool
+    """False when a layer may have weights that are neither listed nor estimated."""
     activations_bytes: int
     """Inputs and outputs of all layers, as far as their sizes are known: a tensor that two layers
     read is counted for each, as in TREx."""
@@ -33,10 +37,44 @@ def summary_of(plan: EnginePlan) -> PlanSummary:
         layers=len(plan.layers),
         total_ms=plan.total_ms,
         weights_bytes=sum(layer.weights_bytes for layer in plan.layers),
+        weights_estimated=sum(
+            layer.weights_bytes for layer in plan.layers if layer.weights_from == "shapes"
+        ),
+        weights_complete=not any(map(_hides_weights, plan.layers)),
         activations_bytes=sum(known_io_bytes(layer) for layer in plan.layers),
         activations_complete=not plan.names_only
         and all(layer.io_bytes is not None for layer in plan.layers),
     )
+
+
+def _hides_weights(layer: EngineLayer) -> bool:
+    """Tell whether a layer may have weights that nothing tells of.
+
+    Myelin's layers list none, and the lines of a build log have no weights at all.
+    """
+    if layer.weights_bytes:
+        return False
+    is_myelin = layer.type in ("kgen", "Myelin", "ForeignNode") or layer.name.startswith("__my")
+    return is_myelin or layer.weights_from == "unknown"
+
+
+def weights_text(summary: PlanSummary) -> str:
+    """Return the weights of an engine: ``at least 12.9 MB, 12.8 MB of it by shapes``."""
+    at_least = "" if summary.weights_complete else "at least "
+    if not summary.weights_bytes:
+        return fmt.UNKNOWN if at_least else fmt.size(0)
+    estimated = summary.weights_estimated
+    by_shapes = f", {fmt.size(estimated)} of it estimated from shapes" if estimated else ""
+    return f"{at_least}{fmt.size(summary.weights_bytes)}{by_shapes}"
+
+
+def activations_text(summary: PlanSummary) -> str:
+    """Return the bytes of all inputs and outputs; a dash when not one is known."""
+    if summary.activations_complete:
+        return fmt.size(summary.activations_bytes)
+    if not summary.activations_bytes:
+        return fmt.UNKNOWN
+    return f"at least {fmt.size(summary.activations_bytes)}"
 
 
 def summary_lines(plan: EnginePlan) -> Iterator[str]:
@@ -61,10 +99,8 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
         yield f"layer sum    {fmt.milliseconds(summary.total_ms)} ms{over}"
     yield from _timing(plan)
     if not plan.names_only and plan.layers:
-        about = "" if summary.activations_complete else "at least "
-        # Layers that Myelin made do not tell of their weights.
-        yield f"weights      {fmt.size(summary.weights_bytes or None)}"
-        yield f"activations  {about}{fmt.size(summary.activations_bytes)}"
+        yield f"weights      {weights_text(summary)}"
+        yield f"activations  {activations_text(summary)}"
     yield from _spread(plan)
     yield from _build(plan)
 

@@ -133,12 +133,17 @@ def _layers(plan: EnginePlan) -> _Rows:
     rows: list[Row] = [
         (
             layer.index, layer.name, layer.kind, layer.time_ms, layer.median_ms, layer.percent,
-            layer.precision, layer.output_precision, layer.io_bytes, layer.weights_bytes,
+            layer.precision, layer.output_precision, layer.io_bytes, known_weights(layer),
             layer.footprint, layer.tactic,
         )
         for layer in plan.layers
     ]  # fmt: skip
     return columns, rows
+
+
+def known_weights(layer: EngineLayer) -> int | None:
+    """Return the bytes of a layer's weights; None where it has some that are not known."""
+    return None if layer.weights_from == "unknown" else layer.weights_bytes
 
 
 def _pointwise(plan: EnginePlan) -> _Rows:
@@ -188,7 +193,7 @@ def _memory(plan: EnginePlan) -> _Rows:
         NAME, Column("type", "type", TEXT), Column("weights_bytes", "weights", BYTES),
         Column("input_bytes", "in", BYTES), Column("output_bytes", "out", BYTES),
         Column("footprint", "footprint", BYTES), TIME,
-        Column("gb_per_s", "GB/s", "ratio"),
+        Column("gb_per_s", "GB/s", "ratio"), Column("weights_from", "weights from", TEXT),
     )  # fmt: skip
     rows: list[Row] = []
     for layer in plan.layers:
@@ -196,8 +201,8 @@ def _memory(plan: EnginePlan) -> _Rows:
         speed = footprint / layer.time_ms / 1e6 if footprint and layer.time_ms else None
         rows.append(
             (
-                layer.name, layer.kind, layer.weights_bytes, _bytes(layer.inputs),
-                _bytes(layer.outputs), footprint, layer.time_ms, speed,
+                layer.name, layer.kind, known_weights(layer), _bytes(layer.inputs),
+                _bytes(layer.outputs), footprint, layer.time_ms, speed, layer.weights_from,
             )
         )  # fmt: skip
     return columns, rows

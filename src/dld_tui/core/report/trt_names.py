@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from dld_tui.core.operators.categories import category_of, onnx_operators
 from dld_tui.core.report.groups import UNKNOWN
@@ -43,6 +44,7 @@ _WORDS = {name.lower(): name for name in onnx_operators()} | {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=16_384)
 def layer_type(name: str) -> str:
     """Return a type, e.g. ``Conv + Relu``: the ONNX operators in the name, or the layer's form."""
     name = name[:_LONGEST]
