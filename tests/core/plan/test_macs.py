@@ -7,10 +7,20 @@ from typing import Any
 import pytest
 
 from dld_tui.core.plan.layers import read_layers
-from dld_tui.core.plan.macs import Gemm, arithmetic_intensity, convolution, gemm, macs
+from dld_tui.core.plan.macs import (
+    Gemm,
+    GemmDims,
+    arithmetic_intensity,
+    convolution,
+    gemm,
+    gemm_dims,
+    macs,
+    with_weights,
+)
 from dld_tui.core.plan.model import EngineLayer
 from dld_tui.core.plan.pointwise import is_pointwise, operations
 from dld_tui.core.plan.roofline import computed_bandwidth, peaks_of, placement, unknown_device
+from dld_tui.core.plan.tables import make_table
 from tests.support.plans import plan
 
 
@@ -158,3 +168,61 @@ def test_operations_inside() -> None:
     assert is_pointwise(listed)
     assert is_pointwise(generated)
     assert not is_pointwise(CONV)
+
+
+# --- weights that the file does not list ---------------------------------------------------------
+
+
+def test_the_weights_of_a_product_of_myelin_are_estimated_from_its_shapes() -> None:
+    """node_linear of a cookbook engine of TensorRT 10.16: without them it looked compute bound."""
+    layer = with_weights(make("gemm", [[1, 3136]], [1, 1024], TacticName="cublas_gemvx"))
+    assert (layer.weights_bytes, layer.weights_from) == (2 * 3136 * 1024, "shapes")
+    assert gemm(layer) == Gemm(1, 1, 1024, 3136)
+    peaks = peaks_of({"Name": "NVIDIA H100 PCIe"})
+    assert peaks is not None
+    found = placement(layer, peaks)
+    assert found is not None
+    assert found.bound == "memory"
+
+
+def test_weights_are_known_where_only_the_batch_is_dynamic() -> None:
+    layer = with_weights(make("gemm", [[-1, 16]], [-1, 32]))
+    assert (layer.weights_bytes, layer.weights_from) == (2 * 16 * 32, "shapes")
+    assert gemm_dims(layer) == GemmDims(1, None, 32, 16)
+    assert layer.footprint is None  # the input's size is not known
+
+
+def test_products_of_two_activations_have_no_weights() -> None:
+    layer = with_weights(make("gemm", [[8, 64, 32], [8, 64, 32]], [8, 64, 64]))
+    assert (layer.weights_bytes, layer.weights_from) == (0, "file")
+    assert gemm(layer) == Gemm(8, 64, 64, 32)
+
+
+def test_a_bias_beside_a_product_is_not_its_second_factor() -> None:
+    layer = with_weights(make("gemm", [[4, 16], [4, 32]], [4, 32]))  # a residual of the result
+    assert (layer.weights_bytes, layer.weights_from) == (2 * 16 * 32, "shapes")
+
+
+def test_rows_that_are_flattened_for_the_product() -> None:
+    assert gemm_dims(make("gemm", [[2, 64, 7, 7]], [2, 1024])).k == 64 * 49
+    # Weights times input: K is above N.
+    assert gemm_dims(make("gemm", [[2, 16, 100]], [2, 32, 100])).k == 16
+
+
+def test_a_convolution_of_which_nothing_tells_its_weights() -> None:
+    """A line of a build log has no kernel: what it moves is not known, and not just its tensors."""
+    layer = with_weights(make("CaskConvolution", [[1, 8, 4, 4]], [1, 8, 4, 4]))
+    assert (layer.weights_from, layer.footprint) == ("unknown", None)
+    listed = with_weights(
+        make("CaskConvolution", [[1, 8, 4, 4]], [1, 16, 4, 4], Kernel=[3, 3], OutMaps=16)
+    )
+    assert (listed.weights_bytes, listed.weights_from) == (2 * 8 * 16 * 9, "shapes")
+
+
+def test_kernel_and_groups_where_the_size_is_dynamic() -> None:
+    layer = make(
+        "CaskConvolution", [[-1, 8, -1, -1]], [-1, 16, -1, -1], Kernel=[3, 3], OutMaps=16, Groups=2
+    )
+    table = make_table(plan([layer]), "convolutions")
+    row = dict(zip((column.key for column in table.columns), table.rows[0], strict=True))
+    assert [row[key] for key in ("kernel", "groups", "m", "n", "k")] == ["3x3", 2, None, 8, 36]

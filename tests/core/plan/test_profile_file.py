@@ -71,8 +71,26 @@ def test_rows_of_trtexec() -> None:
 
 def test_a_cut_file_keeps_its_whole_rows() -> None:
     text = '[\n  { "count" : 2 }\n, { "name" : "a", "averageMs" : 1 }\n, { "name" : "b", "ave'
-    rows, ends_early = rows_of_file(text, "f")
-    assert (rows, ends_early) == ([{"count": 2}, {"name": "a", "averageMs": 1}], True)
+    found = rows_of_file(text, "f")
+    assert (found.rows, found.ends_early) == ([{"count": 2}, {"name": "a", "averageMs": 1}], True)
     for bad in ("{", '{"a": 1}', "[[", "[1, 2]", "7"):
         with pytest.raises(CorruptFileError):
             rows_of_file(bad, "f")
+
+
+RUN = '[\n{"count": 2}\n, {"name": "a", "averageMs": %s}\n, {"name": "b", "averageMs": 1}\n]\n'
+
+
+def test_several_lists_in_one_file_are_runs() -> None:
+    found = rows_of_file(RUN % 1 + RUN % 2 + RUN % 3, "f")
+    profile = profile_of_rows(found.rows, found.notes("profile"))
+    assert [(row.name, row.mean_ms) for row in profile.rows] == [("a", 3), ("b", 1)]
+    assert profile.notes == ["the profile is of 3 runs: the last is shown"]
+    # A run that was killed is not shown in the place of a whole one.
+    cut = rows_of_file(RUN % 1 + (RUN % 2)[:40], "f")
+    assert cut.rows[1]["averageMs"] == 1
+    assert cut.notes("profile") == ["the profile is of 2 runs: the last whole one is shown"]
+    # The same in one list: each run begins with its count.
+    joined = profile_of_rows(rows_of_file(RUN % 1, "f").rows + rows_of_file(RUN % 5, "f").rows)
+    assert [(row.name, row.mean_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
+    assert joined.notes == ["the profile is of 2 runs: the last is shown"]

@@ -8,6 +8,7 @@ import pytest
 
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.trtexec_log import read_log, version_text
+from tests.support.plans import write_layers
 
 STAMP = "[08/17/2022-07:51:05]"
 BEGIN = "&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx --fp16"
@@ -142,3 +143,45 @@ def test_real_logs(real_files: Path) -> None:
     assert [layer.name for layer in layers][:4] == [layer.name for layer in same.layers][:4]
     assert layers[0].inputs == same.layers[0].inputs
     assert layers[0].weights_bytes == same.layers[0].weights_bytes
+
+
+def test_names_of_tactics_are_told_by_a_verbose_build(tmp_path: Path) -> None:
+    verbose = f"""{BEGIN}
+{STAMP} [V] [TRT] conv + relu Set Tactic Name: sm80_old Tactic: 0x00000000000003e8
+{STAMP} [V] [TRT] other (scudnn) Set Tactic Name: maxwell_scudnn Tactic: -1
+{STAMP} [V] [TRT] Tactic Name: sm80_xmma_a Tactic: 0x967f94e9db2001a8 Time: 0.006
+{STAMP} [V] [TRT] Tactic Name: sm80_xmma_b Tactic: 0x1111111111111111 Time: 0.006
+{STAMP} [V] [TRT] Tactic Name: sm80_xmma_c Tactic: 0x1111111111111111 Time: 0.006
+{STAMP} [V] [TRT] Engine Layer Information:
+Layer(CaskConvolution): conv + relu, Tactic: 0x00000000000003e8, x[Float(1,3)] -> t[Half(1,8)]
+Layer(CaskConvolution): other, Tactic: 18446744073709551615, t[Float(1,3)] -> u[Half(1,8)]
+Layer(CaskConvolution): third, Tactic: 0x967f94e9db2001a8, u[Float(1,3)] -> v[Half(1,8)]
+Layer(CaskConvolution): fourth, Tactic: 0x1111111111111111, v[Float(1,3)] -> w[Half(1,8)]
+Layer(CaskConvolution): fifth, Tactic: 0x00000000000003e8, w[Float(1,3)] -> y[Half(1,8)]
+{STAMP} [I] Input binding for x with dimensions 1x3x8x8 is created.
+{STAMP} [I] Output binding for y with dimensions 1x8x8x8 and type fp32 is created.
+"""
+    path = tmp_path / "verbose.log"
+    path.write_text(verbose)
+    plan = open_plan(path)
+    assert [layer.tactic for layer in plan.layers] == [
+        "sm80_old",
+        "maxwell_scudnn",
+        "sm80_xmma_a",
+        "",  # two kernels go by this value
+        "",  # a small value counts the tactics of another layer only
+    ]
+    assert plan.log is not None
+    assert plan.log.modes == {"x": "input", "y": "output"}
+
+
+def test_a_log_beside_names_the_tactics(tmp_path: Path) -> None:
+    write_layers(
+        tmp_path / "net.graph.json",
+        [{"Name": "conv", "TacticValue": "0x967f94e9db2001a8"}, {"Name": "b", "TacticName": "own"}],
+    )
+    (tmp_path / "net.build.log").write_text(
+        f"{BEGIN}\n{STAMP} [V] [TRT] Tactic Name: sm80_a Tactic: 0x967f94e9db2001a8 Time: 1\n"
+    )
+    found = open_plan(tmp_path / "net.graph.json")
+    assert [layer.tactic for layer in found.layers] == ["sm80_a", "own"]

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.plan.file_set import FileSet, match_names
-from dld_tui.core.plan.json_text import decoded, read_text
+from dld_tui.core.plan.json_text import LARGEST_BYTES, decoded, read_text, require_size
 
 SEPARATOR = "!"
 """Between the archive's path and a member's name."""
-_LARGEST_MEMBER = 512 << 20
 _MOST_MEMBERS = 10_000
 _BROKEN = (ValueError, RuntimeError, EOFError, NotImplementedError, zlib.error)
 """What reading a damaged or encrypted member raises."""
@@ -55,9 +54,8 @@ def _member(archive_path: Path, member: str, where: str) -> bytes:
     try:
         with zipfile.ZipFile(archive_path) as archive, archive.open(member) as file:
             # What an archive says of sizes may be wrong: count what is read.
-            data = file.read(_LARGEST_MEMBER + 1)
+            data = file.read(LARGEST_BYTES + 1)
     except (OSError, zipfile.BadZipFile, KeyError, *_BROKEN) as error:
         raise CorruptFileError(f"cannot be read from the archive: {error}", where=where) from None
-    if len(data) > _LARGEST_MEMBER:
-        raise InputError("too large for a file about an engine", where=where)
+    require_size(len(data), where)
     return data

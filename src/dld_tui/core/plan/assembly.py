@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dld_tui.core.errors import InputError
@@ -21,7 +21,8 @@ from dld_tui.core.plan.metadata_files import (
     model_of,
     read_metadata,
 )
-from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
+from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
+from dld_tui.core.plan.parts import Parts, note_choice
 from dld_tui.core.plan.profile_file import (
     Joined,
     LayerProfile,
@@ -29,8 +30,8 @@ from dld_tui.core.plan.profile_file import (
     profile_of_rows,
     rows_of_file,
 )
-from dld_tui.core.plan.timing_file import timing_of_rows, timing_of_summary, warm_up_ms
-from dld_tui.core.plan.trtexec_log import TrtexecLog, read_log
+from dld_tui.core.plan.timing_choice import timing_of
+from dld_tui.core.plan.trtexec_log import Tactics, TrtexecLog, read_log
 from dld_tui.core.plan.values import objects_of
 from dld_tui.core.types import JSON
 
@@ -43,22 +44,6 @@ _PROFILE_ONLY = (
     "names and times only: give the layer information (trtexec --exportLayerInfo) to see shapes,"
     " types and tactics"
 )
-_CHOOSE = {"profile": "--profile", "timing": "--timing", "metadata": "--metadata"}
-
-
-@dataclass
-class Parts:
-    """The files of a plan, and what has been learnt of them."""
-
-    path: Path
-    graph: Path
-    profile_index: int | None = None
-    roles: dict[str, list[Path]] = field(default_factory=dict)
-    """Candidates by role, the likeliest first."""
-    notes: list[str] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    metadata: dict[str, JSON] = field(default_factory=dict)
-    log: TrtexecLog | None = None
 
 
 def assemble(parts: Parts) -> EnginePlan:
@@ -68,7 +53,7 @@ def assemble(parts: Parts) -> EnginePlan:
         InputError: A file cannot be read, or is something else.
     """
     raw, profile = _layers_of(parts)
-    found = read_layers(raw.layers)
+    found = read_layers(raw.layers, str(parts.graph))
     parts.notes += raw.notes + found.oddities.notes()
     if profile is None and parts.roles.get("profile"):
         joined = _best_profile(parts, found.layers)
@@ -77,11 +62,12 @@ def assemble(parts: Parts) -> EnginePlan:
     parts.notes += joined.notes
     _read_metadata(parts)
     _read_logs(parts)
-    timing = _timing(parts)
+    timing = timing_of(parts, joined.total_ms)
     if found.names_only:
         parts.notes.append(_NAMES_ONLY if parts.files.get("graph") else _PROFILE_ONLY)
+    joined.layers = _with_tactics(joined.layers, parts.tactics)
     layers, index, count = _of_one_profile(parts, joined.layers)
-    modes = io_modes(parts.metadata)
+    modes = io_modes(parts.metadata) | (parts.log.modes if parts.log is not None else {})
     told = raw.bindings or tuple(EngineTensor(name, None, "", "", "") for name in modes)
     bindings = _bindings(
         tuple(replace(one, mode=one.mode or modes.get(one.name, "")) for one in told), layers
@@ -109,6 +95,23 @@ def assemble(parts: Parts) -> EnginePlan:
     )
 
 
+def _with_tactics(
+    layers: tuple[EngineLayer, ...], logs: Sequence[Tactics]
+) -> tuple[EngineLayer, ...]:
+    """Return layers with the names of their tactics, where a log of the build tells them."""
+    if not logs:
+        return layers
+    found = []
+    for layer in layers:
+        name = ""
+        if layer.tactic_value and not layer.tactic:
+            name = next(
+                filter(None, (log.name(layer.name, layer.tactic_value) for log in logs)), ""
+            )
+        found.append(replace(layer, tactic=name) if name else layer)
+    return tuple(found)
+
+
 def _title(path: Path) -> str:
     parts = file_name(path.name)
     return (parts.stem if parts and parts.stem else path.name) or str(path)
@@ -123,8 +126,8 @@ def _layers_of(parts: Parts) -> tuple[RawPlan, LayerProfile | None]:
         return _of_log(parts, read_log(text))
     if kind is FileKind.ENGINE_PROFILE:
         parts.files["profile"] = str(parts.graph)
-        rows, ends_early = rows_of_file(text, str(parts.graph))
-        profile = profile_of_rows(rows, ends_early)
+        listed = rows_of_file(text, str(parts.graph))
+        profile = profile_of_rows(listed.rows, listed.notes("profile"))
         if not profile.rows:
             raise InputError("the layer profile has no layer", where=str(parts.graph))
         return RawPlan([row.name for row in profile.rows]), profile
@@ -148,6 +151,7 @@ def _kind(path: Path) -> FileKind | None:
 
 def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerProfile | None]:
     parts.log = log
+    parts.tactics.append(log.tactics)
     parts.metadata.update(log.metadata)
     if log.runs > 1:
         parts.notes.append(f"the log is of {log.runs} runs: the last is shown")
@@ -192,32 +196,24 @@ def _best_profile(parts: Parts, layers: list[EngineLayer]) -> _Timed:
     problems: list[str] = []
     for path in parts.roles["profile"]:
         try:
-            rows, ends_early = rows_of_file(text_of_file(path), str(path))
+            listed = rows_of_file(text_of_file(path), str(path))
         except InputError as error:
             if len(parts.roles["profile"]) == 1:
                 raise
             problems.append(str(error))
             continue
-        profile = profile_of_rows(rows, ends_early)
+        profile = profile_of_rows(listed.rows, listed.notes("profile"))
         candidates.append((join_profile(layers, profile), profile, path))
     if not candidates:
         return _Timed(tuple(layers), None, None, problems)
     # Ties are won by the first: the one whose name fits best.
     best, profile, path = max(candidates, key=lambda item: (item[0].matched, -item[0].left))
     parts.files["profile"] = str(path)
-    _note_choice(parts, "profile", path, [item[2] for item in candidates])
+    parts.sums = {path: found.sum_ms for _, found, path in candidates}
+    note_choice(parts, "profile", path, [item[2] for item in candidates])
     timed = _timed(best, profile)
     timed.notes[:0] = problems
     return timed
-
-
-def _note_choice(parts: Parts, role: str, taken: Path, candidates: Sequence[Path]) -> None:
-    if len(candidates) > 1:
-        option = _CHOOSE[role]
-        parts.notes.append(
-            f"{len(candidates)} {role} files lie beside it: {taken.name} was taken;"
-            f" {option} takes another"
-        )
 
 
 def _read_metadata(parts: Parts) -> None:
@@ -249,26 +245,10 @@ def _read_logs(parts: Parts) -> None:
             parts.notes.append(str(error))
             continue
         parts.log = parts.log or log
+        parts.tactics.append(log.tactics)
         parts.files.setdefault("log", str(path))
         for key, value in log.metadata.items():
             parts.metadata.setdefault(key, value)
-
-
-def _timing(parts: Parts) -> TimingSummary | None:
-    candidates = parts.roles.get("timing", [])
-    for path in candidates[:1]:
-        rows, ends_early = rows_of_file(text_of_file(path), str(path))
-        found, notes = timing_of_rows(rows, ends_early, warm_up_ms(parts.metadata))
-        parts.notes += notes
-        _note_choice(parts, "timing", path, candidates)
-        if found is not None:
-            parts.files["timing"] = str(path)
-            return found
-    summary = parts.metadata.get("performance_summary")
-    log = parts.log
-    if log is not None and summary == log.sections.get("performance_summary"):
-        return timing_of_summary(summary, log.percentiles, "log")
-    return timing_of_summary(summary)
 
 
 def _of_one_profile(
@@ -308,8 +288,7 @@ def fitting_graph(profile_path: Path, graphs: Sequence[Path]) -> Path:
     """Return the layer information whose layers a profile fits best; the first of equals."""
     if len(graphs) == 1:
         return graphs[0]
-    rows, _ = rows_of_file(text_of_file(profile_path), str(profile_path))
-    profile = profile_of_rows(rows)
+    profile = profile_of_rows(rows_of_file(text_of_file(profile_path), str(profile_path)).rows)
 
     def fit(graph: Path) -> tuple[int, int, int]:
         try:

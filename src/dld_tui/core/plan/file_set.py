@@ -12,7 +12,7 @@ _HASH: Final = r"(?:\.[0-9a-f]{6,40})?"
 _ENDING: Final = re.compile(
     r"^(?P<stem>.*?)[._-]?\b(?P<role>"
     r"build\.metadata|profile\.metadata|metadata|graph|profile|timing|times|trt|build|layers?"
-    rf"|layer_?info|exportLayerInfo|exportProfile|exportTimes)(?P<hash>{_HASH})\.(?:json|txt)$",
+    rf"|layer[_-]?info|exportLayerInfo|exportProfile|exportTimes)(?P<hash>{_HASH})\.(?:json|txt)$",
     re.IGNORECASE,
 )
 _CONFIGURATION: Final = re.compile(r"^(?P<role>build_cfg|plan_cfg)\.json$")
@@ -20,7 +20,7 @@ _CONFIGURATION: Final = re.compile(r"^(?P<role>build_cfg|plan_cfg)\.json$")
 _LOG: Final = re.compile(r"^(?P<stem>.*?)\.(?P<role>build|profile)\.log$")
 _ROLES: Final = {
     "graph": "graph", "trt": "graph", "layer": "graph", "layers": "graph", "layerinfo": "graph",
-    "layer_info": "graph", "exportlayerinfo": "graph",
+    "layer_info": "graph", "layer-info": "graph", "exportlayerinfo": "graph",
     "profile": "profile", "exportprofile": "profile",
     "timing": "timing", "times": "timing", "exporttimes": "timing",
     "metadata": "metadata", "build.metadata": "build.metadata",

@@ -132,8 +132,10 @@ def _bindings(plan: EnginePlan) -> tuple[Sequence[str], Sequence[str]]:
     inputs: list[str] = []
     outputs: list[str] = []
     for tensor in plan.bindings:
-        is_output = tensor.mode == "output" or (not tensor.mode and tensor.name in made)
-        (outputs if is_output else inputs).append(tensor.name)
+        if tensor.mode == "output" or (not tensor.mode and tensor.name in made):
+            outputs.append(tensor.name)
+        elif tensor.mode == "input" or tensor.name in read:
+            inputs.append(tensor.name)
     if not plan.bindings:
         inputs = [name for name in read if name not in made]
         outputs = [

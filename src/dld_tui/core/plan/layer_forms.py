@@ -48,6 +48,16 @@ def find_layers(text: str, where: str) -> RawPlan:
 
 def _of_documents(found: Sequence[JSON], where: str) -> RawPlan:
     if len(found) > 1 or (found and _is_layer(found[0])):
+        whole = [document for document in found if isinstance(document, dict)]
+        whole = [document for document in whole if first(document, *_LISTS) is not None]
+        if len(whole) > 1 and len(whole) == len(found):
+            plan = _of_documents(whole[-1:], where)
+            plan.notes.append(f"the file has the layers of {len(whole)} engines: the last is shown")
+            return plan
+        lists = [nested for nested in map(_list_of, found) if nested is not None]
+        if len(lists) > 1 and len(lists) == len(found):
+            note = f"the file has the layers of {len(lists)} engines: the last is shown"
+            return RawPlan(lists[-1], notes=[note])
         layers: list[JSON] = []
         for document in found:
             nested = _list_of(document)
@@ -157,11 +167,16 @@ def modes_of(
         outputs: What layers write, by name.
     """
     found = []
-    for binding in bindings:
+    bindings = tuple(bindings)
+    for place, binding in enumerate(bindings):
         mode = binding.mode
         if not mode:
             written, read = binding.name in outputs, binding.name in inputs
             mode = "output" if written else "input" if read else ""
+        if not mode and not inputs and not outputs:
+            # TensorRT lists inputs first, so of mere names the first and the last are certain.
+            is_last = place == len(bindings) - 1 and place > 0
+            mode = "input" if place == 0 else "output" if is_last else ""
         known = outputs.get(binding.name) or inputs.get(binding.name)
         if known is None:
             known = binding

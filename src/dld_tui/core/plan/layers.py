@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
+from dld_tui.core.errors import InputError
 from dld_tui.core.plan.formats import dtype_of
 from dld_tui.core.plan.model import BITS, EngineLayer, EngineTensor
 from dld_tui.core.plan.values import dims_of, first, objects_of, text_of, whole_of
@@ -22,6 +23,9 @@ _NAME_KEYS = ("Name", "name", "LayerName")
 _TYPE_KEYS = ("LayerType", "layerType", "Type", "type")
 _FORMAT_KEYS = ("Format/Datatype", "Format/DataType", "Format", "format")
 _DTYPE_KEYS = ("Datatype", "DataType", "datatype", "dataType")
+
+
+MOST_LAYERS = 100_000
 
 
 @dataclass
@@ -60,8 +64,16 @@ class LayerList:
     oddities: Oddities = field(default_factory=Oddities)
 
 
-def read_layers(raw_layers: Sequence[JSON]) -> LayerList:
-    """Return the layers of a list of objects, of names, or of both."""
+def read_layers(raw_layers: Sequence[JSON], where: str = "") -> LayerList:
+    """Return the layers of a list of objects, of names, or of both.
+
+    Raises:
+        InputError: There are more than any engine has; `where` is the file.
+    """
+    if len(raw_layers) > MOST_LAYERS:
+        raise InputError(
+            f"{len(raw_layers):,} layers: no engine has more than {MOST_LAYERS:,}", where=where
+        )
     found = LayerList()
     names = 0
     for raw in raw_layers:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
-from dld_tui.core.plan.json_text import parsed
+from dld_tui.core.plan.json_text import lists_of, parsed
 from dld_tui.core.plan.model import EngineLayer
 from dld_tui.core.plan.values import objects_of, text_of, time_of, whole_of
 from dld_tui.core.text import clip, visible
@@ -38,6 +38,11 @@ class LayerProfile:
     rows: list[ProfileRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def sum_ms(self) -> float:
+        """The mean times of all rows together."""
+        return math.fsum(row.mean_ms or 0.0 for row in self.rows)
+
 
 @dataclass
 class Joined:
@@ -53,16 +58,22 @@ class Joined:
 
 
 def profile_of_rows(
-    raw_rows: Iterable[Mapping[str, JSON]], ends_early: bool = False
+    raw_rows: Iterable[Mapping[str, JSON]], notes: Sequence[str] = ()
 ) -> LayerProfile:
-    """Return a profile from its rows, which may be damaged."""
+    """Return a profile from its rows, which may be damaged.
+
+    A count in the middle of them begins another run: the last run counts.
+    """
     found = LayerProfile()
-    unsound = 0
+    unsound = runs = 0
     for raw in raw_rows:
         if "name" not in raw:
             count = whole_of(raw.get("count"))
             if count is not None:
-                found.passes = count
+                if found.rows:
+                    found.rows, unsound = [], 0
+                    runs += 1
+                found.passes = count if count >= 0 else None
             continue
         mean = time_of(raw.get("averageMs"))
         total = time_of(raw.get("timeMs"))
@@ -73,8 +84,9 @@ def profile_of_rows(
     if unsound:
         rows = fmt.plural(unsound, "row")
         found.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
-    if ends_early:
-        found.notes.append("the profile ends early: it was cut")
+    if runs:
+        found.notes.append(f"the profile is of {runs + 1} runs: the last is shown")
+    found.notes += notes
     if found.passes == 0:
         found.notes.append("the profile says that it is of 0 passes")
     return found
@@ -166,8 +178,30 @@ def _names(names: Sequence[str]) -> str:
     return shown + (", …" if len(names) > _NAMED else "")
 
 
-def rows_of_file(text: str, where: str) -> tuple[list[dict[str, JSON]], bool]:
-    """Return the objects of a list, the whole ones of one that was cut, and whether it was cut.
+@dataclass(frozen=True)
+class RowFile:
+    """The objects of a list in a file: rows of a profile, or of a timing file."""
+
+    rows: list[dict[str, JSON]]
+    ends_early: bool = False
+    """The file was cut, or the writer killed."""
+    runs: int = 1
+    """How many lists stood one after another, as several runs into one file leave them; the rows
+    are those of the last whole one."""
+
+    def notes(self, what: str) -> list[str]:
+        """Return what is to be said of it, one sentence each."""
+        found = []
+        if self.ends_early and self.runs == 1:
+            found.append(f"the {what} ends early: it was cut")
+        if self.runs > 1:
+            last = "the last whole one" if self.ends_early else "the last"
+            found.append(f"the {what} is of {self.runs} runs: {last} is shown")
+        return found
+
+
+def rows_of_file(text: str, where: str) -> RowFile:
+    """Return the objects of a list, or of the last of several lists.
 
     Raises:
         CorruptFileError: It is not a list of objects.
@@ -175,17 +209,21 @@ def rows_of_file(text: str, where: str) -> tuple[list[dict[str, JSON]], bool]:
     try:
         value = parsed(text, where)
     except CorruptFileError as error:
-        # trtexec writes a row a line, so a killed run leaves whole ones.
         if not text.lstrip().startswith("["):
             raise
-        rows = _whole_rows(text, where)
+        lists, ends_early = lists_of(text)
+        runs = [rows for rows in map(objects_of, lists) if rows]
+        if len(runs) + ends_early > 1 and runs:
+            return RowFile(runs[-1], ends_early, len(runs) + ends_early)
+        # trtexec writes a row a line, so a killed run leaves whole ones.
+        rows = runs[0] if runs else _whole_rows(text, where)
         if not rows:
             raise error
-        return rows, True
+        return RowFile(rows, not runs)
     rows = objects_of(value)
     if not isinstance(value, list) or (value and not rows):
         raise CorruptFileError("is not a list of times", where=where)
-    return rows, False
+    return RowFile(rows)
 
 
 def _whole_rows(text: str, where: str) -> list[dict[str, JSON]]:

@@ -18,11 +18,12 @@ from dld_tui.core.files.engine_header import EngineHeader, engine_header
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.plan.archive import archive_set
-from dld_tui.core.plan.assembly import Parts, assemble, fitting_graph
+from dld_tui.core.plan.assembly import assemble, fitting_graph
 from dld_tui.core.plan.file_set import FileName, FileSet, file_name, find_set
 from dld_tui.core.plan.layer_forms import NO_LAYERS
 from dld_tui.core.plan.metadata_files import CONFIGURATIONS
 from dld_tui.core.plan.model import EnginePlan
+from dld_tui.core.plan.parts import Parts
 
 _HEAD = 64
 _ZIP = b"PK\x03\x04"
@@ -74,6 +75,8 @@ def open_plan(
         profile = profile or target
     parts.roles["profile"] = [profile] if profile else found.of("profile")
     parts.roles["timing"] = [timing] if timing else found.of("timing")
+    parts.timing_given = timing is not None
+    parts.roles["graph"] = found.of("graph")
     for role in _METADATA:
         parts.roles[role] = found.of(role)
     parts.roles["given"] = list(metadata)

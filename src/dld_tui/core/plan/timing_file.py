@@ -35,6 +35,7 @@ _PERCENTILES: Mapping[int, tuple[float, ...]] = {5: (99,), 6: (95, 99), 7: (90, 
 """Which percentiles follow min, max, mean and median, by the length of the list."""
 
 
+_SAME = 1e-3
 _WARM_UP = re.compile(r"\+ *([\d.]+) *ms warm up")
 
 
@@ -47,13 +48,12 @@ def warm_up_ms(metadata: Mapping[str, JSON]) -> float:
 
 
 def timing_of_rows(
-    rows: Sequence[Mapping[str, JSON]], ends_early: bool = False, warm_up: float = 0.0
+    rows: Sequence[Mapping[str, JSON]], warm_up: float = 0.0
 ) -> tuple[TimingSummary | None, list[str]]:
     """Return the times of a timing file's rows, None without a sound one, and notes.
 
     Args:
         rows: One an inference.
-        ends_early: The file was cut.
         warm_up: Inferences that start to compute before this many milliseconds are left out, as
             in trtexec's own summary.
     """
@@ -78,11 +78,9 @@ def timing_of_rows(
     if bad:
         inferences = fmt.plural(bad, "inference")
         notes.append(f"{inferences} without sound times left out of the timing")
-    if ends_early:
-        notes.append("the timing file ends early: it was cut")
     count = len(series["compute"])
     if not count and warm:
-        return timing_of_rows(rows, ends_early)
+        return timing_of_rows(rows)
     if not count:
         return None, [*notes, "the timing file has no inference"]
     span = end - begin
@@ -152,6 +150,32 @@ def timing_of_summary(
     if not any(found.values()):
         return None
     return _summary(found, number_of(summary.get("Throughput")), source)
+
+
+def agree(found: TimingSummary, told: TimingSummary) -> bool:
+    """Tell whether a timing file and a summary are of the same run."""
+    here, there = found.compute, told.compute
+    if here is None or there is None:
+        return False
+    return all(
+        math.isclose(one, other, rel_tol=_SAME)
+        for one, other in ((here.median, there.median), (here.mean, there.mean))
+    )
+
+
+def with_summary(found: TimingSummary, told: TimingSummary) -> TimingSummary:
+    """Return a timing file's times with what trtexec's own summary of the same run says better.
+
+    Its throughput is by the wall clock. Its times to enqueue are exact, while the file has but
+    their begin and end, in six digits.
+    """
+    if not agree(found, told):
+        return found
+    return replace(
+        found,
+        throughput=told.throughput or found.throughput,
+        enqueue=told.enqueue or found.enqueue,
+    )
 
 
 def _listed(value: JSON, percentiles: tuple[float, ...]) -> TimeStatistics | None:

@@ -24,7 +24,15 @@ _PEAK = re.compile(r"Peak memory usage of TRT CPU/GPU memory allocators: (.*)")
 _FIGURES = ("timeMs", "averageMs", "medianMs", "percentage")
 """The columns of the profile's table; 8.0 to 8.2 have no median."""
 _TABLE_TITLES = ("Engine Layer Information:", "Layer Information:", "Layers:")
+_TACTIC = re.compile(
+    r"(?:^(?P<layer>.{1,4000}?)(?: \(\w{1,40}\))? Set )?Tactic Name: (?P<name>\S{1,400})"
+    r" Tactic: (?P<value>-?\w{1,20})\b"
+)
+_BOUND = re.compile(
+    r"(?P<mode>Input|Output) binding for (?P<name>.{1,4000}) with dimensions \S+ .*is created"
+)
 _MOST_MESSAGES = 200
+_MOST_TACTICS = 1_000_000
 _LONGEST_ROW = 8_000
 
 SECTIONS = {
@@ -49,6 +57,45 @@ _DEVICE_NUMBERS = (
 
 
 @dataclass
+class Tactics:
+    """Names of tactics by their values, which the builder tells as it tries them."""
+
+    of_layer: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By layer and value."""
+    by_value: dict[str, str] = field(default_factory=dict)
+    """By value alone, for kernels, whose values are hashes; empty where names differ."""
+
+    def add(self, layer: str, value: str, name: str) -> None:
+        """Remember the name of a tactic, and the layer that it was tried for where that is told."""
+        key = _tactic_key(value)
+        if key is None or len(self.of_layer) + len(self.by_value) > _MOST_TACTICS:
+            return
+        if layer:
+            self.of_layer[layer, key] = name
+        if len(key) > _SHORT_TACTIC:
+            self.by_value[key] = name if self.by_value.get(key, name) == name else ""
+
+    def name(self, layer: str, value: str) -> str:
+        """Return the name of the tactic that a layer uses; empty when the log does not tell it."""
+        key = _tactic_key(value)
+        if key is None:
+            return ""
+        return self.of_layer.get((layer, key)) or self.by_value.get(key, "")
+
+
+_SHORT_TACTIC = 8
+"""Digits of small values: these number the tactics of one kind of layer only."""
+
+
+def _tactic_key(value: str) -> str | None:
+    """Return a value as hexadecimal digits: before 8.4 it is a signed decimal number."""
+    try:
+        return f"{int(value, 16 if value.lower().startswith('0x') else 10) % (1 << 64):x}"
+    except ValueError:
+        return None
+
+
+@dataclass
 class TrtexecLog:
     """One run in a log. Texts are foreign."""
 
@@ -69,6 +116,10 @@ class TrtexecLog:
     profile: list[JSON] = field(default_factory=list)
     """Rows as ``--exportProfile`` writes them, the count first."""
     facts: dict[str, str] = field(default_factory=dict)
+    tactics: Tactics = field(default_factory=Tactics)
+    """Names of tactics, which a verbose build tells and its table of layers does not."""
+    modes: dict[str, str] = field(default_factory=dict)
+    """``input`` or ``output`` by the name of a binding."""
     runs: int = 0
     """How many runs the log has; this is the last."""
     is_trtexec: bool = True
@@ -108,6 +159,10 @@ class _Reader:
         marks, text = stamp.groups()
         if self._section == "bindings":
             self._section = ""
+        bound = _BOUND.match(text) if "binding for " in text else None
+        if bound is not None:
+            self.log.modes[bound["name"]] = bound["mode"].lower()
+            return
         if "[W]" in marks or "[E]" in marks or "[F]" in marks:
             self._message(text, self.log.warnings if "[W]" in marks else self.log.errors)
             return
@@ -116,6 +171,10 @@ class _Reader:
             self._open(found[1].strip())
         elif "[TRT]" in marks:
             self._section = "layers" if self._section == "layers" else ""
+            tactic = _TACTIC.search(text) if "Tactic Name: " in text else None
+            if tactic is not None:
+                self.log.tactics.add(tactic["layer"] or "", tactic["value"], tactic["name"])
+                return
             self._fact(text)
             self._body(text)
         else:
