@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from dld_tui.activities.registry import load
 from dld_tui.app import DldApp
+from dld_tui.core import form_memory
+from dld_tui.core.params import settings_of
 from dld_tui.core.state import State
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity import ActivityScreen
@@ -68,6 +71,26 @@ async def test_fields_are_remembered_and_the_given_ones_win(runs: Runs, tmp_path
         await pilot.pause()
         values = app.screen.query_one(ParamForm).values()
         assert (values["model"], values["iterations"]) == (f"{HOSTILE}.onnx", 3)
+
+
+async def test_what_belongs_to_a_model_leaves_with_it(runs: Runs, tmp_path: Path) -> None:
+    state = State(tmp_path)
+    (tmp_path / "old.onnx").touch()
+    old = str(tmp_path / "old.onnx")
+    kept: dict[str, JSON] = {"model": old, "iterations": 3, "shape": ["x:1"], "dim": ["n=2"]}
+    form_memory.keep(state, PROFILE, settings_of(load(PROFILE).request), kept)
+    app = app_with(runs, state)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_activity(PROFILE, {})
+        await pilot.pause()
+        form = app.screen.query_one(ParamForm)
+        assert form.values()["shape"] == ["x:1"]
+        form.set_values({"dim": ["n=3"]})  # typed for what comes
+        await pilot.press("end", "x")
+        await pilot.pause()
+        values = form.values()
+        assert values["model"] == f"{old}x"
+        assert (values["shape"], values["dim"], values["iterations"]) == ([], ["n=3"], 3)
 
 
 async def test_it_does_not_run_with_an_error(runs: Runs) -> None:

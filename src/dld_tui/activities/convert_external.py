@@ -24,6 +24,7 @@ class Request(ConversionRequest):
         help="Its name, relative to the model; by default it is named after the model.",
         spellings=("--location",),
         metavar="NAME",
+        of_model=True,
     )
     threshold: int = param(
         1024,

@@ -148,6 +148,7 @@ class Request:
         spellings=("--provider-option", "--provider-options"),
         metavar="KEY=VALUE",
         page="Session",
+        of_model=False,
     )
     session_config: tuple[str, ...] = param(
         (),
@@ -157,6 +158,7 @@ class Request:
         spellings=("--session-config",),
         metavar="KEY=VALUE",
         page="Session",
+        of_model=False,
     )
     custom_op_library: tuple[str, ...] = param(
         (),

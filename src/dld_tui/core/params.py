@@ -53,6 +53,10 @@ class Param:
     """Of an output that is named after the model when it is not given, e.g. ``.dldprof``."""
     beside: tuple[str, ...] = ()
     """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``."""
+    of_model: bool | None = None
+    """Whether a value belongs to its model alone and never fills the form of another one. By
+    default files, shapes and lists do, which name tensors, nodes, layers and data; else it is a
+    habit of the user."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,14 @@ class Setting:
     optional: bool
     default: Any
     param: Param
+
+    @property
+    def of_model(self) -> bool:
+        """Whether a value belongs to its model alone; see :attr:`Param.of_model`."""
+        if self.param.of_model is not None:
+            return self.param.of_model
+        is_path = self.type is Path or bool(self.param.kind)
+        return is_path or typing.get_origin(self.type) is tuple
 
     @property
     def required(self) -> bool:

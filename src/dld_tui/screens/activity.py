@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
+from dld_tui.core import form_memory
 from dld_tui.core.accuracy.greying import has_two_runs, needs_tensorrt
 from dld_tui.core.command_line import command_line
 from dld_tui.core.errors import DldError, UsageError
@@ -86,6 +87,7 @@ class ActivityScreen(Presets):
         self.libraries: Libraries | None = None
         """What is known of TensorRT, where the form is about it."""
         self._open_layers = False
+        self._recalled: dict[str, JSON] = {}  # that belongs to the model of the last time
         self.has_trtexec = is_tensorrt(self.activity.request)
         if self.has_trtexec or has_engines(self.activity.request):
             self.libraries = Libraries(self, self._libraries_changed)
@@ -118,15 +120,28 @@ class ActivityScreen(Presets):
         yield box
 
     def _remembered(self) -> dict[str, JSON]:
-        """Return the settings of the last time; files and shapes only for the same model."""
-        remembered = host(self).state.get("forms", self.activity.info.id)
-        model = self.given.get("model", remembered.get("model"))
-        is_same = remembered.get("model") == model
-        return {
-            setting.name: remembered[setting.name]
-            for setting in settings_of(self.activity.request)
-            if setting.name in remembered and (is_same or not setting.param.kind)
-        }
+        """Return the settings of the last time; what belongs to a model only for that one."""
+        settings = settings_of(self.activity.request)
+        name, model = self.activity.info.id, self.given.get("model")
+        found = form_memory.recall(host(self).state, name, settings, model)
+        self._recalled = {s.name: found[s.name] for s in settings if s.of_model and s.name in found}
+        return found
+
+    def _keep(self, values: Mapping[str, JSON]) -> None:
+        """Remember the settings for the next time; whether an engine is trusted is always asked."""
+        kept = {name: value for name, value in values.items() if name != TRUST}
+        settings = settings_of(self.activity.request)
+        form_memory.keep(host(self).state, self.activity.info.id, settings, kept)
+
+    def _let_go(self, form: ParamForm) -> None:
+        """Take back what belongs to the model of the last time, once another one is typed."""
+        model = self._recalled.get("model")
+        if model is None or form.rows["model"].text == model:
+            return
+        recalled, self._recalled = self._recalled, {}
+        own = {n: v for n, v in recalled.items() if n != "model" and n not in self.given}
+        values = form.values()
+        form.set_back(name for name, value in own.items() if values[name] == value)
 
     def own_rows(self) -> Iterable[Widget]:
         """Return what is asked for before the settings."""
@@ -185,6 +200,7 @@ class ActivityScreen(Presets):
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show the equal command line, and what the chosen library lacks."""
+        self._let_go(event.form)
         self._ask_libraries(event.form)
         self._grey(event.form)
         self._show_commands()
@@ -272,12 +288,8 @@ class ActivityScreen(Presets):
             if answer == "overwrite":
                 self._start(more)
 
-        self.app.push_screen(
-            ChoiceDialog(
-                "Overwrite?", f"{taken[0]} exists.", [Choice("o", "overwrite it", "overwrite")]
-            ),
-            answered,
-        )
+        choices = [Choice("o", "overwrite it", "overwrite")]
+        self.app.push_screen(ChoiceDialog("Overwrite?", f"{taken[0]} exists.", choices), answered)
         return None
 
     def _taken(self) -> list[str]:
@@ -294,12 +306,8 @@ class ActivityScreen(Presets):
         return [str(path) for path in paths if _exists(str(path))]
 
     def _start(self, more: Mapping[str, JSON] | None = None) -> None:
-        info = self.activity.info
-        owner = host(self)
         values = self.query_one(ParamForm).values() | dict(more or {})
-        defaults = {name: value for name, value in values.items() if value is not None}
-        defaults.pop(TRUST, None)  # it is asked for each engine
-        owner.state.put("forms", info.id, defaults)
+        self._keep(values)
         self._open_layers = bool(values.get("open_metadata"))
         chosen = self._targets()
         if len(chosen) > 1:

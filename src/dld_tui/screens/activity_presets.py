@@ -31,7 +31,7 @@ class Presets(SubPage):
         return super().facts() | ({"presets"} if self.is_mounted and self.presets else set())
 
     def action_save_preset(self) -> None:
-        """Ask for a name and keep the settings under it; files are not kept."""
+        """Ask for a name and keep the settings under it that are not of the model alone."""
         form = self.query_one(ParamForm)
 
         def named(name: str | None) -> None:
@@ -40,7 +40,7 @@ class Presets(SubPage):
             kept: JSON = {
                 key: value
                 for key, value in form.values().items()
-                if value is not None and not form.rows[key].setting.param.kind
+                if value is not None and not form.rows[key].setting.of_model
             }
             state = host(self).state
             presets = {**state.get(_SECTION, self.preset_key), name.strip(): kept}
@@ -48,7 +48,10 @@ class Presets(SubPage):
             self.notify(f"Saved as {visible(name.strip())}", timeout=3, markup=False)
             self.refresh_bindings()
 
-        message = "Files and shapes are not part of a preset. A known name is overwritten."
+        message = (
+            "What belongs to a model, such as files, shapes and names, is not part of a preset."
+            " A known name is overwritten."
+        )
         self.app.push_screen(PromptDialog("Save as preset", message, check=_problem), named)
 
     def action_load_preset(self) -> None:

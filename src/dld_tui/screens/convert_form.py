@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from textual.containers import Horizontal
 from textual.widget import Widget
 
-from dld_tui.core.params import settings_of
 from dld_tui.core.text import fit
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity import ActivityBox, ActivityScreen
@@ -51,10 +50,7 @@ class ConvertForm(ActivityScreen):
     def body(self) -> Iterable[Widget]:
         """Return the form and the equal command line."""
         info = self.activity.info
-        remembered = host(self).state.get("forms", info.id)
-        known = {setting.name for setting in settings_of(self.activity.request)}
-        values = {name: value for name, value in remembered.items() if name in known}
-        form = ParamForm(self.activity.request, values | self.given)
+        form = ParamForm(self.activity.request, self._remembered() | self.given)
         wanted = host(self).state.get("forms", _RESULT).get("is")
         result = Horizontal(
             Rows([[(fit("Result", _LABEL), "dim")]], classes="label"),
@@ -90,12 +86,7 @@ class ConvertForm(ActivityScreen):
 
     def _start(self, more: Mapping[str, JSON] | None = None) -> None:
         values = self.query_one(ParamForm).values() | dict(more or {})
-        kept = {
-            name: value
-            for name, value in values.items()
-            if value is not None and name not in ("model", "output")
-        }
-        host(self).state.put("forms", self.activity.info.id, kept)
+        self._keep({name: value for name, value in values.items() if name != "output"})
         applies = self.applies
         host(self).state.put("forms", _RESULT, {"is": APPLY if applies else WRITE})
         self.dismiss(None)

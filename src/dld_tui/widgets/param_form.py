@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -278,7 +278,11 @@ class ParamForm(Vertical):
 
     def reset(self) -> None:
         """Set every field that has a default back to it."""
-        for row in self.rows.values():
+        self.set_back(self.rows)
+
+    def set_back(self, names: Iterable[str]) -> None:
+        """Set the fields that are named back to their defaults, where they have one."""
+        for row in [self.rows[name] for name in names]:
             if not row.setting.required:
                 row.text = _text(row.setting, {})
         self.check()

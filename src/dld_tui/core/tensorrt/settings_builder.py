@@ -130,6 +130,7 @@ class MemorySettings:
         spellings=("--memory-pool", "--memPoolSize", "--pool-limit", "--memory-pool-limit"),
         metavar="POOL:SIZE",
         page="Memory",
+        of_model=False,
     )
     weight_streaming: bool = param(
         False,

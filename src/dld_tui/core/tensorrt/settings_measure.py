@@ -123,6 +123,7 @@ class MeasureSettings:
         spellings=("--weight-streaming-budget", "--weightStreamingBudget"),
         metavar="SIZE",
         page="Measure",
+        of_model=True,
     )
     layer_passes: int | None = param(
         None,

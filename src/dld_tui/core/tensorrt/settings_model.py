@@ -134,6 +134,7 @@ class ProfileSettings:
         spellings=("--batch",),
         metavar="N",
         page="Profiles",
+        of_model=True,
     )
     input_formats: tuple[str, ...] = param(
         (),
@@ -186,6 +187,7 @@ class DeviceSettings:
         spellings=("--compute-capability", "--compute-capabilities", "--computeCapabilities"),
         metavar="X.Y",
         page="Device",
+        of_model=False,
     )
     dla_core: int | None = param(
         None,

@@ -135,6 +135,7 @@ class TacticSettings:
         spellings=("--tactic-source", "--tacticSources", "--tactic-sources"),
         metavar="SOURCE",
         page="Tactics",
+        of_model=False,
     )
     native_instance_norm: bool = param(
         True,
@@ -177,4 +178,5 @@ class TacticSettings:
         spellings=("--preview-feature", "--preview", "--preview-features"),
         metavar="NAME",
         page="Tactics",
+        of_model=False,
     )

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.activities.registry import ACTIVITIES, load
+from dld_tui.core import form_memory
+from dld_tui.core.params import Setting, settings_of
+from dld_tui.core.state import State
+from dld_tui.core.types import JSON
+
+OF_MODEL = {
+    "model", "output", "against", "inputs", "shape", "dim", "min_shapes", "custom_op_library",
+    "plugins", "layer_precision", "calibration", "calibration_cache", "calibration_inputs",
+    "node_block", "op_block", "exclude", "filter", "tolerance", "load_inputs", "layer_device",
+    "input_formats", "location", "batch", "arguments", "home",
+}  # fmt: skip
+HABITS = {
+    "provider", "provider_option", "session_config", "iterations", "seed", "library", "device",
+    "tactic_sources", "memory_pools", "compute_capability", "fp16", "verify", "threads", "atol",
+    "backend", "least_bytes",
+}  # fmt: skip
+
+
+def settings(activity: str) -> tuple[Setting, ...]:
+    return settings_of(load(activity).request)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> tuple[str, str]:
+    for name in ("a.onnx", "b.onnx"):
+        (tmp_path / name).touch()
+    return str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")
+
+
+def test_which_settings_belong_to_a_model() -> None:
+    kinds: dict[str, set[bool]] = {}
+    for info in ACTIVITIES:
+        for setting in settings(info.id):
+            kinds.setdefault(setting.name, set()).add(setting.of_model)
+    assert {name for name in OF_MODEL if kinds[name] != {True}} == set()
+    assert {name for name in HABITS if kinds[name] != {False}} == set()
+
+
+@pytest.mark.parametrize("activity", [info.id for info in ACTIVITIES])
+def test_no_file_list_or_shape_reaches_another_model(
+    activity: str, models: tuple[str, str], tmp_path: Path
+) -> None:
+    """Whatever a form is filled with, the form of another model gets scalars alone."""
+    first, second = models
+    declared = settings(activity)
+    filled: dict[str, JSON] = {s.name: _some(s) for s in declared} | {"model": first}
+    state = State(tmp_path / "state")
+    form_memory.keep(state, activity, declared, filled)
+    again = form_memory.recall(state, activity, declared, second)
+    paths = {s.name for s in declared if s.type is Path or s.param.kind}
+    assert not paths & set(again) - {"model"}
+    assert all(again[s.name] == filled[s.name] for s in declared if not s.of_model)
+    if "model" in filled and any(s.name == "model" for s in declared):
+        assert form_memory.recall(state, activity, declared, first) == filled
+        assert again["model"] == second
+
+
+def _some(setting: Setting) -> JSON:
+    if setting.type in (int, float):
+        return 3
+    if setting.type is bool:
+        return True
+    return "text" if setting.type in (str, Path) else ["a", "b"]
+
+
+def test_each_model_keeps_its_own(models: tuple[str, str], tmp_path: Path) -> None:
+    state, declared = State(tmp_path / "state"), settings("convert_fp16")
+    for model, node in zip(models, ("one", "two"), strict=True):
+        values: dict[str, JSON] = {"model": model, "node_block": [node], "range_check": False}
+        form_memory.keep(state, "convert_fp16", declared, values)
+    first = form_memory.recall(state, "convert_fp16", declared, models[0])
+    assert first == {"model": models[0], "node_block": ["one"], "range_check": False}
+    # Without a model the last one is offered again, with its own.
+    assert form_memory.recall(state, "convert_fp16", declared)["node_block"] == ["two"]
+
+
+def test_what_is_no_file_has_no_settings_of_its_own(tmp_path: Path) -> None:
+    """Two documents that were never saved have the same name."""
+    state, declared = State(tmp_path / "state"), settings("convert_fp16")
+    new: dict[str, JSON] = {"model": "new.onnx", "node_block": ["one"], "range_check": False}
+    form_memory.keep(state, "convert_fp16", declared, new)
+    assert form_memory.recall(state, "convert_fp16", declared, "new.onnx") == {
+        "model": "new.onnx", "range_check": False,
+    }  # fmt: skip
+
+
+def test_few_models_are_remembered(tmp_path: Path) -> None:
+    state, declared = State(tmp_path / "state"), settings("convert_fp16")
+    for number in range(40):
+        model = tmp_path / f"{number}.onnx"
+        model.touch()
+        form_memory.keep(
+            state, "convert_fp16", declared, {"model": str(model), "node_block": ["n"]}
+        )
+    assert len(state.get(form_memory.OF_MODELS, "convert_fp16")) == 30
+
+
+def test_what_the_state_holds_need_not_make_sense(tmp_path: Path) -> None:
+    state, declared = State(tmp_path / "state"), settings("convert_fp16")
+    state.put("forms", "convert_fp16", {"model": 3, "no_such": 1, "node_block": ["x"]})
+    state.put("model_forms", "convert_fp16", {"": ["x"], str(tmp_path): 7})
+    assert form_memory.recall(state, "convert_fp16", declared, str(tmp_path)) == {
+        "model": str(tmp_path)
+    }
