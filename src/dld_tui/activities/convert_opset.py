@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.conversion.request import ConversionRequest
-from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
@@ -64,7 +65,7 @@ def _run(request: Request) -> Iterator[Event]:
         data = _read(request.model)
         yield Progress(0, None, stage="Converting")
         report, data = _convert(data, request.to)
-        _write(request.output, data)
+        write_bytes(request.output, data)
         yield Finished({"path": str(request.output), **report.to_json(), "remarks": []})
         return
     from dld_tui.core.document.document import Document
@@ -105,10 +106,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from None
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise SaveError(f"cannot be written: {error}", where=str(path)) from None

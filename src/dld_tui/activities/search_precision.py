@@ -18,8 +18,9 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.search_precision_request import Request as Request
-from dld_tui.core.errors import ActivityError, SaveError, UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
@@ -336,10 +337,7 @@ class _Search:
         ]
         if request.script is not None:
             lines = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
-            try:
-                request.script.write_text(lines, encoding="utf-8", errors="surrogateescape")
-            except OSError as error:
-                raise SaveError(f"cannot be written: {error}", where=str(request.script)) from None
+            write_text(request.script, lines)
         return {
             "kept": [
                 {"scope": list(node.scope.path), "node": node.ref, "op_type": node.op_type}

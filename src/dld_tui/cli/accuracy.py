@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from dld_tui.cli.activity import run_activity
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write, write_json
 from dld_tui.core.accuracy.result import Result
-from dld_tui.core.accuracy.rows import CSV_COLUMNS, csv_row
+from dld_tui.core.accuracy.rows import rows_csv
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.params import settings_of
 
@@ -66,7 +64,7 @@ def _callback(
     if as_json:
         write_json(result)
     elif as_csv:
-        _write_csv(found)
+        write(rows_csv(found.rows).rstrip("\n"))
     else:
         show_result(result, found, worst=worst, most=rows)
     return ExitStatus.DONE if found.is_good else ExitStatus.FOUND
@@ -94,14 +92,6 @@ def _search(
         show_search(result, model)
     is_whole = "kept" not in result or (result["kept"] is not None and result["minimal"])
     return ExitStatus.DONE if is_whole else ExitStatus.FOUND
-
-
-def _write_csv(found: Result) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    writer.writerows(csv_row(row) for row in found.rows)
-    write(text.getvalue().rstrip("\n"))
 
 
 def _parameters() -> list[click.Parameter]:

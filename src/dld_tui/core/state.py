@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from dld_tui.core import paths
+from dld_tui.core.errors import SaveError
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.types import JSON
 
 
@@ -84,12 +86,8 @@ class State:
         return data if isinstance(data, dict) else {}
 
     def _write(self, name: str, data: Mapping[str, JSON]) -> None:
-        target = self.folder / f"{name}.json"
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
+        # A full or read-only home must not disturb the user's work.
+        with contextlib.suppress(OSError, SaveError):
             paths.ensure(self.folder)
-            temporary.write_text(json.dumps(data, indent=1), encoding="utf-8")
-            os.replace(temporary, target)
-        except OSError:  # a full or read-only home must not disturb the user's work
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+            text = json.dumps(data, indent=1)
+            write_text(self.folder / f"{name}.json", text, durable=False)

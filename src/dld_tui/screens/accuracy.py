@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,16 +14,15 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.greying import is_engine
 from dld_tui.core.accuracy.result import Result, Row
 from dld_tui.core.accuracy.rows import (
-    CSV_COLUMNS,
     cosine_text,
-    csv_row,
     figure,
+    rows_csv,
     side_text,
     signal_text,
     special_text,
     verdict,
 )
-from dld_tui.core.errors import SaveError
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.file_saving import ask_where
@@ -216,29 +213,10 @@ class AccuracyScreen(ModelResult):
         """Write all tensors."""
 
         def write(path: Path, overwrite: bool) -> Sequence[str]:
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(CSV_COLUMNS)
-            writer.writerows(csv_row(row) for row in self.found.rows)
-            write_text(path, text.getvalue(), overwrite)
-            return ()
+            return write_text(path, rows_csv(self.found.rows), overwrite=overwrite)
 
         name = str(self.model.with_suffix(".accuracy.csv"))
         ask_where(self, "Save CSV", "Write the tensors to", name, write)
-
-
-def write_text(path: Path, text: str, overwrite: bool) -> None:
-    """Write a file of text.
-
-    Raises:
-        SaveError: It cannot be written.
-    """
-    try:
-        with open(path, "w" if overwrite else "x", encoding="utf-8",
-                  errors="surrogateescape") as file:  # fmt: skip
-            file.write(text)
-    except OSError as error:
-        raise SaveError(f"cannot be written: {error.strerror}", where=str(path)) from None
 
 
 _CELLS: dict[str, Callable[[Row], Cell]] = {

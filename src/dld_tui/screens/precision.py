@@ -17,9 +17,9 @@ from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
 from dld_tui.core.accuracy.search import not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.accuracy import write_text
 from dld_tui.screens.file_saving import ask_where
 from dld_tui.screens.model_result import ModelResult
 from dld_tui.widgets.commands import bindings_for
@@ -186,8 +186,7 @@ class PrecisionScreen(ModelResult):
         def write(path: Path, overwrite: bool) -> Sequence[str]:
             edits = self.data["edits"]
             text = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
-            write_text(path, text, overwrite)
-            return ()
+            return write_text(path, text, overwrite=overwrite)
 
         name = str(self.model.with_suffix(".precisions.jsonl"))
         ask_where(self, "Save the edit script", "Write it to", name, write)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.csv_text import csv_text
 from dld_tui.core.text import visible
 
 CSV_COLUMNS = (
@@ -18,6 +19,11 @@ CSV_COLUMNS = (
 
 _EXACT = 1e-12
 """Cosines that differ less from 1 do so because sums are rounded."""
+
+
+def rows_csv(rows: Iterable[Row]) -> str:
+    """Return tensors as CSV with :data:`CSV_COLUMNS`."""
+    return csv_text(CSV_COLUMNS, map(csv_row, rows), newline="\n")
 
 
 def csv_row(row: Row) -> list[object]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.accuracy.search import Kept, Outcome
 from dld_tui.core.accuracy.tactics import Build, Plan
 from dld_tui.core.errors import SaveError
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.paths import ensure
 from dld_tui.core.tensorrt.tactics import tactic_json
 from dld_tui.core.types import JSON
@@ -140,7 +141,8 @@ class OutcomeJournal:
         with contextlib.suppress(OSError, SaveError):
             if self._is_new:
                 ensure(self._path.parent)
-                self._path.write_text(f"{self._head}\n", encoding="utf-8")
+                write_text(self._path, f"{self._head}\n")
                 self._is_new = False
+            # Not atomic: a line is added, and one that is damaged ends the reading.
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{line}\n")

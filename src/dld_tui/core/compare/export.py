@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from dld_tui.core.compare.engines import Mismatch
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.noise import LEVEL_PERCENT, METHOD
-from dld_tui.core.report.export import csv_text, latency_json
+from dld_tui.core.csv_text import csv_text
+from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.statistics import summarise
 from dld_tui.core.types import JSON
 

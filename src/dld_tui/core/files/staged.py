@@ -35,6 +35,7 @@ class StagedFile:
         overwrite: False refuses a target that exists.
         like: The file that the content was made from; see
             :func:`~dld_tui.core.files.writer.write_pieces`.
+        durable: Whether the disk has it when it is committed, come what may.
 
     Raises:
         SaveError: It cannot be written there.
@@ -48,9 +49,11 @@ class StagedFile:
         *,
         overwrite: bool = True,
         like: Source | None = None,
+        durable: bool = True,
     ) -> None:
         self.path = Path(path)
         self._overwrite = overwrite
+        self._durable = durable
         self._like = like
         self._descriptor = -1
         self._temporary: Path | None = None
@@ -125,8 +128,9 @@ class StagedFile:
         """
         with explained(self.path):
             self._copy_mode()
-            with suppress_unsupported():
-                os.fsync(self._descriptor)
+            if self._durable:
+                with suppress_unsupported():
+                    os.fsync(self._descriptor)
         if verify is None:
             return
         try:
@@ -158,7 +162,8 @@ class StagedFile:
             else:
                 self._rename_without_overwriting(self._temporary)
         self._temporary = None
-        self._flush_folder()
+        if self._durable:
+            self._flush_folder()
         links = self._existing.st_nlink if self._existing is not None else 1
         if links == 1:
             return []

@@ -7,6 +7,7 @@ folder, flushed to the disk, checked, and renamed over the target.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from dld_tui.core.files.splice import pieces_length
 from dld_tui.core.files.staged import StagedFile
 from dld_tui.core.files.streaming import ByteCount
 from dld_tui.core.types import CancelCheck, ProgressCallback
+
+_OTHER_SURROGATES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Those that stand for no byte, as JSON with half a pair of escapes has them."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Output:
     """See :func:`write_pieces`."""
     verify: Callable[[Path], None] | None = None
     """See :func:`write_pieces`."""
+    durable: bool = True
+    """False for what may be lost when the machine fails; it is never half there."""
 
 
 def write_pieces(
@@ -93,7 +99,13 @@ def write_set(
         # Each asks for the room of all: they are nearly always on one disk.
         staged = [
             stack.enter_context(
-                StagedFile(output.path, total, overwrite=output.overwrite, like=output.like)
+                StagedFile(
+                    output.path,
+                    total,
+                    overwrite=output.overwrite,
+                    like=output.like,
+                    durable=output.durable,
+                )
             )
             for output in outputs
         ]
@@ -122,6 +134,15 @@ def write_bytes(
     return write_pieces(path, [data], overwrite=overwrite, like=like, verify=verify)
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool = True) -> list[str]:
-    """Write text as UTF-8 in one atomic step; see :func:`write_pieces`."""
-    return write_bytes(path, text.encode("utf-8", "surrogateescape"), overwrite=overwrite)
+def write_text(
+    path: str | os.PathLike[str], text: str, *, overwrite: bool = True, durable: bool = True
+) -> list[str]:
+    """Write text as UTF-8 in one atomic step; see :func:`write_pieces`.
+
+    Bytes that are no UTF-8 are written as they were read; other lone surrogates become ``?``.
+    """
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = _OTHER_SURROGATES.sub("?", text).encode("utf-8", "surrogateescape")
+    return write_set([Output(Path(path), [data], overwrite, durable=durable)])

@@ -9,13 +9,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.csv_text import csv_text
 from dld_tui.core.errors import UsageError
 from dld_tui.core.plan.groups import groups
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
@@ -108,11 +107,7 @@ def sorted_table(table: Table, key: str) -> Table:
 
 def table_csv(table: Table) -> str:
     """Return a table as CSV with the keys of its columns."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.key for column in table.columns])
-    writer.writerows(["" if value is None else value for value in row] for row in table.rows)
-    return text.getvalue()
+    return csv_text([column.key for column in table.columns], table.rows, newline="\n")
 
 
 def tensor_text(tensors: Sequence[EngineTensor]) -> str:

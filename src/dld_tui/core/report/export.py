@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from dld_tui.core.csv_text import csv_text
 from dld_tui.core.report.encoding import as_list
 from dld_tui.core.report.gpu_summary import gpu_of_median_pass
 from dld_tui.core.report.records import Dims, Group, Layer
@@ -183,19 +182,3 @@ def _layer_row(layer: Layer) -> list[object]:
         else:
             row.append(getattr(layer, column))
     return row
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV; a text that a spreadsheet would run as a formula gets a quote."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    # A name from a file that begins like a formula would be run by a spreadsheet.
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return "'" + value
-    return value

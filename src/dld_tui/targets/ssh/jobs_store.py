@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import secrets
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 from dld_tui.core import paths
 from dld_tui.core.errors import UsageError
+from dld_tui.core.files.writer import write_text
 
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
 
@@ -56,13 +56,10 @@ class JobsStore:
         """Remember a job.
 
         Raises:
-            OSError: It cannot be written.
+            SaveError: It cannot be written.
         """
         paths.ensure(self.folder)
-        path = self._path(job.id)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(asdict(job)), encoding="utf-8")
-        os.replace(temporary, path)
+        write_text(self._path(job.id), json.dumps(asdict(job)))
 
     def forget(self, job_id: str) -> None:
         """Forget a job; nothing happens when it is not known."""

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dld_tui.core.connections import asking
 from dld_tui.core.connections.asking import Asker
@@ -43,8 +43,7 @@ class RemoteJob:
     """Seconds since the epoch."""
 
 
-@dataclass(frozen=True)
-class Cleaned:
+class Cleaned(NamedTuple):
     """What was removed from a target."""
 
     jobs: int

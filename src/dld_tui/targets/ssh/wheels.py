@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dld_tui.core import paths
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import clip, visible
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.loop import within
@@ -78,7 +79,7 @@ async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> lis
     wanted = "\n".join(requirements)
     if not (marker.is_file() and marker.read_text(encoding="utf-8") == wanted):
         await _download(machine, requirements, folder)
-        marker.write_text(wanted, encoding="utf-8")
+        write_text(marker, wanted)
     return sorted(folder.glob("*.whl"))
 
 

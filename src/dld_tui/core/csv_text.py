@@ -1,0 +1,45 @@
+"""The one place where CSV is written: foreign text is made visible, and is never a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+
+from dld_tui.core.text import visible
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula, some of them in full width, too."""
+_IN_LINE = re.compile(r"[^\t\n\r]+")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def csv_text(
+    header: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\r\n"
+) -> str:
+    """Return rows as CSV (RFC 4180) with a header row.
+
+    Control, bidirectional and invalid characters of texts are escaped as everywhere, but for tabs
+    and line ends, which CSV can hold; a text that a spreadsheet would run as a formula gets a quote
+    before it. None is an empty cell.
+
+    Args:
+        header: The names of the columns.
+        rows: Texts, numbers, booleans and None.
+        newline: Between the rows.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator=newline)
+    writer.writerow([_cell(name) for name in header])
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    shown = _IN_LINE.sub(lambda match: visible(match.group()), value)
+    if value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
+        return f"'{shown}"
+    return shown

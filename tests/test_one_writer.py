@@ -1,0 +1,80 @@
+"""Files are written in one place, whole or not at all; CSV, too, is made in one place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SRC = Path(__file__).resolve().parents[1] / "src" / "dld_tui"
+WRITERS = {"core/files/writer.py", "core/files/staged.py"}
+ELSEWHERE = {
+    # A process's own temporary folder: nobody else reads it, and it goes with the process.
+    "activities/check_full.py": "the view of a model",
+    "backends/converted.py": "the view of a model",
+    "backends/onnx_checker.py": "what a child process answers",
+    "backends/onnxruntime_tensors.py": "the view of a model",
+    "backends/quantization.py": "how far a child process is",
+    "backends/tensorrt_library.py": "what a child process answers",
+    "backends/tensorrt_report.py": "files for the reader of engine plans",
+    "cli/inference.py": "a snapshot for a child process",
+    "core/document/whole.py": "the payloads of a conversion",
+    "core/files/view.py": "the view of a model",
+    "screens/workspace_jobs.py": "a snapshot for a child process",
+    # Grows while it is read: a rename would hide it until its end.
+    "backends/tensorrt_log.py": "the log of a build, followed while it is written",
+    "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",
+    "core/document/journal.py": "a line an edit, so that a crash loses none",
+    "core/report/store.py": "a database, renamed when it is whole",
+    # Written by others, or on another machine: renamed when whole.
+    "activities/run_tool.py": "what a program of the user wrote, renamed when it is whole",
+    "backends/onnxruntime_optimized.py": "what ONNX Runtime wrote, renamed when it is whole",
+    "core/document/payload_store.py": "under the hash of its content, renamed when it is whole",
+    "core/terminal.py": "the terminal itself",
+    "targets/ssh/remote/agent.py": "a bare Python on a target, which renames it when it is whole",
+    "targets/ssh/remote/environment.py": "a bare Python on a target",
+    "targets/ssh/remote/jobs.py": "the new folder of a job on a target",
+    "targets/ssh/remote/objects.py": "a bare Python on a target, which renames it when it is whole",
+    "targets/ssh/remote/supervisor.py": "events of a job, followed while they are written",
+}
+"""What writes by itself, and why."""
+
+
+def calls(tree: ast.AST) -> Iterator[str]:
+    """Yield the calls that write a file: open with a mode for it, write_text, os.replace."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        owner = function.value if isinstance(function, ast.Attribute) else None
+        values = [*node.args, *(keyword.value for keyword in node.keywords)]
+        constants = [value.value for value in values if isinstance(value, ast.Constant)]
+        words = [value for value in constants if isinstance(value, str)]
+        opens = name == "open" and any(
+            set(word) & set("wxa") and set(word) <= set("rwxabt+") for word in words
+        )
+        writes = name in ("write_text", "write_bytes") and owner is not None
+        renames = name in ("replace", "rename") and getattr(owner, "id", "") == "os"
+        if opens or writes or renames:
+            yield name
+
+
+def test_files_are_written_by_the_writer() -> None:
+    found = {}
+    for path in sorted(SRC.rglob("*.py")):
+        place = path.relative_to(SRC).as_posix()
+        names = set(calls(ast.parse(path.read_text(encoding="utf-8"))))
+        if names and place not in WRITERS:
+            found[place] = names
+    assert {place: names for place, names in found.items() if place not in ELSEWHERE} == {}
+    assert set(ELSEWHERE) - set(found) == set(), "these write nothing any more"
+
+
+def test_csv_is_made_in_one_place() -> None:
+    makers = [
+        path.relative_to(SRC).as_posix()
+        for path in sorted(SRC.rglob("*.py"))
+        if "csv.writer(" in path.read_text(encoding="utf-8")
+    ]
+    assert makers == ["core/csv_text.py"]
