@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.report.import_ort import add_ort_profile
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.triage import triage
 from tests.oracles.plain import RawProfile, StoredReport, unpack
-from tests.support.profiles import start_report
+from tests.support.profiles import kernel, run, start_report, write_profile
 
 PROFILES = (
     "silero_if.ort1.31.1.json",
@@ -176,3 +176,49 @@ def test_what_covers_a_pass_is_told_by_pass(tmp_path: Path) -> None:
     assert document["layers_total_ms"] == pytest.approx(0.109)
     assert [layer["time_ms"] for layer in document["layers"]] == [0.001] * layers
     assert "10 may be the costliest one" in text
+
+
+def _mutated_profile(tmp_path: Path, mutation: str) -> dict[str, Any]:
+    """Return the report of a profile of ONNX Runtime in which one event was changed."""
+    passes = [
+        [
+            kernel("a", "Conv", at + 10, 40),
+            kernel("b", "Relu", at + 60, 20, index=1),
+            run(at, 100),
+        ]
+        for at in (0, 1000, 2000)
+    ]
+    one = passes[1]
+    if mutation == "twice":
+        one.insert(1, one[0])
+    elif mutation == "run twice":
+        one.append(one[-1])
+    elif mutation == "missing":
+        del one[0]["dur"]
+    elif mutation == "not a number":
+        one[0]["dur"] = "nan"
+    else:
+        one[0]["dur"] = {"negative": -40, "too long": 4000}[mutation]
+    events = [event for found in passes for event in found]
+    with open_report(write_profile(tmp_path / "p.json", events)) as report:
+        document: Any = report.to_json()
+        return {**document, "lines": triage(report)}
+
+
+@pytest.mark.parametrize(
+    ("mutation", "line"),
+    [
+        ("twice", "1 event is in the profile twice"),
+        ("run twice", "1 event is in the profile twice"),
+        ("negative", "1 event could not be read"),
+        ("missing", "1 event could not be read"),
+        ("not a number", "1 event could not be read"),
+        ("too long", "1 profiled pass without sound times of layers"),
+    ],
+)
+def test_a_changed_event_makes_no_wrong_sum(mutation: str, line: str, tmp_path: Path) -> None:
+    document = _mutated_profile(tmp_path, mutation)
+    assert document["layers_total_ms"] == pytest.approx(0.06)
+    assert document["covered_percent"] == pytest.approx(60)
+    assert [layer["time_ms"] for layer in document["layers"]] == pytest.approx([0.04, 0.02])
+    assert sum(line in text for text in document["lines"]) == 1

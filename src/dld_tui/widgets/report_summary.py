@@ -11,7 +11,7 @@ from datetime import datetime
 from heapq import nlargest
 
 from dld_tui.core import fmt
-from dld_tui.core.report.cost import has_gpu_times, priced
+from dld_tui.core.report.cost import is_launched, priced
 from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
@@ -251,7 +251,7 @@ def coverage(report: Report) -> list[Block]:
     ms = fmt.milliseconds
     share = None if times is None else times.covered_percent
     if profiled is not None and profiled.median > 0 and share is not None:
-        what = "launches" if has_gpu_times(report.layers) else "layers"
+        what = "launches" if any(map(is_launched, report.layers)) else "layers"
         line: Line = [(f"{what} sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
         line += [(ms(profiled.median), ""), (" ms, ", "dim")]
         line.append((f"{share:.0f} %", "warn" if share < _EXPLAINED_PERCENT else ""))

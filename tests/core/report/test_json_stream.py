@@ -135,3 +135,28 @@ def test_damage_is_passed_over_where_commas_begin_lines(path: Path) -> None:
     found, reader = read(path, text)
     assert found == [{"count": 2}, {"b": 1}]
     assert reader.damage.skipped == 1
+
+
+@pytest.mark.parametrize("lines", [500, 1000])
+def test_objects_that_are_never_closed_are_read_a_few_times_only(
+    path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    """Each was tried up to the end of the file, which took minutes for a few megabytes."""
+    monkeypatch.setattr(json_stream, "_WASTED_AT_ALL", 1 << 10)
+    line = '{"cat":"Node","args":[1,1,1,1,1,1,1,1,1,1,\n'
+    found, reader = read(path, "[\n" + line * lines + '{"a":1},\n{"b":2}\n]')
+    assert found == [{"a": 1}, {"b": 2}]
+    assert reader.damage.skipped == lines
+    assert reader._wasted < 8 * lines * len(line)
+
+
+def test_an_object_over_several_lines_is_whole_after_a_little_damage(path: Path) -> None:
+    whole = json.dumps([{"a": [{"b": 1}, {"c": 2}]}], indent=1)[1:]
+    found, _ = read(path, '[\n{"x": [1,\n{"y" 2},\n{"z":3},\n' + whole)
+    assert found[-1] == {"a": [{"b": 1}, {"c": 2}]}
+
+
+def test_many_empty_lines_after_damage(path: Path) -> None:
+    found, reader = read(path, '[\n{"x" 1},' + "\n" * 300_000 + '{"a":1}]')
+    assert found == [{"a": 1}]
+    assert reader.damage.skipped == 1

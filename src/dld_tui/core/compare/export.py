@@ -10,7 +10,7 @@ from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.noise import LEVEL_PERCENT, METHOD
 from dld_tui.core.csv_text import csv_text
 from dld_tui.core.report.export import latency_json
-from dld_tui.core.report.statistics import summarise
+from dld_tui.core.report.statistics import percentile_of, summarise
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -58,15 +58,17 @@ def comparison_json(
 
 
 def _report(index: int, subject: Comparable, on_gpu: bool) -> dict[str, JSON]:
-    latencies = subject.latencies_ms
+    backend = subject.facts.get("backend")
+    at = percentile_of(backend if isinstance(backend, str) else "")
+    latency = summarise(subject.latencies_ms, percentile_at=at) or summarise(
+        subject.profiled_ms, "profiled passes", at
+    )
     return {
         "label": label(index),
         "path": subject.path,
         **{name: subject.facts.get(name) for name in sorted(subject.facts)},
         "model": dict(subject.model),
-        "latency_ms": latency_json(
-            summarise(latencies) or summarise(subject.profiled_ms, "profiled passes")
-        ),
+        "latency_ms": latency_json(latency),
         "layers": len(subject.layers),
         "profiled_passes": len(subject.profiled_ms),
         "time_of": "GPU kernels" if on_gpu else "layers",
@@ -120,7 +122,8 @@ def _noise(cell: Cell) -> JSON:
         "low_ms": cell.interval.low_ms,
         "high_ms": cell.interval.high_ms,
         "level_percent": LEVEL_PERCENT,
-        "within": cell.interval.has_zero,
+        "within": cell.noise,
+        "p_value": cell.p_value,
     }
 
 

@@ -95,6 +95,10 @@ class Cell:
     """The part of `delta_ms` in all that became faster or slower, rows added up without sign."""
     untimed: bool = False
     """The report has no times at all, so nothing is missing of this row when it has layers."""
+    p_value: float | None = None
+    """How likely such a difference is when nothing changed; None without an interval."""
+    is_discovery: bool = True
+    """The p-value holds among those of all rows that were tested together."""
 
     @property
     def is_there(self) -> bool:
@@ -103,10 +107,13 @@ class Cell:
 
     @property
     def noise(self) -> bool | None:
-        """Whether the difference can be chance: None when it is not known."""
+        """Whether the difference can be chance: None when it is not known.
+
+        By the interval of the row alone, and by its p-value among all rows of the table.
+        """
         if self.interval is None:
             return None
-        return self.interval.has_zero
+        return self.interval.has_zero or not self.is_discovery
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from dld_tui.core.compare.matching import Match
 from dld_tui.core.compare.measured import Measured, Part
 from dld_tui.core.compare.model import Cell, Row
-from dld_tui.core.compare.noise import intervals, median_of
+from dld_tui.core.compare.noise import discoveries, intervals, median_of, p_value
 from dld_tui.core.report.groups import parts
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ def column_cells(
     ]
     sure = intervals([other for _, _, other in both], [side for _, side, _ in both], step_ms)
     bounds = {row: found for (row, _, _), found in zip(both, sure, strict=True)}
+    chances = {row: p_value(other, side) for row, side, other in both if bounds[row] is not None}
+    holds = dict(zip(chances, discoveries(list(chances.values())), strict=True))
     cells = []
     for row, (side, other) in enumerate(zip(here, there, strict=True)):
         delta = ratio = None
@@ -158,8 +160,18 @@ def column_cells(
             delta = (side.time_ms or 0.0) - (other.time_ms or 0.0)
         if side.time_ms is not None and other.time_ms:
             ratio = side.time_ms / other.time_ms
-        bound = bounds.get(row)
-        cells.append(Cell(side.time_ms, side.layers, delta, ratio, bound, untimed=side.untimed))
+        cells.append(
+            Cell(
+                side.time_ms,
+                side.layers,
+                delta,
+                ratio,
+                bounds.get(row),
+                untimed=side.untimed,
+                p_value=chances.get(row),
+                is_discovery=bool(holds.get(row, True)),
+            )
+        )
     return _with_shares(cells)
 
 

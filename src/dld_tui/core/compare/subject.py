@@ -44,8 +44,8 @@ def subject_of(report: Report) -> Subject:
         title=report.path.name,
         path=str(report.path),
         layers=report.layers,
-        times=report.pass_times(),
-        gpu_times=report.pass_times(gpu=True),
+        times=None if report.by_pass is None else report.by_pass.times_ms,
+        gpu_times=None if report.gpu_by_pass is None else report.gpu_by_pass.times_ms,
         latencies_ms=report.latencies,
         profiled_ms=(
             []  # passes that are but sums of layers, of a file without end-to-end times

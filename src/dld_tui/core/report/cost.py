@@ -12,6 +12,7 @@ from dataclasses import replace
 from dld_tui.core.report.records import Layer
 
 _HOST = "CPUExecutionProvider"
+_DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
 _ELEMENT_BITS = {
     "float": 32, "float32": 32, "float16": 16, "bfloat16": 16, "double": 64, "float64": 64,
     "int64": 64, "uint64": 64, "int32": 32, "uint32": 32, "int16": 16, "uint16": 16, "int8": 8,
@@ -24,6 +25,13 @@ _ELEMENT_BITS = {
 def has_gpu_times(layers: Sequence[Layer]) -> bool:
     """Return whether the time on a GPU is known of any layer."""
     return any(layer.gpu_time_ms is not None for layer in layers)
+
+
+def is_launched(layer: Layer) -> bool:
+    """Tell whether what is timed of a layer is its launch: it ran on a device by itself."""
+    return layer.gpu_time_ms is not None or any(
+        word in (layer.provider or "") for word in _DEVICE_PROVIDERS
+    )
 
 
 def priced(layers: Sequence[Layer]) -> Sequence[Layer]:

@@ -21,10 +21,14 @@ _CHUNK = 1 << 20
 _LONGEST_OBJECT = 4 << 20
 _LONGEST_HEAD = 16 << 20
 """How far in the array may begin: traces describe their devices first."""
+_WASTED, _WASTED_AT_ALL = 4, 16 << 20
+"""How many times the characters of a file may be read in vain, and how many in any case. An object
+that is never closed is looked for up to `_LONGEST_OBJECT`; of many of these, only the first are."""
 _ARRAY = re.compile(r"\s*\[")
 _OBJECT = re.compile(r"\s*\{")
 _TRACE_EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
-_NEXT_OBJECT = re.compile(r"[\r\n](?:[\s,]*\{|\])")
+# Each line is looked at once: a run of line ends is not scanned again from each of them.
+_NEXT_OBJECT = re.compile(r"[\r\n](?:[ \t,]*\{|\])")
 _FILLING = re.compile(r"[\s,]*")
 
 
@@ -49,6 +53,8 @@ class ArrayReader:
     cancelled: CancelCheck | None = None
     damage: Damage = field(default_factory=Damage)
     _read_bytes: int = 0
+    _wasted: int = 0
+    """Characters of objects that turned out to be damaged."""
 
     def objects(self) -> Iterator[dict[str, JSON]]:
         """Yield the objects of the array in order, and pass over what is damaged.
@@ -77,15 +83,23 @@ class ArrayReader:
             filling = _FILLING.match(text, position)
             position = filling.end() if filling else position
             if text.startswith("{", position):
+                line = self._line(text, position) if self._is_impatient else None
                 try:
-                    value, position = decoder.raw_decode(text, position)
+                    if line is None:
+                        value, position = decoder.raw_decode(text, position)
+                    else:
+                        value, length = decoder.raw_decode(line)
+                        position += length
                 except (ValueError, RecursionError) as error:
                     known = isinstance(error, json.JSONDecodeError)
-                    if more and known and len(text) - position < _LONGEST_OBJECT:
+                    ended = line is not None and len(line) < len(text) - position
+                    if more and known and not ended and len(text) - position < _LONGEST_OBJECT:
                         addition = next(texts, None)
                         more = addition is not None
                         text, position = text[position:] + (addition or ""), 0
                         continue
+                    reached = error.pos if isinstance(error, json.JSONDecodeError) else len(text)
+                    self._wasted += max(reached - position, 0) if line is None else len(line)
                     position = self._skip(text, position)
                 else:
                     yield value
@@ -100,6 +114,16 @@ class ArrayReader:
                 self.damage.ends_early = True
                 return
             text, position = addition, 0
+
+    @property
+    def _is_impatient(self) -> bool:
+        """Whether so much was damaged that an object has to end before the next line's begins."""
+        return self._wasted > max(_WASTED * self._read_bytes, _WASTED_AT_ALL)
+
+    @staticmethod
+    def _line(text: str, position: int) -> str:
+        following = _NEXT_OBJECT.search(text, position)
+        return text[position : following.start() if following else len(text)]
 
     def _start_in_object(self, text: str, texts: Iterator[str]) -> tuple[str, re.Match[str]]:
         """Return the text with the array of a trace that is an object, and where that begins."""

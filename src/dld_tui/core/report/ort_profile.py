@@ -41,8 +41,10 @@ _KERNEL = "_kernel_time"
 _FENCE = "_fence_before"
 _LARGEST_TIME_US = 1e15
 
-_Event: TypeAlias = "tuple[int, float, float, int]"
-"""(kernel, start, duration, thread)."""
+_Event: TypeAlias = "tuple[int, float, float, int, int]"
+"""(kernel, start, duration, thread, how many runs had ended before)."""
+_MOST_RUNS_AT_ONCE = 64
+"""An event that as many runs ended without is of none."""
 
 
 class KernelEvent(NamedTuple):
@@ -91,6 +93,11 @@ class OrtProfile:
         self._events = 0
         self._known_events = 0
         self._bad_events = 0
+        self._repeated = 0
+        self._outside = 0
+        self._run_is_damaged = False
+        self._damage_seen = 0
+        self._runs: set[tuple[float, float, int]] = set()
         self._passes = 0
         self._run_threads: set[int] = set()
         self._last_end = -math.inf
@@ -128,6 +135,9 @@ class OrtProfile:
         reader = ArrayReader(self.path, progress, cancelled)
         for event in reader.objects():
             self._events += 1
+            if reader.damage.skipped > self._damage_seen:
+                # It may have been a kernel of this run, so no sum of the run is known.
+                self._damage_seen, self._run_is_damaged = reader.damage.skipped, True
             found = self._take(event)
             if found is not None:
                 yield found
@@ -148,9 +158,14 @@ class OrtProfile:
                 self._open_fences.add(name[: -len(_FENCE)])
         elif category == "Session" and name == "model_run":
             times = _times(event)
-            if times is not None:
+            if times is None:
+                self._bad_events += 1
+                self._run_is_damaged = True
+            elif times in self._runs:
+                self._repeated += 1
+            else:
+                self._runs.add(times)
                 return self._end_run(*times)
-            self._bad_events += 1
         return None
 
     def _take_kernel(self, name: str, event: dict[str, JSON]) -> None:
@@ -159,6 +174,7 @@ class OrtProfile:
         arguments = event.get("args")
         if times is None:
             self._bad_events += 1
+            self._run_is_damaged = True
             return
         if not isinstance(arguments, dict):
             arguments = {}
@@ -168,7 +184,7 @@ class OrtProfile:
             number = self._numbers[key] = len(self.kernels)
             self.kernels.append(kernel_from(name, arguments))
             self._argument_names.update(arguments)
-        self._pending.append((number, *times))
+        self._pending.append((number, *times, self._passes))
 
     def _end_run(self, start: float, duration: float, thread: int) -> ProfilePass:
         """Take the kernels of a run out of those that are waiting for theirs to end."""
@@ -181,11 +197,17 @@ class OrtProfile:
             self._pending = []
         else:
             taken = set(map(id, mine))
-            self._pending = [e for e in self._pending if id(e) not in taken]
+            rest = [e for e in self._pending if id(e) not in taken]
+            # Of one thread's runs, one after another, what began before this one is of none.
+            since = self._passes - _MOST_RUNS_AT_ONCE if others else self._passes + 1
+            self._pending = [e for e in rest if e[4] >= since]
+            self._outside += len(rest) - len(self._pending)
         self._overlapped = self._overlapped or start < self._last_end
         self._last_end = max(self._last_end, start + duration)
-        state: PassState = "incomplete" if self._open_fences else "measured"
+        damaged = bool(self._open_fences) or self._run_is_damaged
+        state: PassState = "incomplete" if damaged else "measured"
         self._open_fences.clear()
+        self._run_is_damaged = False
         return self._pass(mine, start, duration, state)
 
     def _unfinished(self) -> ProfilePass:
@@ -200,7 +222,13 @@ class OrtProfile:
     ) -> ProfilePass:
         times = SelfTimes()
         made = []
-        for number, began, took, thread in events:
+        seen: set[tuple[int, float, float, int]] = set()
+        for number, began, took, thread, _ in events:
+            # Nothing takes time twice at once: the event is in the file twice.
+            if took > 0 and (number, began, took, thread) in seen:
+                self._repeated += 1
+                continue
+            seen.add((number, began, took, thread))
             holds = may_hold_others(self.kernels[number].op_type)
             own = times.add(thread, began, took, holds)
             made.append(KernelEvent(number, began, took, own, thread))
@@ -226,6 +254,16 @@ class OrtProfile:
             near = f", the first near byte {damage.at_byte}" if damage.at_byte is not None else ""
             self.warnings.append(
                 f"{unread} {'event' if unread == 1 else 'events'} could not be read{near}"
+            )
+        if self._repeated:
+            self.warnings.append(
+                f"{self._repeated} {'event is' if self._repeated == 1 else 'events are'} in the"
+                " profile twice and counted once"
+            )
+        if self._outside:
+            self.warnings.append(
+                f"{self._outside} {'kernel' if self._outside == 1 else 'kernels'} outside of all"
+                " runs left out"
             )
         if self._events >= EVENT_LIMIT:
             self.warnings.append(

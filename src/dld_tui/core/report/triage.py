@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.report.cost import has_gpu_times, priced
+from dld_tui.core.report.cost import has_gpu_times, is_launched, priced
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.ort_kernel import may_hold_others
 from dld_tui.core.report.pass_times import MIN_PASSES, places
@@ -83,8 +83,7 @@ def _trust_lines(report: Report) -> list[str]:
     if latency.cov_percent > TRUSTED_COV_PERCENT:
         lines.append(
             f"Variation {fmt.percent(latency.cov_percent)} % (standard deviation over mean), above"
-            f" {TRUSTED_COV_PERCENT} %: clocks are not locked or the machine is busy; compare with"
-            " care."
+            f" {TRUSTED_COV_PERCENT} %: {_variation_cause(report, latency)}; compare with care."
         )
     if 1 < latency.count < _FEW_FOR_P99:
         lines.append(
@@ -92,6 +91,14 @@ def _trust_lines(report: Report) -> list[str]:
             f" {_FEW_FOR_P99} or more tell."
         )
     return lines + _profiling_lines(latency, report.profiled_latency)
+
+
+def _variation_cause(report: Report, latency: LatencySummary) -> str:
+    passes = [found.duration_us / 1000 for found in report.counted_passes]
+    values = report.latencies if latency.source == "latency loop" else passes
+    if len(values) > 1 and values[0] == latency.max and values[0] > 1.1 * max(values[1:]):
+        return f"the first pass took {fmt.milliseconds(values[0])} ms, as a warm-up does"
+    return "clocks are not locked or the machine is busy"
 
 
 def _profiling_lines(latency: LatencySummary, profiled: LatencySummary | None) -> list[str]:
@@ -141,6 +148,8 @@ def _layer_lines(report: Report) -> list[str]:
     if not timed:
         return ["No layer was timed."]
     what = "GPU" if has_gpu_times(report.layers) else "layer"
+    if what == "layer" and any(map(is_launched, timed)):
+        what = "launching"
     top = sorted(timed, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
     share = sum(layer.percent or 0.0 for layer in top)
     lines = [
@@ -149,12 +158,13 @@ def _layer_lines(report: Report) -> list[str]:
     ]
     lines += [_layer_line(layer) for layer in top]
     lines += order_lines(report)
-    types = group_layers(timed, "type", report.cost_by_pass)[:_TOP_TYPES]
+    types = group_layers(timed, "type", report.cost_by_pass)
     parts = ", ".join(
-        f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})" for group in types
+        f"{visible(group.key)} {fmt.percent(group.percent)} % ({group.count:,})"
+        for group in types[:_TOP_TYPES]
     )
     lines.append(f"By type: {parts}")
-    holders = sum(layer.percent or 0.0 for layer in timed if may_hold_others(layer.type))
+    holders = sum(group.percent for group in types if may_hold_others(group.key))
     if holders > _HOLDERS_PERCENT:
         lines.append(
             f"{fmt.percent(holders)} % is the own time of If, Loop and Scan: time spent"
@@ -188,7 +198,7 @@ def coverage_lines(report: Report) -> list[str]:
     if profiled is None or covered is None or rest is None:
         return []
     line = (
-        f"{'Launches' if has_gpu_times(report.layers) else 'Layers'} sum to"
+        f"{'Launches' if any(map(is_launched, report.layers)) else 'Layers'} sum to"
         f" {fmt.milliseconds(total)} ms of {fmt.milliseconds(profiled.median)} ms end to end in the"
         f" profiled run (medians), {fmt.percent(covered)} % of each pass"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.report.cost import priced
+from dld_tui.core.report.cost import has_gpu_times, is_launched, priced
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_of_median_pass
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
@@ -104,7 +104,12 @@ def fallback_lines(report: Report) -> list[str]:
 
 
 def precision_lines(report: Report) -> list[str]:
-    """Return the layers on a GPU in full precision that would gain from a lower one."""
+    """Return the layers on a GPU in full precision that would gain from a lower one.
+
+    Nothing where only launches were timed: these say little of what the layers cost.
+    """
+    if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
+        return []
     times = {layer.index: layer.time_ms or 0.0 for layer in priced(report.layers)}
     total = sum(times.values())
     gaining = [layer for layer in report.layers if _gains(layer)]

@@ -112,7 +112,14 @@ def _row(row: dict[str, JSON], count: int | None) -> _Row | None:
     odd = any(key in row and _time(row[key]) is None for key in ("timeMs", "averageMs", "medianMs"))
     if not isinstance(name, str) or average is None or odd:
         return None
+    if total is not None and (count or 0) > 0 and _contradict(total / (count or 1), average):
+        return None
     return _Row(name, total, average, _time(row.get("medianMs")), _time(row.get("percentage")))
+
+
+def _contradict(mean: float, average: float) -> bool:
+    """Tell whether the mean that the sum gives is not the one that is written."""
+    return abs(mean - average) > 0.001 + 0.05 * max(mean, average)
 
 
 def _time(value: JSON) -> float | None:

@@ -22,6 +22,8 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 _LONGEST_MS = 1e12
 _BLOCK = 1000
+_ROUNDING_MS, _ROUNDING = 0.05, 0.02
+"""How far apart times may be that say the same: trtexec writes single precision since its start."""
 _LAUNCH_BOUND = 0.8
 """Share of the GPU's time from which enqueueing is what limits the throughput."""
 
@@ -79,21 +81,32 @@ def report_from_trtexec_times(
 
 
 def _inferences(reader: ArrayReader, seen: _Seen) -> Iterator[_Inference]:
+    before: _Inference | None = None
     for row in reader.objects():
         found = _inference(row)
-        if found is None:
+        if found is None or found == before:  # no two inferences begin and end at once
             seen.bad += 1
         else:
+            before = found
             yield found
 
 
 def _inference(row: dict[str, JSON]) -> _Inference | None:
+    # A time that is written and can be none makes the whole row doubtful.
+    if any(key.endswith("Ms") and _time(value) is None for key, value in row.items()):
+        return None
     phases = []
     for _, _, part, duration_key in _PHASES:
         start, end = _time(row.get(f"start{part}Ms")), _time(row.get(f"end{part}Ms"))
-        took = _time(row.get(duration_key))
-        if took is None and start is not None and end is not None and end >= start:
-            took = end - start
+        took, between = _time(row.get(duration_key)), None
+        if start is not None and end is not None:
+            if end < start:
+                return None
+            between = end - start
+        if took is None:
+            took = between
+        elif between is not None and not _agree(took, between):
+            return None
         if part != "Compute" and took is None:
             took = 0.0  # versions that leave copies out
         if took is None:
@@ -108,7 +121,17 @@ def _inference(row: dict[str, JSON]) -> _Inference | None:
     latency = _time(row.get("latencyMs"))
     begin, done = _time(row.get("startEnqMs")), _time(row.get("endEnqMs"))
     enqueue = done - begin if begin is not None and done is not None and done >= begin else None
-    return _Inference(first, (end - first) / 1000 if latency is None else latency, enqueue, known)
+    whole = sum(took for _, took in known) / 1000
+    if latency is None:
+        latency = (end - first) / 1000
+    elif not _agree(latency, whole) and not _agree(latency, (end - first) / 1000):
+        return None
+    return _Inference(first, latency, enqueue, known)
+
+
+def _agree(time: float, other: float) -> bool:
+    """Tell whether two figures of one time are the same, but for how they were rounded."""
+    return abs(time - other) <= _ROUNDING_MS + _ROUNDING * max(time, other)
 
 
 def _time(value: JSON) -> float | None:
