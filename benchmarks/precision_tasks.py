@@ -26,7 +26,7 @@ def precision_trials(path: str, count: str, way: str) -> dict[str, float]:
     settings = SessionSettings(optimization_level="disabled", quiet=True)
     with contextlib.closing(Document.open(Path(path))) as document:
         with TensorRunner(document, settings) as runner:
-            feeds = input_feeds(runner.inputs, None, (), [0])
+            feeds = input_feeds(runner.inputs, None, (), [0], document).sets
         begin = time.perf_counter()
         made = PrecisionTrials(document, "fp16", feeds, Tolerances(), settings)
         with contextlib.closing(made) as trials:

@@ -22,6 +22,7 @@ from dld_tui.core.errors import (
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.latency import Extent
 from dld_tui.core.params import to_json
+from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.model import Report
 from dld_tui.targets.local import LocalTarget
 from dld_tui.targets.process import Delays
@@ -33,6 +34,12 @@ PICKY = """
 <ir_version: 10, opset_import: ["" : 18]>
 picky (float[batch, length] x, int64[1] k) => (float[K] y) <int64[1] s = {8}>
 { [shaper] y = Reshape(x, s) z = Identity(k) }
+"""
+
+IMPOSSIBLE = """
+<ir_version: 10, opset_import: ["" : 18]>
+impossible (float[batch, length] x) => (float[K] y) <int64[1] s = {7}>
+{ a = Concat <axis = 0> (x, x) [shaper] y = Reshape(a, s) }
 """
 
 
@@ -202,16 +209,33 @@ def test_initializers_that_are_listed_as_inputs_are_not_fed(folder: Path) -> Non
     assert "Its inputs: x" in str(refused(quick(model, shape=("w:5",)), UsageError))
 
 
-def test_a_free_dimension_that_cannot_be_one_says_how_to_give_it(folder: Path) -> None:
+def test_a_free_dimension_is_what_the_graph_demands_and_is_told_in_the_report(folder: Path) -> None:
     model = models.write(folder, PICKY)
+    finished, _ = profile(quick(model))
+    with Report.open(str(finished.result["report"])) as report:
+        assert report.settings["input_shapes"] == {"x": [1, 8], "k": [1]}
+        assert [(one.shape_text, one.why) for one in report_inputs(report)][0] == (
+            "1x8",
+            "batch 1 by its name batch, sequence length 8 by Reshape shaper, which cannot do with"
+            " 128",
+        )
+
+
+def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None:
+    model = models.write(folder, IMPOSSIBLE)
     error = refused(quick(model), ActivityError)
 
     assert error.status == 5
     assert "node 'shaper' (Reshape)" in str(error.where)
-    assert error.hint == (
-        "Free dimensions were taken as 1; give their sizes: --shape x:<batch>x<length>"
-    )
+    assert error.message.startswith("it cannot be run with any of the ")
+    assert error.hint is not None
+    assert error.hint.startswith("Tried x:1x128; ")
+    assert "Give the shapes, as --shape x:1x128" in error.hint
     assert list(folder.iterdir()) == [model]
+
+
+def test_shapes_that_are_given_count(folder: Path) -> None:
+    model = models.write(folder, PICKY)
     profile(quick(model, shape=("x:2x4",)))
 
 
@@ -266,7 +290,8 @@ def test_large_models_are_profiled_in_as_many_passes_as_there_is_room_for(
     finished, events = profile(quick(model, layer_passes=500))
 
     assert [e.text for e in events if isinstance(e, Log)] == [
-        "layers: 2 passes, which is what ONNX Runtime's profile has room for"
+        "Input x → 1x4 (guessed: batch 1 by its name N); --shape x:1x4 sets it",
+        "layers: 2 passes, which is what ONNX Runtime's profile has room for",
     ]
     with Report.open(str(finished.result["report"])) as report:
         assert len(report.counted_passes) == 2

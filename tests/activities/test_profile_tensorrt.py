@@ -17,6 +17,7 @@ from dld_tui.core.errors import ActivityError, InputError, UnavailableError, Usa
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.gpu.activity import Activity, ActivityLog
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.model import Report, open_report
 from tests.support.engines import FREE, built, write_model
 from tests.support.fake_tensorrt import fake_tensorrt
@@ -174,8 +175,10 @@ def test_shapes_choose_the_pass_and_the_profile(trt: Any, tmp_path: Path, profil
     report, _ = profile(free, shape=("image:4x3x4x4",))
     assert report.settings["input_shapes"] == {"image": [4, 3, 4, 4]}
 
-    with pytest.raises(UsageError, match="no range of shapes"):
-        events_of(free)
+    report, _ = profile(free)
+    assert report.settings["input_shapes"] == {"image": [1, 3, 4, 4]}
+    (found,) = report_inputs(report)
+    assert found.why.startswith("batch 1 by")
     ranges = {"min_shapes": ("image:1x3x4x4",), "max_shapes": ("image:8x3x4x4",)}
     report, _ = profile(free, shape=("image:2x3x4x4",), **ranges)
     assert report.settings["input_shapes"] == {"image": [2, 3, 4, 4]}

@@ -116,7 +116,7 @@ def test_nothing_can_be_taken_from_the_result(tmp_path: Path) -> None:
         nodes = [node for node in document.main.nodes if node.name in kept]
         settings = SessionSettings(optimization_level="disabled", quiet=True)
         with TensorRunner(document, settings) as runner:
-            feeds = input_feeds(runner.inputs, None, (), [0])
+            feeds = input_feeds(runner.inputs, None, (), [0]).sets
         tolerances = parse_tolerances(("snr=70",))
         with contextlib.closing(
             PrecisionTrials(document, "fp16", feeds, tolerances, settings)

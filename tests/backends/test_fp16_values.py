@@ -20,9 +20,7 @@ from tests.support import models
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.converted import verify
-from dld_tui.backends.trial_inputs import with_sizes
 from dld_tui.core.document import Document
-from dld_tui.core.inputs.shapes import InputSpec
 
 CLIPPED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -125,24 +123,6 @@ def test_where_a_library_fails_the_own_converter_is_tried(
     assert caught.value.where == "node 'first'"
 
 
-def test_open_dimensions_are_taken_larger_where_1_does_not_do() -> None:
-    seen: list[tuple[int, ...]] = []
-
-    def run_with(feeds: Any) -> str:
-        seen.append(feeds["x"].shape)
-        if len(seen) < 2:
-            raise ActivityError("too small")
-        return "ran"
-
-    specs = [InputSpec("x", "float32", ("N", 3))]
-    assert with_sizes(specs, (), run_with) == "ran"
-    assert seen == [(1, 3), (32, 3)]
-    seen.clear()
-    with pytest.raises(ActivityError, match="too small"):
-        with_sizes(specs, ("x:7x3",), run_with)
-    assert seen == [(7, 3)]
-
-
 def test_a_weight_of_another_type_than_declared_is_named(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     broken = onnx.load(path)
@@ -156,7 +136,7 @@ def test_a_weight_of_another_type_than_declared_is_named(tmp_path: Path) -> None
         closing(Document.open(other)) as result,
         pytest.raises(ActivityError, match="weight 'w' of node Add second is float32, and decl"),
     ):
-        verify(document, result, other)
+        [*verify(document, result, other)]
 
 
 def test_a_library_leaves_nothing_where_the_user_is(

@@ -22,7 +22,7 @@ def fake_build(
     taken = [] if events is None else events
     engine = model.with_suffix(".engine")
     with using(trt) as library, contextlib.closing(Document.open(model)) as document:
-        profiles = profiles_for(document, wanted)
+        profiles = profiles_for(document, wanted).ranges
         steps = build(library, document, wanted, profiles, engine, engine.with_suffix(".log"))
         while True:
             try:

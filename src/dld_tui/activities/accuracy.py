@@ -1,7 +1,8 @@
 """Whether two models, or two ways to run one, give the same results.
 
 Result: ``{"reference", "other": {"model", "library", "provider", "optimization", "round", "how"},
-"inputs": [...], "sets", "tolerance", "tensors": [ROW, ...], "is_good", "first": NAME or null,
+"inputs": [...], "sets", "guess": [...] or null,
+"tolerance", "tensors": [ROW, ...], "is_good", "first": NAME or null,
 "unmatched", "not_compared": {REASON: [NAME, ...]}, "kept_bytes", "seconds", "remarks": [...]}``;
 rows as :class:`dld_tui.core.accuracy.result.Row` has them, in the order of the computation; `how`
 is for people.
@@ -11,9 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dld_tui.activities.accuracy_request import Request as Request
 from dld_tui.core.accuracy.greying import is_engine, run_by
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt_library import Library
     from dld_tui.core.document.document import Document
     from dld_tui.core.files.engine_header import EngineHeader
+    from dld_tui.core.inputs.feeds import Feeds
 
 _MIB = 1 << 20
-_MOST_NAMED = 3
 _LOOSE = 1e-2
 """The default tolerances where one of the runs may have fewer digits than float32."""
 _CPU_HALVES = (
@@ -77,7 +78,8 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
     )
     begin, state = time.perf_counter(), State()
     with Comparison(reference, other, tolerances, request.tensors) as comparison:
-        feeds, remarks = _feeds(request, comparison)
+        fed = _feeds(request, comparison)
+        feeds, remarks = fed.sets, fed.remarks
         yield Progress(0, None, stage="Running both")
         try:
             for step in comparison.run(feeds, budget=int(request.memory_budget * _MIB)):
@@ -98,6 +100,7 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
         "other": _told(other, request.against or request.model, request.round),
         "inputs": [*inputs],
         "sets": len(feeds),
+        "guess": None if fed.guess is None else fed.guess.to_json(),
         "tolerance": tolerances.every.text,
         "tensors": [row.to_json() for row in found.rows],
         "is_good": found.is_good,
@@ -258,28 +261,15 @@ def _session(provider: str, level: str) -> SessionSettings:
     return SessionSettings((find_provider(provider),), optimization_level=level, quiet=True)
 
 
-def _feeds(
-    request: Request, comparison: Comparison
-) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+def _feeds(request: Request, comparison: Comparison) -> Feeds:
     from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.shapes import guessed_inputs, parse_shapes
+    from dld_tui.core.inputs.guess import specs_for
 
-    specs = comparison.inputs
+    specs, document = comparison.inputs, comparison.document
+    if document is not None:
+        specs = specs_for(specs, document)
     seeds = range(request.seed, request.seed + request.sets)
-    feeds = input_feeds(specs, request.inputs, request.shape, seeds)
-    if request.inputs is not None:
-        return feeds, []
-    guessed = guessed_inputs(specs, parse_shapes(request.shape, [spec.name for spec in specs]))
-    if not guessed:
-        return feeds, []
-    one = len(guessed) == 1
-    shown = ", ".join(spec.text for spec in guessed[:_MOST_NAMED])
-    more = "" if len(guessed) <= _MOST_NAMED else f" and {len(guessed) - _MOST_NAMED} more"
-    options = f"--shape {guessed[0].option}{'' if one else ' and so on'}"
-    return feeds, [
-        f"free dimensions of input{'' if one else 's'} {shown}{more} were taken as 1: {options}"
-        f" {'gives' if one else 'give'} them"
-    ]
+    return input_feeds(specs, request.inputs, request.shape, seeds, document, comparison.trial_run)
 
 
 def _remarks(request: Request, *sides: Side) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Result: ``{"engine": PATH, "bytes": N, "seconds": S, "library": TEXT, "layer_info": PATH or null,
 "layer_info_problem": TEXT, "record": PATH, "log": PATH, "timing_cache": {…} or null, "warnings": N,
-"remarks": [TEXT, …]}``. The engine is there as a whole or not at all. Beside ``NAME.engine`` are
+"remarks": [TEXT, …], "guess": [...] or null}``. The engine is there as a whole or not at all.
+`guess` is what was guessed of the shapes. Beside ``NAME.engine`` are
 ``NAME.trt.json`` (its layers, when the library can load it here), ``NAME.build.json`` (how it was
 built) and ``NAME.build.log`` (all that the library said), which is also there after a failure.
 """
@@ -60,7 +61,10 @@ def run(request: Request) -> Iterator[Event]:
         ThreadPoolExecutor(1) as beside,
     ):
         identity = beside.submit(_identity, request.model, document)  # its hash takes a while
-        profiles = profiles_for(document, request)
+        chosen = profiles_for(document, request)
+        profiles = chosen.ranges
+        for remark in chosen.remarks:
+            yield Log(remark, "warning")
         log = request.log or request.engine_path.with_suffix(".build.log")
         built = yield from build(library, document, request, profiles, request.engine_path, log)
         yield Progress(0, None, stage="Reading the layers")
@@ -81,7 +85,8 @@ def run(request: Request) -> Iterator[Event]:
             "log": str(log.absolute()),
             "timing_cache": built.timing_cache,
             "warnings": built.warnings,
-            "remarks": list[JSON](built.remarks),
+            "remarks": list[JSON]([*chosen.remarks, *built.remarks]),
+            "guess": None if chosen.guess is None else chosen.guess.to_json(),
         }
     )
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
@@ -120,11 +120,16 @@ def _label(path: Path) -> Labels:
 
 
 def _tool(
-    stage: str, module: str, path: Path, report: Path, limit_s: float
+    stage: str,
+    module: str,
+    path: Path,
+    report: Path,
+    limit_s: float,
+    more: Sequence[str] = (),
 ) -> Generator[Event, None, ToolEnd]:
     from dld_tui.backends.tool_process import run_tool
 
-    running = run_tool(module, [str(path), str(report)], limit_s)
+    running = run_tool(module, [str(path), str(report), *more], limit_s)
     with contextlib.closing(running):
         while True:
             try:
@@ -133,6 +138,19 @@ def _tool(
                 end: ToolEnd = stop.value
                 return end
             yield Progress(round(passed, 1), None, "s", stage)
+
+
+def _guessed_shapes(path: Path) -> list[str]:
+    """Return shapes of the inputs, as Polygraphy takes them: its own would be of ones."""
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.guess import guess_inputs, input_specs
+
+    try:
+        with contextlib.closing(Document.open(path)) as document:
+            guess = guess_inputs(input_specs(document), document, empty=False)
+    except DldError:
+        return []
+    return [f"{one.name}:[{','.join(map(str, one.shape))}]" for one in guess.guessed]
 
 
 def _check(
@@ -159,7 +177,10 @@ def _lint(
     if absent:
         message = f"{' and '.join(absent)} not installed: {polygraphy_lint.INSTALL}"
         return [_finding("info", "polygraphy:missing", Remark(message))]
-    end = yield from _tool("Polygraphy lint", polygraphy_lint.__name__, path, report, limit_s)
+    shapes = _guessed_shapes(path)
+    end = yield from _tool(
+        "Polygraphy lint", polygraphy_lint.__name__, path, report, limit_s, shapes
+    )
     entries = polygraphy_lint.read_report(report)
     if entries is None:
         return _odd_end("polygraphy", end, limit_s)

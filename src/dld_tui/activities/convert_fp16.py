@@ -248,8 +248,7 @@ def _tried(
         return []
     from dld_tui.backends.converted import verify
 
-    yield Progress(0, None, stage="Trying the result with ONNX Runtime")
-    return verify(before, after, request.output, request.shape, _HINT)
+    return (yield from verify(before, after, request.output, request.shape, _HINT))
 
 
 def _value_check(

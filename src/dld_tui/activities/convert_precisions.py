@@ -90,6 +90,5 @@ def run(request: Request) -> Iterator[Event]:
             if request.verify:
                 from dld_tui.backends.converted import verify
 
-                yield Progress(0, None, stage="Trying the result with ONNX Runtime")
-                notes = verify(document, retyping.document, request.output)
+                notes = yield from verify(document, retyping.document, request.output)
             yield from written(document, retyping.document, request.output, notes=notes, more=more)

@@ -147,8 +147,7 @@ def run(request: Request) -> Iterator[Event]:
         if request.verify:
             from dld_tui.backends.converted import verify
 
-            yield Progress(0, None, stage="Trying the result with ONNX Runtime")
-            notes += verify(document, result, request.output, hint=_HINT)
+            notes += yield from verify(document, result, request.output, hint=_HINT)
         yield from written(document, result, request.output, notes=notes, more={"sets": sets})
 
 

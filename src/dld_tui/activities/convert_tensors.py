@@ -138,7 +138,7 @@ def _convert(
         if request.verify:
             from dld_tui.backends.converted import verify
 
-            yield Progress(0, None, stage="Trying the result with ONNX Runtime")
-            notes = [*notes, *verify(document, made.document, output)]
+            found = yield from verify(document, made.document, output)
+            notes = [*notes, *found]
         more: dict[str, JSON] = {"converted": made.count, "casts": made.casts}
         yield from written(document, made.document, output, notes=notes, more=more)

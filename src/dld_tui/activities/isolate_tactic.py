@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Generator, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,10 @@ def run(request: Request) -> Iterator[Event]:
         raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
-        profiles = profiles_for(document, request)
+        chosen = profiles_for(document, request)
+        profiles = chosen.ranges
+        for remark in chosen.remarks:
+            yield Log(remark)
         yield Progress(0, None, stage="Running the model with ONNX Runtime")
         expected = _expected(request, document, profiles)
         search = _Searching(request, library, document, profiles, expected, way)
@@ -109,6 +113,7 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     from dld_tui.backends.tactic_trials import Expected
     from dld_tui.core.accuracy.tolerance import parse_tolerances
     from dld_tui.core.inputs.feeds import input_feeds
+    from dld_tui.core.inputs.guess import specs_for
     from dld_tui.core.tensorrt.shape_inputs import shape_inputs
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
@@ -122,7 +127,9 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
             if name not in values
         ]
     with TensorRunner(document, SessionSettings(providers=(provider,), quiet=True)) as runner:
-        feeds = input_feeds(runner.inputs, request.inputs, shapes, [request.seed])
+        specs = specs_for(runner.inputs, document)
+        run = partial(runner.values, runner.outputs)
+        feeds = input_feeds(specs, request.inputs, shapes, [request.seed], document, run).sets
         outputs = [
             {name: value for name, value in found.items() if value is not None}
             for found in runner.each(runner.outputs, feeds)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt_library import Library
     from dld_tui.backends.tensorrt_profiling import Plan
     from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.guess import Guess
 
 _PACKAGES = ("dld-tui", "onnx", "numpy", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
 _NO_SETTINGS = ("model", "output", "report", "engine", "trust", "open_metadata")
@@ -70,12 +71,12 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(0, None, stage="Reading the model")
             document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))
             model = yield from identify(request.onnx, document)
-        data = prebuilt
+        data, guess = prebuilt, None
         if data is None and document is not None:
-            data = yield from _build(request, library, document)
+            data, guess = yield from _build(request, library, document)
         if data is None:
             raise ActivityError("there is neither a model nor an engine")
-        profiling = ProfilingRun(_plan(request, data, model), library, document, facts)
+        profiling = ProfilingRun(_plan(request, data, model, guess), library, document, facts)
         yield from profiling.events()
     result: dict[str, JSON] = {
         "report": str(profiling.report_path),
@@ -109,25 +110,30 @@ def _prebuilt(request: Request) -> bytes | None:
     return trusted_bytes(request.prebuilt, request.trust)[0]
 
 
-def _build(request: Request, library: Library, document: Document) -> Generator[Event, None, bytes]:
-    """Build the engine, and return its bytes."""
+def _build(
+    request: Request, library: Library, document: Document
+) -> Generator[Event, None, tuple[bytes, Guess | None]]:
+    """Build the engine; return its bytes, and what was guessed of its shapes."""
     from dld_tui.backends.tensorrt_builder import build
     from dld_tui.core.tensorrt.greying import refused
     from dld_tui.core.tensorrt.profiles import profiles_for
 
     if problems := refused(request, library.facts):
         raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
-    profiles = profiles_for(document, request)
+    chosen = profiles_for(document, request)
+    profiles = chosen.ranges
+    for remark in chosen.remarks:
+        yield Log(remark)
     with tempfile.TemporaryDirectory(prefix="engine-") as folder:
         # What says its layers by name only cannot be told apart by nodes, types and shapes.
         path = request.output or Path(folder) / f"{request.model.stem}.engine"
         settings = replace(request, output=path)
         built = yield from build(library, document, settings, profiles, path, request.log)
         yield Log(f"Built in {built.seconds:.1f} s: {built.bytes:,} bytes")
-        return path.read_bytes()
+        return path.read_bytes(), chosen.guess
 
 
-def _plan(request: Request, data: bytes, model: dict[str, JSON]) -> Plan:
+def _plan(request: Request, data: bytes, model: dict[str, JSON], guess: Guess | None) -> Plan:
     from dld_tui.backends.gpu_capture import GpuPlan
     from dld_tui.backends.tensorrt_cuda import select_device
     from dld_tui.backends.tensorrt_profiling import Plan
@@ -172,4 +178,5 @@ def _plan(request: Request, data: bytes, model: dict[str, JSON]) -> Plan:
         recorded_settings=settings,
         model=model,
         gpu=gpu,
+        guess=guess,
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.search_precision_request import Request as Request
@@ -62,7 +63,7 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(0, None, stage="Reading the model")
         document = stack.enter_context(contextlib.closing(Document.open(request.model)))
         yield Progress(0, None, stage="Running the model as it is")
-        trials = stack.enter_context(contextlib.closing(_trials(request, document)))
+        trials = stack.enter_context(contextlib.closing((yield from _trials(request, document))))
         search = _Search(request, document, trials)
         if library is not None:
             engines = stack.enter_context(contextlib.closing(search.build_with(library)))
@@ -100,18 +101,27 @@ def _library(request: Request) -> Library:
     return library
 
 
-def _trials(request: Request, document: Document) -> PrecisionTrials:
+def _trials(request: Request, document: Document) -> Generator[Event, None, PrecisionTrials]:
     from dld_tui.backends.onnxruntime_tensors import TensorRunner
     from dld_tui.backends.precision_trials import PrecisionTrials
     from dld_tui.core.accuracy.tolerance import parse_tolerances
     from dld_tui.core.inputs.feeds import input_feeds
+    from dld_tui.core.inputs.guess import specs_for
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
     settings = _settings(request)
     with TensorRunner(document, settings) as runner:
-        specs = runner.inputs
-    feeds = input_feeds(specs, request.inputs, request.shape, [request.seed])
-    return PrecisionTrials(document, request.precision, feeds, tolerances, settings)
+        feeds = input_feeds(
+            specs_for(runner.inputs, document),
+            request.inputs,
+            request.shape,
+            [request.seed],
+            document,
+            partial(runner.values, runner.outputs),
+        )
+    for remark in feeds.remarks:
+        yield Log(f"Input {remark}")
+    return PrecisionTrials(document, request.precision, feeds.sets, tolerances, settings)
 
 
 def _settings(request: Request) -> SessionSettings:

@@ -148,7 +148,7 @@ class BuiltRunner:
         side = self._side
         settings = replace(side.settings, output=self._engine)
         if any(getattr(settings, name) for name in SHAPES):
-            profiles = profiles_for(side.document, settings)
+            profiles = profiles_for(side.document, settings).ranges
         else:
             profiles = profiles_from(side.document, feeds)
         steps = build(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
@@ -132,6 +132,20 @@ class Comparison:
     def __exit__(self, *_: object) -> None:
         """Remove what was made to run the models."""
         self._stack.close()
+
+    @property
+    def trial_run(self) -> Callable[[Mapping[str, Any]], object] | None:
+        """What runs the reference, or else the other, with a set of its inputs; None for engines.
+
+        Raises:
+            ActivityError: The set does not fit.
+        """
+        one, two = self.one, self.two
+        if isinstance(one, SessionRunner):
+            return partial(_run_once, one, self.reference_outputs)
+        if isinstance(two, SessionRunner):
+            return lambda feed: _run_once(two, two.outputs, self._carried(feed))
+        return None
 
     def run(self, feeds: Feeds, *, budget: int) -> Iterator[Event | State]:
         """Compare; yields how far it is after each group of tensors, and what builds say.
@@ -291,6 +305,10 @@ def _computed(document: Document) -> list[str]:
 
 def _bytes(values: Mapping[str, AnyArray | None]) -> int:
     return sum(value.nbytes for value in values.values() if value is not None)
+
+
+def _run_once(runner: SessionRunner, names: list[str], feed: Mapping[str, Any]) -> None:
+    next(runner.each(names, [feed]))
 
 
 def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueType | None]:

@@ -7,7 +7,7 @@ can get wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import onnx
@@ -15,15 +15,18 @@ from onnx import helper
 
 from dld_tui.backends.onnxruntime import Session
 from dld_tui.backends.onnxruntime_options import SessionSettings
-from dld_tui.backends.trial_inputs import with_sizes
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.values import value_type_of
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.tensors import payload_length
 from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.inputs.guess import Guess, candidate_guesses, specs_for
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.inputs.trials import first_that_runs
 from dld_tui.core.text import visible
 
 _SETTINGS = SessionSettings(
@@ -44,23 +47,25 @@ def verify(
     title: Path,
     shapes: Sequence[str] = (),
     hint: str | None = None,
-) -> list[str]:
+) -> Generator[Event, None, list[str]]:
     """Load and run a converted model; return what could not be found out, for people.
+
+    Yields what it does, and which shapes it guessed.
 
     Args:
         original: The model before: what it cannot do either is no fault of the conversion.
         result: The model after.
         title: The file that errors name.
-        shapes: Of inputs, ``NAME:1x3x224x224``; else dimensions that are open are 1, or 32 or 512
-            where the model cannot be run with 1.
+        shapes: Of inputs, ``NAME:1x3x224x224``; what is open is guessed.
         hint: What can be done when it fails.
 
     Raises:
         ActivityError: The result cannot be loaded or run, but the original can; names the node
             where ONNX Runtime does.
     """
+    yield Progress(0, None, stage="Trying the result with ONNX Runtime")
     try:
-        why = _run(result, title, shapes)
+        why, guess = _run(result, title, shapes)
     except UsageError:
         raise
     except UnavailableError as error:
@@ -77,6 +82,8 @@ def verify(
             hint=hint or error.hint,
             details=error.details,
         ) from error
+    for remark in guess.remarks if guess is not None else ():
+        yield Log(f"Tried with {remark}")
     return [f"loaded but not run: {why}"] if why else []
 
 
@@ -99,8 +106,8 @@ def _misdeclared(result: Document) -> str | None:
     return None
 
 
-def _run(document: Document, title: Path, shapes: Sequence[str]) -> str:
-    """Load and run a model; return why it was not run, if so."""
+def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, Guess | None]:
+    """Load and run a model; return why it was not run, if so, and with which inputs it was."""
     view = external_view(
         skeleton_bytes(document), document.blobs, external=document.external, values=False
     )
@@ -108,11 +115,15 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> str:
         is_large = _lighten(view)
         session = Session(view, _SETTINGS, title)
         if is_large:
-            return f"it has more than {fmt.size(_MANY)} of weights"
+            return f"it has more than {fmt.size(_MANY)} of weights", None
         if any(spec.container for spec in session.inputs):
-            return "an input is not a tensor"
-        with_sizes(session.inputs, shapes, lambda feeds: session.run(session.feed(dict(feeds))))
-        return ""
+            return "an input is not a tensor", None
+        specs = specs_for(session.inputs, document)
+        guesses = candidate_guesses(
+            specs, document, parse_shapes(shapes, [spec.name for spec in specs])
+        )
+        guess, _ = first_that_runs(guesses, 0, lambda feeds: session.run(session.feed(dict(feeds))))
+        return "", guess
     finally:
         discard_view(view)
 

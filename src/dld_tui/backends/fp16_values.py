@@ -7,11 +7,10 @@ ONNX Runtime runs both on a CPU, the float16 one rounded between its nodes
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from dld_tui.backends.accuracy_runs import Comparison, State, types_with
 from dld_tui.backends.accuracy_sides import ModelSide
 from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
-from dld_tui.backends.trial_inputs import with_sizes
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.conversion.copies import copy_of, inline_calls
@@ -38,7 +36,11 @@ from dld_tui.core.conversion.rounded import rounded_copy
 from dld_tui.core.conversion.tensors import Selection, candidates
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.inputs.feeds import Feeds
 from dld_tui.core.inputs.folder import load_input_sets
+from dld_tui.core.inputs.guess import candidate_guesses, specs_for
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.inputs.trials import first_that_runs
 from dld_tui.core.types import JSON
 
 _SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
@@ -111,6 +113,11 @@ class ValueCheck:
             raise
         self._ranges: dict[str, float] = {}
 
+    @property
+    def remarks(self) -> list[str]:
+        """What was guessed of the inputs."""
+        return self._feeds.remarks
+
     def close(self) -> None:
         """Give back what it holds."""
         self.document.close()
@@ -121,17 +128,16 @@ class ValueCheck:
     def _side(self, document: Document) -> ModelSide:
         return ModelSide(document, _SETTINGS, self._folder)
 
-    def _inputs(self, asked: Question) -> list[Mapping[str, Any]]:
+    def _inputs(self, asked: Question) -> Feeds:
         with self._runner() as runner:
-            specs, outputs = runner.inputs, runner.outputs
+            specs, outputs = specs_for(runner.inputs, self.document), runner.outputs
             if asked.folder is not None:
-                return [one.values for one in load_input_sets(asked.folder, specs)]
-
-            def run(feeds: Mapping[str, Any]) -> Mapping[str, Any]:
-                runner.values(outputs, feeds)
-                return feeds
-
-            return [with_sizes(specs, asked.shapes, run)]
+                return Feeds([one.values for one in load_input_sets(asked.folder, specs)])
+            given = parse_shapes(asked.shapes, [spec.name for spec in specs])
+            guess, _ = first_that_runs(
+                candidate_guesses(specs, self.document, given), 0, partial(runner.values, outputs)
+            )
+            return Feeds([guess.values(0)], guess)
 
     def run(self, result: Document) -> Verdict:
         """Compare a result, the model in float16; all of its tensors when its outputs are wrong.
@@ -153,13 +159,13 @@ class ValueCheck:
         sides = self._side(self.document), self._side(rounded)
         rows: list[Row] = []
         with Comparison(*sides, self._tolerances, tensors) as comparison:
-            for state in comparison.run(self._feeds, budget=_BUDGET):
+            for state in comparison.run(self._feeds.sets, budget=_BUDGET):
                 rows = state.rows if isinstance(state, State) else rows
         return rows if self._strict else [settled(row) for row in rows]
 
     def _measured(self) -> Iterator[tuple[str, float]]:
         """Yield the largest finite magnitude of each tensor of the main graph, for one input."""
-        feed = self._feeds[0]
+        feed = self._feeds.sets[0]
         names = [name for node in self.document.main.nodes for name in node.outputs if name]
         with self._runner() as runner:
             for group in groups(types_with(self.document, feed), names, _BUDGET):

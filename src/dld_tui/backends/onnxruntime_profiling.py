@@ -28,8 +28,9 @@ from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.gpu.attribution import LayerSpan, PassSpan
 from dld_tui.core.inputs.dimensions import check_dimensions
 from dld_tui.core.inputs.folder import load_input_sets
-from dld_tui.core.inputs.generate import random_inputs
-from dld_tui.core.inputs.shapes import guessed_inputs, parse_shapes, resolve_shapes
+from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, specs_for
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.inputs.trials import first_that_runs
 from dld_tui.core.latency import Burst, Extent, TimeCalls, measure
 from dld_tui.core.model_identity import identify
 from dld_tui.core.report.import_ort import add_ort_profile
@@ -102,6 +103,7 @@ class ProfilingRun:
         check_dimensions(plan.session.dimensions, (document.main.value_type(n) for n in inputs))
         self._model: dict[str, JSON] = {}
         self._input_shapes: dict[str, JSON] = {}
+        self._guess: Guess | None = None
         self._feeds: list[Feed] = []
         self._load_ms = 0.0
         self._written = 0
@@ -140,7 +142,11 @@ class ProfilingRun:
         session = Session(self._plan.model, self._plan.session)
         self._load_ms = 1000 * (time.perf_counter() - begin)
         yield Metric("load", self._load_ms, "ms")
+        yield Progress(0, None, stage="Warming up")
         self._make_inputs(session)
+        if self._guess is not None:
+            for remark in self._guess.remarks:
+                yield Log(f"Input {remark}")
         yield from self._warm_up(session)
         yield from self._measure_latency(session)
         self._measure_memory()
@@ -169,6 +175,8 @@ class ProfilingRun:
                 overwrite=True,
             )
             self._writer.set_fact("load_ms", self._load_ms)
+            if self._guess is not None:
+                self._writer.set_fact(INPUTS, self._guess.to_json())
         return self._writer
 
     def _give_up(self, error: BaseException) -> None:
@@ -181,6 +189,7 @@ class ProfilingRun:
             error.hint = f"What was measured before is in {kept}"
 
     def _make_inputs(self, session: Session) -> None:
+        """Take the data given, or the first guess that runs: a model that cannot run says why."""
         if self._plan.inputs is not None:
             sets = load_input_sets(self._plan.inputs, session.inputs)
             self._feeds = [session.feed(one.values) for one in sets]
@@ -189,23 +198,19 @@ class ProfilingRun:
                 for name, value in sets[0].values.items()
                 if not isinstance(value, list)
             }
+            session.run(self._feeds[0])
             return
-        shapes = resolve_shapes(session.inputs, self._given_shapes)
-        self._input_shapes = {name: list(shape) for name, shape in shapes.items()}
-        values = random_inputs(session.inputs, shapes, self._plan.seed)
-        self._feeds = [session.feed(values)]
+        guesses = candidate_guesses(
+            specs_for(session.inputs, self._document), self._document, self._given_shapes
+        )
+        self._guess, _ = first_that_runs(
+            guesses, self._plan.seed, lambda values: session.run(session.feed(dict(values)))
+        )
+        self._input_shapes = {k: list(shape) for k, shape in self._guess.shapes.items()}
+        self._feeds = [session.feed(self._guess.values(self._plan.seed))]
 
     def _warm_up(self, session: Session) -> Iterator[Event]:
-        """Run once with care, so that a model that cannot run says why, then a few times more."""
-        yield Progress(0, None, stage="Warming up")
-        try:
-            session.run(self._feeds[0])
-        except ActivityError as error:
-            guessed = guessed_inputs(session.inputs, self._given_shapes)
-            if guessed and self._plan.inputs is None:
-                options = " ".join(f"--shape {spec.option}" for spec in guessed)
-                error.hint = f"Free dimensions were taken as 1; give their sizes: {options}"
-            raise
+        """Run as often as is asked for; once was done when the inputs were made."""
         extent = Extent(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
         if self._plan.io_binding:
             self._bound = session.bind(self._feeds)

@@ -47,9 +47,13 @@ def read_report(path: Path) -> list[LintEntry] | None:
 
 
 def main() -> None:
-    """Lint the model of the first argument; write the report to the second one."""
+    """Lint the model of the first argument; write the report to the second one.
+
+    What follows are shapes of inputs, as ``NAME:[1,3]``.
+    """
     from polygraphy.tools import main as polygraphy
 
-    model, report = sys.argv[1:3]
+    model, report, *shapes = sys.argv[1:]
+    given = ["--input-shapes", *shapes] if shapes else []
     sys.argv = ["polygraphy"]
-    sys.exit(polygraphy(["check", "lint", model, "-o", report]))
+    sys.exit(polygraphy(["check", "lint", model, "-o", report, *given]))

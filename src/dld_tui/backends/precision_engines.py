@@ -71,7 +71,7 @@ class EngineTrials:
         self._settings = trial_settings(settings, precision, library)
         self._expected = expected
         if any(getattr(settings, name) for name in SHAPES):
-            self._profiles = profiles_for(document, settings)
+            self._profiles = profiles_for(document, settings).ranges
         else:
             self._profiles = profiles_from(document, expected.feeds)
         self._folder = tempfile.TemporaryDirectory(prefix="precision-")

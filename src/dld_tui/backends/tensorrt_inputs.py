@@ -1,9 +1,10 @@
-"""What an engine is fed with: random values, a folder of data, or files of raw bytes."""
+"""What an engine is fed with: values that are made, a folder of data, or files of raw bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +13,13 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.inputs.dtypes import AnyArray
 from dld_tui.core.inputs.folder import load_input_sets
-from dld_tui.core.inputs.generate import random_inputs
+from dld_tui.core.inputs.guess import guess_inputs
 from dld_tui.core.inputs.shapes import InputSpec, Shape, parse_shapes
 from dld_tui.core.tensorrt.values import named_value
 from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
 
 Values = dict[str, "AnyArray | bytes"]
 _RAW = ("int4", "float4e2m1", "float8e8m0")
@@ -37,6 +41,7 @@ def engine_inputs(
     files: Sequence[str] = (),
     seed: int = 0,
     profile: int = 0,
+    document: Document | None = None,
 ) -> tuple[Values, dict[str, Shape]]:
     """Return values and shapes of all inputs.
 
@@ -46,8 +51,10 @@ def engine_inputs(
             optimum.
         folder: Of data, whose shapes count; its first set is used.
         files: ``NAME:FILE`` with the raw bytes of an input.
-        seed: Of the random values.
+        seed: Of the values that are made.
         profile: Number of the optimization profile.
+        document: The model that the engine was built from, where it is known: it tells what values
+            its inputs are to have.
 
     Raises:
         UsageError: A text is malformed or names no input.
@@ -68,7 +75,7 @@ def engine_inputs(
         values |= arrays
         found |= {name: tuple(value.shape) for name, value in arrays.items()}
     left = [one for one in inputs if one.name not in values and one.name not in raw]
-    values |= _random(left, found, seed)
+    values |= _made(left, found, seed, document)
     return values | raw, found
 
 
@@ -90,7 +97,9 @@ def _allows(binding: Binding, shape: Shape | None, profile: int) -> bool:
     )
 
 
-def _random(inputs: Sequence[Binding], shapes: Mapping[str, Shape], seed: int) -> Values:
+def _made(
+    inputs: Sequence[Binding], shapes: Mapping[str, Shape], seed: int, document: Document | None
+) -> Values:
     made: Values = {}
     generator = np.random.default_rng(seed)
     plain = []
@@ -101,7 +110,9 @@ def _random(inputs: Sequence[Binding], shapes: Mapping[str, Shape], seed: int) -
             made[one.name] = generator.bytes(size)
         else:
             plain.append(one)
-    made.update(random_inputs(specs_of(plain), shapes, seed))
+    given = {one.name: shapes[one.name] for one in plain}
+    specs = [InputSpec(one.name, one.dtype, given[one.name]) for one in plain]
+    made.update(guess_inputs(specs, document, given).values(seed))
     return made
 
 

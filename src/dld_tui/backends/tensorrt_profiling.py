@@ -31,6 +31,7 @@ from dld_tui.backends.tensorrt_timing import LayerPass, PassTimer, PassTimes, la
 from dld_tui.core.environment import peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.latency import Extent, measure
 from dld_tui.core.report.store import ReportWriter
@@ -80,6 +81,8 @@ class Plan:
     model: dict[str, JSON]
     """What a report keeps of the model's or the engine's file."""
     gpu: GpuPlan
+    guess: Guess | None = None
+    """What the build guessed of the shapes."""
 
 
 class ProfilingRun:
@@ -177,10 +180,12 @@ class ProfilingRun:
     def _make_inputs(self, engine: Engine) -> None:
         plan = self._plan
         given = (engine.inputs, plan.shapes, plan.inputs, plan.input_files, plan.seed)
-        self._values, self._shapes = engine_inputs(*given)
+        self._values, self._shapes = engine_inputs(*given, document=self._document)
         self._profile = fitting_profile(engine.inputs, self._shapes)
         if self._profile:  # shape tensors have values of their own in each
-            self._values, self._shapes = engine_inputs(*given, profile=self._profile)
+            self._values, self._shapes = engine_inputs(
+                *given, profile=self._profile, document=self._document
+            )
 
     def _said(self) -> Iterator[Event]:
         said, self._logged = self._logged, []
@@ -326,6 +331,8 @@ class ProfilingRun:
                 overwrite=True,
             )
             self._writer.set_fact("load_ms", self._load_ms)
+            if plan.guess is not None and plan.guess.shapes == self._shapes:
+                self._writer.set_fact(INPUTS, plan.guess.to_json())
             for text, level in self._notes:
                 self._writer.note(text, level)
         return self._writer

@@ -17,6 +17,7 @@ from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.export_file import write_html
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS
+from dld_tui.core.report.inputs import input_lines
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.parquet import write_parquet
 from dld_tui.core.report.records import Layer
@@ -134,6 +135,8 @@ def header_lines(report: Report) -> Iterator[str]:
     yield f"network  {report.network or fmt.UNKNOWN}"
     yield f"backend  {report.backend or fmt.UNKNOWN}, {report.execution_provider or fmt.UNKNOWN}"
     yield f"device   {report.device or fmt.UNKNOWN}"
+    for line in input_lines(report):
+        yield f"input    {line}"
 
 
 def _write_layers(report: Report) -> None:

@@ -13,6 +13,7 @@ from heapq import nlargest
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import is_launched, priced
 from dld_tui.core.report.gpu_summary import GpuSummary
+from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
@@ -107,6 +108,10 @@ def input_shapes(settings: Mapping[str, JSON]) -> str:
     return "  ".join(shown[:_INPUTS]) + more
 
 
+def _has_guesses(report: Report) -> bool:
+    return any(one.why for one in report_inputs(report))
+
+
 def head(report: Report, width: int) -> list[Line]:
     """Return what was measured, on what and when; loud when the report is partial."""
     passes = report.latency.count if report.latency else 0
@@ -115,7 +120,7 @@ def head(report: Report, width: int) -> list[Line]:
         short_provider(report.execution_provider) if report.execution_provider else "",
         visible(report.device),
         precisions(report.layers),
-        input_shapes(report.settings),
+        input_shapes(report.settings) + (" (guessed)" if _has_guesses(report) else ""),
         f"{fmt.count(passes)} {'pass' if passes == 1 else 'passes'}",
         when(report.created),
     ]

@@ -5,9 +5,8 @@ import pytest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.shapes import (
     InputSpec,
-    guessed_inputs,
+    check_given,
     parse_shapes,
-    resolve_shapes,
 )
 
 NAMES = ["x", "a", "b", "input:0", "gpu_0/data_0", "odd,name", "c"]
@@ -61,53 +60,14 @@ def test_what_is_wrong_with_a_shape_is_said(text: str, says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_free_dimensions_are_one_or_what_their_name_was_given_as() -> None:
-    specs = [spec("x", "N", 3, None), spec("y", "N", "M"), spec("z"), spec("w", -1, "?")]
-
-    assert resolve_shapes(specs, {}) == {"x": (1, 3, 1), "y": (1, 1), "z": (), "w": (1, 1)}
-    assert resolve_shapes(specs, {"x": (8, 3, 5)})["y"] == (8, 1)
-
-
-def test_nameless_dimensions_are_not_the_same_one() -> None:
-    specs = [spec("x", "?", None), spec("y", "?", "")]
-
-    assert resolve_shapes(specs, {"x": (4, 5)}) == {"x": (4, 5), "y": (1, 1)}
-
-
-def test_an_input_of_unknown_rank_takes_any_shape() -> None:
-    unknown = InputSpec("x", "float32", None)
-
-    assert resolve_shapes([unknown], {"x": (2, 3)}) == {"x": (2, 3)}
-    assert resolve_shapes([unknown], {}) == {"x": ()}
-    assert guessed_inputs([unknown], {}) == [unknown]
-
-
 @pytest.mark.parametrize("shape", [(1,), (1, 4, 1), (1, 3, 1, 1)])
 def test_a_shape_that_does_not_fit_is_refused_by_name(shape: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match=r"does not fit input x float32\[N, 3, \?\]"):
-        resolve_shapes([spec("x", "N", 3, None)], {"x": shape})
+        check_given([spec("x", "N", 3, None)], {"x": shape})
 
 
 def test_two_sizes_for_one_dimension_are_refused() -> None:
     specs = [spec("x", "N", 3), spec("y", "N")]
 
     with pytest.raises(UsageError, match=r"input y: --shape gives dimension 'N' as 2 and as 3"):
-        resolve_shapes(specs, {"x": (2, 3), "y": (3,)})
-
-
-def test_guessed_inputs_are_those_with_a_dimension_that_nothing_tells() -> None:
-    specs = [spec("x", "N", 3), spec("y", "N", 2), spec("z", "M"), spec("s", 2), spec("q", "?")]
-
-    names = [found.name for found in guessed_inputs(specs, {"x": (1, 3)})]
-    assert names == ["z", "q"]
-    assert [found.name for found in guessed_inputs(specs, {})] == ["x", "y", "z", "q"]
-
-
-def test_an_option_to_fill_in() -> None:
-    assert spec("x", "batch", 3, None, -1).option == "x:<batch>x3x<?>x<?>"
-    assert InputSpec("x\x1b", "float32", ()).option == "x\\x1b:"
-
-
-def test_text_for_people() -> None:
-    assert spec("a\nb", "N", 3).text == "a\\nb float32[N, 3]"
-    assert InputSpec("s", "int64", (None,), "sequence").text == "s sequence(int64[?])"
+        check_given(specs, {"x": (2, 3), "y": (3,)})

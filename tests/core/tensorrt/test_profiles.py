@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.profiles import Range
+from dld_tui.core.document.profiles import Profile, Range
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -37,6 +37,10 @@ def settings(**values: object) -> BuildSettings:
     return BuildSettings(model=Path("m.onnx"), **values)  # type: ignore[arg-type]
 
 
+def ranges_for(document: Document, wanted: BuildSettings) -> list[Profile]:
+    return profiles_for(document, wanted).ranges
+
+
 def same(*shape: int) -> Range:
     return Range(shape, shape, shape)
 
@@ -44,12 +48,12 @@ def same(*shape: int) -> Range:
 def test_fixed_inputs_need_no_profile(tmp_path: Path) -> None:
     text = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
     document = opened(text, tmp_path)
-    assert profiles_for(document, settings()) == []
-    assert profiles_for(document, settings(opt_shapes=("fixed:2",))) == []
+    assert ranges_for(document, settings()) == []
+    assert ranges_for(document, settings(opt_shapes=("fixed:2",))) == []
 
 
 def test_ranges_by_trtexec_and_polygraphy_spellings(tmp_path: Path) -> None:
-    found = profiles_for(
+    found = ranges_for(
         opened(TWO, tmp_path),
         settings(
             min_shapes=("image:1x3x8x8,other:1x4",),
@@ -66,18 +70,18 @@ def test_ranges_by_trtexec_and_polygraphy_spellings(tmp_path: Path) -> None:
 
 
 def test_usual_shapes_alone_stand_for_all_and_names_tell_the_others(tmp_path: Path) -> None:
-    found = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("image:2x3x8x8",)))
+    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("image:2x3x8x8",)))
     assert found == [{"image": same(2, 3, 8, 8), "other": same(2, 4)}]
 
 
 def test_an_input_that_comes_again_begins_the_next_profile(tmp_path: Path) -> None:
     texts = ("image:1x3x8x8", "image:2x3x9x9")
-    found = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
+    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
     assert [profile["image"] for profile in found] == [same(1, 3, 8, 8), same(2, 3, 9, 9)]
 
 
 def test_profiles_by_number(tmp_path: Path) -> None:
-    found = profiles_for(
+    found = ranges_for(
         opened(TWO, tmp_path),
         settings(
             min_shapes=("profile=1;image:1x3x8x8",),
@@ -89,7 +93,7 @@ def test_profiles_by_number(tmp_path: Path) -> None:
 
 
 def test_wildcards(tmp_path: Path) -> None:
-    found = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("im*e:1x3x8x8",)))
+    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("im*e:1x3x8x8",)))
     assert found[0]["image"] == same(1, 3, 8, 8)
 
 
@@ -102,26 +106,27 @@ def test_profiles_of_the_model(tmp_path: Path) -> None:
             {n: {k: list(r.shape(k)) for k in ("min", "opt", "max")} for n, r in stored.items()}
         ],
     )
-    assert profiles_for(document, settings()) == [stored]
-    assert profiles_for(document, settings(opt_shapes=("image:1x3x8x8",)))[0]["image"] == same(
+    assert ranges_for(document, settings()) == [stored]
+    assert ranges_for(document, settings(opt_shapes=("image:1x3x8x8",)))[0]["image"] == same(
         1, 3, 8, 8
     )
 
 
 def test_inferred_batch(tmp_path: Path) -> None:
     document = opened(TWO.replace("H, H", "8, 8"), tmp_path)
-    assert profiles_for(document, settings(batch=7)) == [
+    assert ranges_for(document, settings(batch=7)) == [
         {"image": same(7, 3, 8, 8), "other": same(7, 4)}
     ]
 
 
-def test_each_input_without_a_range_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        profiles_for(opened(TWO, tmp_path), settings(batch=2))
-    assert "image" in caught.value.message
-    assert "other" not in caught.value.message
-    assert "--min-shapes" in str(caught.value)
-    assert "image:<N>x3x<H>x<H>" in str(caught.value)
+def test_what_has_no_range_is_guessed_and_told(tmp_path: Path) -> None:
+    found = profiles_for(opened(TWO, tmp_path), settings(batch=2))
+    assert found.ranges == [{"image": same(2, 3, 224, 224), "other": same(2, 4)}]
+    (remark,) = (one for one in found.remarks if one.startswith("Input image"))
+    assert "image → 2x3x224x224 (guessed: height and width 224" in remark
+    assert "--opt-shapes image:2x3x224x224" in remark
+    told = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("image:4x3x8x8",)))
+    assert (told.guess, told.remarks) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -141,12 +146,12 @@ def test_each_input_without_a_range_is_named(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_is_refused(texts: tuple[str, ...], reason: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=reason):
-        profiles_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
+        ranges_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
 
 
 def test_wrong_order_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="does not hold"):
-        profiles_for(
+        ranges_for(
             opened(TWO, tmp_path),
             settings(min_shapes=("image:4x3x8x8",), opt_shapes=("image:2x3x8x8",)),
         )
@@ -155,12 +160,12 @@ def test_wrong_order_is_refused(tmp_path: Path) -> None:
 def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
     document = opened(SHAPED, tmp_path)
     assert shape_inputs(document) == {"size": 2}
-    found = profiles_for(document, settings(opt_shapes=("size:3x4",)))
+    found = ranges_for(document, settings(opt_shapes=("size:3x4",)))
     assert found == [{"size": same(3, 4)}]
     with pytest.raises(UsageError, match=r"size \(2 values of a shape"):
-        profiles_for(document, settings())
+        ranges_for(document, settings())
     with pytest.raises(UsageError, match="holds 2 values"):
-        profiles_for(document, settings(opt_shapes=("size:2",)))
+        ranges_for(document, settings(opt_shapes=("size:2",)))
 
 
 def test_a_profile_from_the_inputs_that_are_fed(tmp_path: Path) -> None:

@@ -96,19 +96,23 @@ def _dims(match: re.Match[str]) -> Shape:
     return tuple(map(int, parts))
 
 
-def resolve_shapes(specs: Sequence[InputSpec], given: Mapping[str, Shape]) -> dict[str, Shape]:
-    """Return a shape for every tensor input.
+def check_given(
+    specs: Sequence[InputSpec], given: Mapping[str, Shape], sizes: Mapping[str, int] | None = None
+) -> None:
+    """Check that given shapes fit the model and each other.
 
-    A free dimension takes what a given shape says of its name, else 1.
+    Args:
+        specs: The inputs of the model.
+        given: Shapes by input.
+        sizes: Sizes given for free dimensions by their names.
 
     Raises:
         UsageError: A given shape does not fit the model's, or two given shapes disagree.
     """
-    symbols: dict[str, int] = {}
+    symbols = dict(sizes or {})
     for spec in specs:
         if spec.name in given:
             _check(spec, given[spec.name], symbols)
-    return {spec.name: _resolve(spec, given.get(spec.name), symbols) for spec in specs}
 
 
 def _check(spec: InputSpec, shape: Shape, symbols: dict[str, int]) -> None:
@@ -130,23 +134,3 @@ def _check(spec: InputSpec, shape: Shape, symbols: dict[str, int]) -> None:
 def is_fixed(dim: int | str | None) -> bool:
     """Return whether a dimension is a size; files hold -1 for free ones, too."""
     return isinstance(dim, int) and dim >= 0
-
-
-def _resolve(spec: InputSpec, given: Shape | None, symbols: Mapping[str, int]) -> Shape:
-    if given is not None:
-        return given
-    return tuple(
-        dim if isinstance(dim, int) and dim >= 0 else symbols.get(str(dim), 1)
-        for dim in spec.dims or ()
-    )
-
-
-def guessed_inputs(specs: Sequence[InputSpec], given: Mapping[str, Shape]) -> list[InputSpec]:
-    """Return the inputs that have a free dimension which no given shape tells."""
-    told = {dim for spec in specs if spec.name in given for dim in spec.dims or ()} - {*_FREE}
-    return [
-        spec
-        for spec in specs
-        if spec.name not in given
-        and (spec.dims is None or any(not is_fixed(dim) and dim not in told for dim in spec.dims))
-    ]

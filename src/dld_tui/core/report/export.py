@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.csv_text import csv_text
 from dld_tui.core.report.encoding import as_list
 from dld_tui.core.report.gpu_summary import gpu_of_median_pass
+from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.records import Dims, Group, Layer
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.types import JSON
@@ -62,6 +63,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
             None if report.by_pass is None else report.by_pass.between_percent
         ),
         "joined_percent": report.joined_percent,
+        "inputs": [one.to_json() for one in report_inputs(report)],
         "gpu": gpu_json(report),
         "layers": [
             {**layer_json(layer), "time_interval_ms": interval_json(report, layer)}

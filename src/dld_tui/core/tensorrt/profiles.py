@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
@@ -17,6 +18,7 @@ from dld_tui.core.document.profiles import (
 )
 from dld_tui.core.document.values import Dims
 from dld_tui.core.errors import UsageError
+from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
 from dld_tui.core.tensorrt.shape_inputs import shape_inputs
 from dld_tui.core.tensorrt.shape_texts import Shape, parse_profile_shapes
 from dld_tui.core.text import clip, visible
@@ -30,28 +32,89 @@ _MOST_NAMED = 8
 """Inputs that an error lists, at most."""
 
 
-def profiles_for(document: Document, settings: BuildSettings) -> list[Profile]:
-    """Return the profiles that an engine is built with; empty when all inputs are fixed.
+@dataclass(frozen=True)
+class Profiles:
+    """The profiles of a build, and what was guessed of them."""
+
+    ranges: list[Profile]
+    """Empty when all inputs are fixed."""
+    guess: Guess | None = None
+    """None where the command or the model tells all."""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was guessed and how to change it, for people."""
+        if self.guess is None:
+            return []
+        return [
+            f"Input {one.text}: the engine takes no other shape; --opt-shapes"
+            f" {visible(one.option)}, with --min-shapes and --max-shapes, sets it"
+            for one in self.guess.guessed[:_MOST_NAMED]
+        ]
+
+
+def profiles_for(document: Document, settings: BuildSettings) -> Profiles:
+    """Return the profiles that an engine is built with.
 
     The shapes of the command come first, then the profiles that are kept in the model, then the
-    inferred batch. A range of an input that holds a shape has its values instead of dimensions;
+    inferred batch; what none of them tells is guessed, and is then the only shape that the engine
+    takes. A range of an input that holds a shape has its values instead of dimensions;
     :func:`dld_tui.core.tensorrt.shape_inputs.shape_inputs` says which these are.
 
     Raises:
-        UsageError: An input with a free dimension has no range, or a range does not fit its input.
+        UsageError: A range does not fit its input, or none can be guessed.
         InputError: The profiles of the model are damaged.
     """
     needed = _Needed(document)
     given = _given(needed.names, settings)
+    guess = None
     if given:
         profiles = [needed.completed(profile) for profile in given]
+        if any(name not in profile for profile in profiles for name in needed.ranged):
+            profiles, guess = _guessed(document, needed, profiles, settings.batch)
     elif stored := profiles_of(document):
         profiles = [dict(profile) for profile in stored]
     else:
         profiles = [needed.batched(settings.batch)] if needed.ranged else []
+        if any(name not in profile for profile in profiles for name in needed.ranged):
+            profiles, guess = _guessed(document, needed, profiles, settings.batch)
     for number, profile in enumerate(profiles):
         needed.check(profile, number, several=len(profiles) > 1)
-    return [needed.without_fixed(profile) for profile in profiles] if needed.ranged else []
+    return Profiles(
+        [needed.without_fixed(profile) for profile in profiles] if needed.ranged else [], guess
+    )
+
+
+def _guessed(
+    document: Document,
+    needed: _Needed,
+    profiles: list[dict[str, Range]],
+    batch: int | None,
+) -> tuple[list[dict[str, Range]], Guess]:
+    """Return profiles with guesses where they lack an input, and the guess of the first."""
+    first: Guess | None = None
+    found = []
+    for profile in profiles:
+        given = {
+            name: tuple(one.opt)
+            for name, one in profile.items()
+            if name not in needed.values and len(one.opt) == len(needed.dims.get(name, ()))
+        }
+        guess = guess_inputs(input_specs(document), document, given, batch=batch, empty=False)
+        first = first or guess
+        full = dict(profile)
+        for one in guess.inputs:
+            if one.name not in needed.ranged or one.name in full:
+                continue
+            shape = one.shape
+            if one.name in needed.values:
+                if one.fill.kind != "constant" or one.fill.low < 0:
+                    continue
+                shape = (int(one.fill.low),) * max(1, needed.values[one.name])
+            full[one.name] = Range(shape, shape, shape)
+        found.append(full)
+    assert first is not None
+    return found, first
 
 
 def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> list[Profile]:

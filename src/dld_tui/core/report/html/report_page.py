@@ -16,6 +16,7 @@ from dld_tui.core.report.html.charts import Bar, bars, histogram
 from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
 from dld_tui.core.report.html.tables import Column, facts, table
 from dld_tui.core.report.html.timeline import Graph, Lane, Span, timeline
+from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.records import Layer, PassEvent
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.types import JSON
@@ -47,6 +48,7 @@ def report_page(report: Report) -> str:
         Section("by-type", "By type", _group_table(report, "type")),
         Section("by-op", "By ONNX operator", _group_table(report, "op")),
         Section("by-provider", "By execution provider", _group_table(report, "provider")),
+        Section("inputs", "Inputs", _input_table(report)),
         Section("settings", "Settings", facts(_flat(report.settings))),
         Section("environment", "Environment", facts(_flat(report.environment))),
         Section("model", "Model", facts(_flat(report.model))),
@@ -113,6 +115,22 @@ def _top_bars(report: Report) -> str:
         for layer in nlargest(_TOP, timed, key=lambda one: one.time_ms or 0.0)
     ]
     return bars(rows)
+
+
+def _input_table(report: Report) -> str:
+    columns = [
+        Column("input", name=True),
+        Column("shape", brief=True),
+        Column("sizes guessed by", name=True),
+        Column("values", name=True),
+        Column("values because of", name=True),
+    ]
+    rows = [
+        (one.name, one.shape_text, one.why or fmt.UNKNOWN, one.values or fmt.UNKNOWN,
+         one.values_reason or fmt.UNKNOWN)
+        for one in report_inputs(report)
+    ]  # fmt: skip
+    return table("inputs", columns, rows)
 
 
 # The timeline

@@ -1,0 +1,243 @@
+"""What values an input gets: plausible ones for what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.core import fmt
+from dld_tui.core.inputs.roles import AUDIO_WORDS, CACHE_WORDS, is_state, words_of
+from dld_tui.core.inputs.shapes import InputSpec, Shape
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.inputs.propagation import Propagation
+
+_COPIES_OF_SHAPES = {("Reshape", 1), ("Expand", 1), ("Tile", 1), ("ConstantOfShape", 0)}
+_COUNTS = {("TopK", 1): 1, ("OneHot", 1): 10, ("NonMaxSuppression", 2): 100,
+           ("Pad", 1): 0, ("Range", 0): 0, ("Range", 1): 16, ("Range", 2): 1,
+           ("Slice", 1): 0, ("Slice", 2): 1, ("CumSum", 1): 0, ("Unsqueeze", 1): 0,
+           ("Squeeze", 1): 0, ("Loop", 0): 4}  # fmt: skip
+"""Arguments of operators, and a value that suits them."""
+_STATES = {("LSTM", 5), ("LSTM", 6), ("GRU", 5), ("RNN", 5), ("DynamicQuantizeLSTM", 5),
+           ("DynamicQuantizeLSTM", 6)}  # fmt: skip
+_LENGTH_WORDS = frozenset({"length", "lengths", "len", "lens", "seqlen", "seqlens"})
+
+
+@dataclass(frozen=True)
+class Fill:
+    """How an input is filled."""
+
+    kind: str
+    """``uniform``, ``constant``, ``counting``, ``listed``, ``words`` or ``none``."""
+    reason: str
+    """Why these values. Foreign text."""
+    low: float = 0.0
+    """The least value, the constant, or where counting begins."""
+    high: float = 1.0
+    """The greatest integer; floating point numbers stay below it."""
+    numbers: tuple[float, ...] = ()
+    """What is listed, from the first element on."""
+
+    @property
+    def text(self) -> str:
+        """The values for people."""
+        if self.kind == "constant":
+            return {0.0: "zeros", 1.0: "ones"}.get(self.low, f"{self.low:g}")
+        if self.kind == "counting":
+            return f"counting from {self.low:g}"
+        if self.kind == "uniform":
+            return f"random from {self.low:g} to {fmt.count(int(self.high))}"
+        if self.kind == "listed":
+            return ", ".join(f"{number:g}" for number in self.numbers[:8])
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the values of one input need to know of the others."""
+
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    roles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What free dimensions stand for; empty for those that the model fixes."""
+    past: int = 0
+    """Tokens in the cache."""
+    constants: Mapping[str, float] = field(default_factory=dict)
+    """Values of scalars that are known."""
+
+
+def fill_for(spec: InputSpec, around: Surroundings, found: Propagation | None = None) -> Fill:
+    """Return the values of an input.
+
+    Args:
+        spec: The input.
+        around: The other inputs.
+        found: What the graph does with it, where there is a graph.
+    """
+    words = set(words_of(spec.name))
+    if spec.dtype == "string":
+        return Fill("words", "strings")
+    constant = around.constants.get(spec.name)
+    if constant is not None:
+        return Fill("constant", _constant_reason(spec, found), constant)
+    uses = [] if found is None else found.uses.get(spec.name, [])
+    if spec.dtype in ("float32", "float16", "bfloat16", "float64"):
+        return _floats(spec, words, around, uses)
+    if spec.dtype == "bool":
+        return _switches(spec, words, around)
+    return _integers(spec, words, around, found, uses)
+
+
+def _constant_reason(spec: InputSpec, found: Propagation | None) -> str:
+    if found is not None and found.compared.get(spec.name):
+        return "the graph compares it with constants"
+    return f"the name {spec.name}"
+
+
+def _floats(
+    spec: InputSpec, words: set[str], around: Surroundings, uses: Sequence[tuple[str, int, Node]]
+) -> Fill:
+    name = f"the name {spec.name}"
+    taken = {(op, at) for op, at, _ in uses}
+    shape = around.shapes.get(spec.name, ())
+    if "mask" in words and (len(shape) < 4 or words & {"attention", "attn"}):
+        return _mask(spec, words)
+    if taken & _STATES or (is_state(spec) and not words & CACHE_WORDS):
+        return Fill("constant", "the state of a recurrent network" if taken & _STATES else name)
+    if taken & {("NonMaxSuppression", 3), ("NonMaxSuppression", 4)}:
+        return Fill("constant", "a threshold", 0.5)
+    if words & {"scale", "factor"} and len(shape) <= 2:
+        return Fill("constant", name, 1.0)
+    size = _image_size(words, around)
+    if size and len(shape) <= 2 and shape and shape[-1] in (2, 3):
+        return Fill("listed", f"{name} and the image", numbers=size)
+    if words & {"timestep", "timesteps"}:
+        return Fill("uniform", name, 0.0, 999.0)
+    if words & CACHE_WORDS:
+        return Fill("uniform", f"a cache by {name}")
+    if words & (AUDIO_WORDS - {"samples"}):
+        return Fill("uniform", f"audio by {name}", -1.0, 1.0)
+    if len(shape) == 4:
+        return Fill("uniform", "an image by its shape", 0.0, 1.0)
+    return Fill("uniform", "floating point numbers")
+
+
+def _image_size(words: set[str], around: Surroundings) -> tuple[float, ...]:
+    if not (
+        words & {"shape", "size", "sizes"} and words & {"im", "image", "img", "orig", "target"}
+    ):
+        return ()
+    image = next((s for s in around.shapes.values() if len(s) == 4), None)
+    return () if image is None else (float(image[2]), float(image[3]))
+
+
+def _mask(spec: InputSpec, words: set[str]) -> Fill:
+    if words & {"padding", "pad", "ignore", "masked"} and spec.dtype == "bool":
+        return Fill("constant", f"a mask of what is left out by the name {spec.name}", 0.0)
+    return Fill("constant", f"a mask by the name {spec.name}", 1.0)
+
+
+def _switches(spec: InputSpec, words: set[str], around: Surroundings) -> Fill:
+    if "mask" in words or "masked" in words:
+        return _mask(spec, words)
+    if {"use", "cache"} <= words:
+        return Fill("constant", f"the name {spec.name} and the past", float(around.past > 0))
+    return Fill("uniform", "switches")
+
+
+def _integers(
+    spec: InputSpec,
+    words: set[str],
+    around: Surroundings,
+    found: Propagation | None,
+    uses: Sequence[tuple[str, int, Node]],
+) -> Fill:
+    name = f"the name {spec.name}"
+    if "mask" in words:
+        return _mask(spec, words)
+    bounds = [] if found is None else [
+        (rows, node) for size, node in found.bounds.get(spec.name, ())
+        if (rows := _first(size)) is not None and rows > 0
+    ]  # fmt: skip
+    rows, table = min(bounds, key=lambda pair: pair[0]) if bounds else (0, None)
+    length = around.shapes.get(spec.name, ())
+    if words & {"position", "positions", "pos"}:
+        begin = around.past
+        if rows and length and begin + length[-1] > rows:
+            begin = 0
+        return Fill("counting", f"positions by {name}", float(begin))
+    if words & {"segment", "segments"} or {"token", "type"} <= words:
+        return Fill("constant", f"one sentence by {name}", 0.0)
+    if table is not None:
+        label = clip(visible(table.name or next(iter(table.outputs), "")), 40, keep="middle")
+        reason = f"{visible(table.op_type)} {label} has {fmt.count(rows)} rows"
+        return Fill("uniform", reason, 0.0, float(rows - 1))
+    argument = _argument(spec, around, uses)
+    if argument is not None:
+        return argument
+    if words & _LENGTH_WORDS and len(length) <= 1:
+        return Fill("constant", f"a length by {name}", float(_length_for(spec, around)))
+    if words & {"timestep", "timesteps"}:
+        return Fill("uniform", name, 0.0, 999.0)
+    size = _image_size(words, around)
+    if size and length and length[-1] in (2, 3):
+        return Fill("listed", f"{name} and the image", numbers=size)
+    if spec.dtype in ("int8", "uint8"):
+        is_image = spec.dtype == "uint8" and len(length) == 4
+        return Fill("uniform", "bytes", 0.0, 255.0 if is_image else 127.0)
+    return Fill("uniform", "integers of unknown meaning", 0.0, 1.0)
+
+
+def _first(size: Any) -> int | None:
+    """Return the size of the only candidate."""
+    if size is None:
+        return None
+    return int(size.reshape(-1)[0]) if hasattr(size, "reshape") else int(size)
+
+
+def _argument(
+    spec: InputSpec, around: Surroundings, uses: Sequence[tuple[str, int, Node]]
+) -> Fill | None:
+    """Return the values of an input that is an argument of an operator."""
+    shape = around.shapes.get(spec.name, ())
+    count = shape[0] if len(shape) == 1 else 1
+    for op, at, node in uses:
+        reason = f"an argument of {op} {visible(node.name)}".rstrip()
+        if (op, at) == ("Reshape", 1):
+            return Fill("listed", reason, numbers=(-1.0, *(1.0 for _ in range(count - 1))))
+        if (op, at) in _COPIES_OF_SHAPES:
+            return Fill("constant", reason, 1.0)
+        if (op, at) in _COUNTS:
+            return Fill("constant", reason, float(_COUNTS[op, at]))
+        if op == "GroupQueryAttention" and at in (5, 6):
+            total = around.past + _present(around)
+            return Fill("constant", reason, float(total - 1 if at == 5 else total))
+        if op in ("LSTM", "GRU", "RNN") and at == 4:
+            return Fill("constant", reason, float(_length_for(spec, around)))
+        if (op, at) == ("Resize", 3):
+            image = next((s for s in around.shapes.values() if len(s) == count), None)
+            if image is not None:
+                return Fill("listed", reason, numbers=tuple(map(float, image)))
+    return None
+
+
+def _present(around: Surroundings) -> int:
+    for name, roles in around.roles.items():
+        for role, size in zip(roles, around.shapes.get(name, ()), strict=False):
+            if role == "sequence length":
+                return size
+    return 1
+
+
+def _length_for(spec: InputSpec, around: Surroundings) -> int:
+    """Return the length of what a length is about: the input of a similar name, or the first."""
+    words = set(words_of(spec.name)) - _LENGTH_WORDS
+    names = [name for name, shape in around.shapes.items() if len(shape) > 1 and name != spec.name]
+    names.sort(key=lambda name: -len(words & set(words_of(name))))
+    for name in names:
+        pairs = zip(around.roles.get(name, ()), around.shapes[name], strict=False)
+        free = [size for role, size in pairs if role and role != "batch"]
+        return free[0] if free else max(around.shapes[name][1:])
+    return 1

@@ -1,0 +1,275 @@
+"""What the dimensions of inputs stand for, by their names and places, and sizes that suit them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dld_tui.core.document.values import PLACEHOLDERS
+from dld_tui.core.inputs.shapes import InputSpec, is_fixed
+
+_FLOATS = ("float32", "float16", "bfloat16", "float64")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """Return the words of a name in lower case, as ``past``, ``key``, ``values``, ``0``."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a dimension stands for."""
+
+    name: str
+    """For people, as ``height and width``."""
+    sizes: tuple[int, ...]
+    """Sizes to try, the most usual one first."""
+
+
+BATCH = Role("batch", (1, 2, 4, 8))
+TOKENS = Role("sequence length", (128, 64, 77, 256, 512, 32, 16, 8, 4, 2, 1))
+TARGET = Role("target sequence length", (16, 8, 32, 64, 1))
+CONTEXT = Role("length of the encoder's result", (128, 77, 1500, 64, 256, 512, 16, 1))
+PAST = Role("past length", (0, 127, 128, 64, 16, 1))
+TOTAL = Role("total length", (128, 64, 256, 512, 16, 1))
+SIDE = Role("height and width", (224, 256, 640, 320, 384, 448, 512, 299, 416, 128, 96, 64, 48,
+                                 32, 28, 112, 160, 192, 288, 336, 480, 600, 800, 1024, 16,
+                                 8))  # fmt: skip
+DETECTED = Role("height and width", (640, 320, 416, 512, 608, 800, 1024, *SIDE.sizes))
+LATENT = Role("height and width", (64, 32, 128, 96, 16, 8))
+LINE = Role("width of a line of text", (320, 100, 128, 160, 256, 640, 96, 64))
+SAMPLES = Role("samples", (16000, 16384, 8000, 4096, 1024, 512, 48000, 22050, 44100, 32000, 43844,
+                           1600, 480, 160, 256))  # fmt: skip
+CHUNK = Role("samples of a chunk", (512, 1536, 1024, 256, 768, 480, 160, 320, 16000))
+FRAMES = Role("frames", (100, 128, 200, 300, 400, 1000, 3000, 98, 64, 32, 16, 8, 1))
+WINDOW = Role("frames", (3000, 1500, 1000, 300, 100))
+VIDEO = Role("frames of a video", (16, 8, 32, 4, 1))
+DEPTH = Role("depth", (32, 64, 16, 96, 128, 8))
+CHANNELS = Role("channels", (3, 1, 4, 64, 2, 8, 16, 32))
+FEATURES = Role("features", (80, 128, 64, 256, 512, 768, 16, 32, 40, 1024, 8, 4, 3, 2, 1))
+COUNT = Role("count", (8, 4, 16, 1, 2, 32, 100))
+STEPS = Role("steps", (1, 2, 4))
+UNKNOWN = Role("size", (16, 8, 32, 64, 1, 128, 224, 512, 2, 4))
+
+_BY_WORD: tuple[tuple[frozenset[str], Role], ...] = (
+    (frozenset({"past", "kv"}), PAST),
+    (frozenset({"total"}), TOTAL),
+    (frozenset({"batch", "bs", "bsz", "batchsize", "n", "b"}), BATCH),
+    (frozenset({"height", "width", "h", "w", "rows", "cols", "columns", "imgsz", "size"}), SIDE),
+    (frozenset({"sample", "samples", "audio", "waveform", "wav"}), SAMPLES),
+    (frozenset({"frame", "frames", "mel", "feats"}), FRAMES),
+    (frozenset({"sequence", "seq", "seqlen", "token", "tokens", "length", "len", "text", "prompt",
+                "phoneme", "phonemes", "words", "characters", "chars", "l"}), TOKENS),
+    (frozenset({"time", "t", "timesteps"}), FRAMES),
+    (frozenset({"channel", "channels", "c"}), CHANNELS),
+    (frozenset({"feature", "features", "dim", "hidden", "embed", "embedding", "f"}), FEATURES),
+    (frozenset({"steps", "step"}), STEPS),
+    (frozenset({"depth", "d"}), DEPTH),
+    (frozenset({"num", "count", "points", "boxes", "rois", "labels", "classes", "objects",
+                "nodes", "edges", "regions", "proposals", "k", "m"}), COUNT),
+)  # fmt: skip
+"""Words in the names of dimensions; the first row that holds one of them counts."""
+
+AUDIO_WORDS = frozenset({"audio", "waveform", "wav", "speech", "pcm", "signal", "samples"})
+_IMAGE_WORDS = frozenset({"image", "images", "img", "imgs", "pixel", "pixels", "picture", "rgb"})
+_DETECTOR_INPUTS = frozenset({"images", "orig", "yolo", "detector"})
+_DETECTOR_OUTPUTS = frozenset({"boxes", "bboxes", "box", "bbox", "dets", "det", "detections",
+                               "detection", "scores", "loc", "labels", "num"})  # fmt: skip
+CACHE_WORDS = frozenset({"past", "cache", "caches", "kv", "mems"})
+_STATE_WORDS = frozenset({"state", "states", "h", "c", "hn", "cn", "hx", "cx", "hidden", "cell",
+                          "rnn", "lstm", "gru", "memory"})  # fmt: skip
+_ACTIVATIONS = frozenset({"encoder", "decoder", "last", "states"})
+
+
+@dataclass(frozen=True)
+class ModelTraits:
+    """What the model as a whole is like, as far as it says what its inputs are."""
+
+    words: frozenset[str]
+    """All words in the names of inputs."""
+    output_words: frozenset[str]
+    operators: frozenset[str]
+
+    @property
+    def is_detector(self) -> bool:
+        """Whether it finds things in images."""
+        return "NonMaxSuppression" in self.operators or bool(
+            self.output_words & _DETECTOR_OUTPUTS or self.words & _DETECTOR_INPUTS
+        )
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether it takes audio in chunks, with a state from one to the next."""
+        return bool(self.words & {"sr"} or "state" in self.words)
+
+    @property
+    def is_diffusion(self) -> bool:
+        """Whether it takes latents and a step of time."""
+        return bool(self.words & {"timestep", "timesteps"})
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether its images are latents, as those of a diffusion model or its decoder."""
+        return self.is_diffusion or bool(self.words & {"latent", "latents"})
+
+
+def named_role(name: str, traits: ModelTraits) -> Role | None:
+    """Return what the name of a dimension says of it; None when it says nothing.
+
+    Names such as ``s0``, ``unk__12`` and ``DynamicDimension.1`` are counters of exporters.
+    """
+    words = {word for word in words_of(name) if not word.isdigit()}
+    if words & {"unk", "unknown", "dynamic", "dynamicdimension", "axes", "none"}:
+        if not {"batch", "sequence", "seq", "height", "width"} & words:
+            return None
+        words -= {"dynamic", "axes"}
+    if re.fullmatch(r"[su]\d+|p2o.*|d(im)?_?\d+|dim|\?+", name, re.IGNORECASE):
+        return None
+    if "encoder" in words and {"sequence", "seq", "length"} & words:
+        return CONTEXT
+    if "decoder" in words and {"sequence", "seq", "length"} & words and "past" not in words:
+        return TARGET
+    for known, role in _BY_WORD:
+        if words & known:
+            return _in_context(role, traits)
+    if words & {"imagewidth", "imageheight"}:
+        return _in_context(SIDE, traits)
+    return None
+
+
+def _in_context(role: Role, traits: ModelTraits) -> Role:
+    if role is SIDE:
+        if traits.is_latent:
+            return LATENT
+        return DETECTED if traits.is_detector else SIDE
+    if role is SAMPLES and traits.is_streaming:
+        return CHUNK
+    return role
+
+
+def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, str]:
+    """Return what a nameless dimension stands for by its place, and what tells so."""
+    dims = spec.dims or ()
+    words = set(words_of(spec.name))
+    rank = len(dims)
+    if words & CACHE_WORDS and rank >= 3 and axis > 0:
+        return PAST, f"the name {spec.name}"
+    if axis == 0 and rank >= 1 and not (rank == 1 and words & {"timestep"}):
+        if rank == 3 and is_fixed(dims[1]) and dims[1] == 1:
+            return _audio_or_tokens(spec, words, traits)
+        return BATCH, "its first dimension"
+    if rank >= 4:
+        return _in_space(spec, axis, traits)
+    if spec.dtype not in _FLOATS:
+        return (TOKENS, "integers in rows") if rank == 2 else (COUNT, "its place")
+    if words & {"features", "mel", "fbank", "spectrogram", "feats"}:
+        return (WINDOW if words & {"features"} and dims[1] in (80, 128) else FRAMES), (
+            f"the name {spec.name}"
+        )
+    if rank == 3 and {"encoder", "hidden"} <= words:
+        return (CONTEXT, f"the name {spec.name}") if axis == 1 else (FEATURES, "its last dimension")
+    if rank == 3:
+        if axis == 2 and not is_fixed(dims[1]):
+            return FEATURES, "its last dimension"
+        if axis == 2 and dims[1] in (1, 2) and not words & {"points", "boxes"}:
+            return _audio_or_tokens(spec, words, traits)
+        if words & AUDIO_WORDS and axis == 1 and dims[2] == 1:
+            return _audio_or_tokens(spec, words, traits)
+        return (TOKENS if axis == 1 else FRAMES), "its place"
+    return _audio_or_tokens(spec, words, traits) if rank == 2 else (COUNT, "its place")
+
+
+def _audio_or_tokens(spec: InputSpec, words: set[str], traits: ModelTraits) -> tuple[Role, str]:
+    if traits.is_streaming:
+        return CHUNK, "an audio model with a state"
+    if words & AUDIO_WORDS:
+        return SAMPLES, f"the name {spec.name}"
+    if len(spec.dims or ()) == 3:
+        return SAMPLES, "one channel"
+    return FEATURES, "its last dimension"
+
+
+def _in_space(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, str]:
+    dims = spec.dims or ()
+    rank = len(dims)
+    is_last = is_fixed(dims[-1]) and dims[-1] in (1, 3, 4) and not is_fixed(dims[1])
+    channel = rank - 1 if is_last else 1
+    if axis == channel:
+        return CHANNELS, "its place"
+    spatial = [at for at in range(1, rank) if at != channel]
+    if rank == 5 and axis == spatial[0]:
+        is_video = bool(set(words_of(spec.name)) & {"video", "frames", "clip", "pixel", "values"})
+        return (VIDEO if is_video else DEPTH), "its place"
+    if rank == 5:
+        return Role(SIDE.name, (112, 224, *LATENT.sizes)), "its place"
+    words = set(words_of(spec.name))
+    height = dims[spatial[0]]
+    is_low = isinstance(height, int) and is_fixed(height) and height <= 64
+    if is_low and axis == spatial[-1] and dims[channel] in (1, 3):
+        return LINE, f"a height of {height}"
+    if traits.is_latent:
+        return LATENT, "a diffusion model"
+    if "images" in words:
+        return DETECTED, f"the name {spec.name}"
+    if traits.is_detector:
+        return DETECTED, "a detector"
+    return SIDE, f"the name {spec.name}" if words & _IMAGE_WORDS else "its place"
+
+
+def is_state(spec: InputSpec) -> bool:
+    """Return whether an input carries the state of a recurrent network."""
+    words = set(words_of(spec.name))
+    if spec.dtype not in _FLOATS or not spec.dims or (words & _ACTIVATIONS and "hidden" in words):
+        return False
+    return bool(words & _STATE_WORDS) and len(spec.dims) in (2, 3, 4)
+
+
+# --- sums of lengths -----------------------------------------------------------------------------
+
+
+def terms_of(name: str) -> tuple[dict[str, int], int] | None:
+    """Return (factors by symbol, constant) of ``past_sequence_length + 1``; None for a plain name.
+
+    Exporters write such sums as the names of dimensions.
+    """
+    if not re.search(r"[+*-]", name) or name in PLACEHOLDERS:
+        return None
+    try:
+        return _terms(ast.parse(name.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _terms(node: ast.expr) -> tuple[dict[str, int], int]:
+    if isinstance(node, ast.Name):
+        return {node.id: 1}, 0
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return {}, node.value
+    if isinstance(node, ast.BinOp):
+        (left, one), (right, other) = _terms(node.left), _terms(node.right)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            sign = 1 if isinstance(node.op, ast.Add) else -1
+            sums = dict(left)
+            for symbol, factor in right.items():
+                sums[symbol] = sums.get(symbol, 0) + sign * factor
+            return sums, one + sign * other
+        if isinstance(node.op, ast.Mult) and not (left and right):
+            factor, symbols = (one, right) if not left else (other, left)
+            return {symbol: factor * n for symbol, n in symbols.items()}, one * other
+    raise ValueError("not a sum")
+
+
+def matching_output(name: str, outputs: Mapping[str, object]) -> str | None:
+    """Return the output that a cache comes out of; None when no name says so."""
+    replaced: Sequence[tuple[str, str]] = (
+        ("past_key_values", "present"), ("past_key_values", "present_key_values"),
+        ("past", "present"), ("_in", "_out"), ("in_", "out_"), ("cache", "new_cache"),
+        ("cache", "cache_out"), ("cache", "updated_cache"), ("state", "stateN"),
+    )  # fmt: skip
+    for before, after in replaced:
+        if before in name and name.replace(before, after, 1) in outputs:
+            return name.replace(before, after, 1)
+    return None
