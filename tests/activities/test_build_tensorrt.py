@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -99,6 +100,7 @@ def test_profiles_of_the_command_and_of_the_model(tmp_path: Path) -> None:
     build(path, engine)
     assert json.loads((tmp_path / "m.build.json").read_bytes())["profiles"] == [found]
 
+    other: Any
     other, _ = build(models.write(tmp_path, models.CHAIN, "other.onnx"), engine)
     assert other["guess"][0]["shape"] == [1, 4]
     assert "x → 1x4 (guessed: batch 1" in other["remarks"][0]

@@ -214,7 +214,7 @@ def test_a_free_dimension_is_what_the_graph_demands_and_is_told_in_the_report(fo
     finished, _ = profile(quick(model))
     with Report.open(str(finished.result["report"])) as report:
         assert report.settings["input_shapes"] == {"x": [1, 8], "k": [1]}
-        assert [(one.shape_text, one.why) for one in report_inputs(report)][0] == (
+        assert next((one.shape_text, one.why) for one in report_inputs(report)) == (
             "1x8",
             "batch 1 by its name batch, sequence length 8 by Reshape shaper, which cannot do with"
             " 128",

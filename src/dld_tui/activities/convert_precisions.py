@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
@@ -51,6 +52,7 @@ class Request:
         help="Load and run the result with ONNX Runtime before it is written.",
         spellings=("--verify",),
     )
+    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -90,5 +92,7 @@ def run(request: Request) -> Iterator[Event]:
             if request.verify:
                 from dld_tui.backends.converted import verify
 
-                notes = yield from verify(document, retyping.document, request.output)
+                notes = yield from verify(
+                    document, retyping.document, request.output, request.shape
+                )
             yield from written(document, retyping.document, request.output, notes=notes, more=more)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
@@ -101,6 +102,7 @@ class Request(ConversionRequest):
         help="Load and run the result with ONNX Runtime before it is written.",
         spellings=("--verify",),
     )
+    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -147,7 +149,7 @@ def run(request: Request) -> Iterator[Event]:
         if request.verify:
             from dld_tui.backends.converted import verify
 
-            notes += yield from verify(document, result, request.output, hint=_HINT)
+            notes += yield from verify(document, result, request.output, request.shape, _HINT)
         yield from written(document, result, request.output, notes=notes, more={"sets": sets})
 
 

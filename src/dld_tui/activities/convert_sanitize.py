@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 
 
@@ -79,6 +80,7 @@ class Request(ConversionRequest):
         help="Load and run the result with ONNX Runtime before it is written.",
         spellings=("--verify",),
     )
+    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -119,5 +121,5 @@ def run(request: Request) -> Iterator[Event]:
         if request.verify:
             from dld_tui.backends.converted import verify
 
-            notes = yield from verify(document, result, request.output)
+            notes = yield from verify(document, result, request.output, request.shape)
         yield from written(document, result, request.output, notes=notes)

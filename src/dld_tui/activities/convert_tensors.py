@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
@@ -92,6 +93,7 @@ class Request:
         help="Load and run the result with ONNX Runtime before it is written.",
         spellings=("--verify",),
     )
+    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -138,7 +140,7 @@ def _convert(
         if request.verify:
             from dld_tui.backends.converted import verify
 
-            found = yield from verify(document, made.document, output)
+            found = yield from verify(document, made.document, output, request.shape)
             notes = [*notes, *found]
         more: dict[str, JSON] = {"converted": made.count, "casts": made.casts}
         yield from written(document, made.document, output, notes=notes, more=more)

@@ -40,11 +40,7 @@ class Request:
     )
     shape: tuple[str, ...] = param(
         (),
-        **about_shape(
-            help="Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be"
-            " separated by commas. A free dimension takes what another given shape says of its"
-            " name, else 1."
-        ),
+        **about_shape(),
     )
     dim: tuple[str, ...] = param(
         (),
@@ -56,7 +52,7 @@ class Request:
     inputs: Path | None = param(
         None,
         **about_inputs(
-            help=f"{FOLDER_HELP} Several sets take turns. By default inputs are random."
+            help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made."
         ),
     )
     iterations: int | None = param(
