@@ -51,9 +51,7 @@ class Request:
     )
     inputs: Path | None = param(
         None,
-        **about_inputs(
-            help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made."
-        ),
+        **about_inputs(help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made."),
     )
     iterations: int | None = param(
         None,
