@@ -24,7 +24,8 @@ from dld_tui.core.errors import ActivityError, DldError, UnavailableError, Usage
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.tensors import payload_length
 from dld_tui.core.files.view import discard_view, external_view
-from dld_tui.core.inputs.guess import Guess, candidate_guesses, specs_for
+from dld_tui.core.inputs.guess import Guess, specs_for
+from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.inputs.trials import first_that_runs
 from dld_tui.core.text import visible

@@ -38,7 +38,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.inputs.feeds import Feeds
 from dld_tui.core.inputs.folder import load_input_sets
-from dld_tui.core.inputs.guess import candidate_guesses, specs_for
+from dld_tui.core.inputs.guess import specs_for
+from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.inputs.trials import first_that_runs
 from dld_tui.core.types import JSON

@@ -28,7 +28,8 @@ from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.gpu.attribution import LayerSpan, PassSpan
 from dld_tui.core.inputs.dimensions import check_dimensions
 from dld_tui.core.inputs.folder import load_input_sets
-from dld_tui.core.inputs.guess import INPUTS, Guess, candidate_guesses, specs_for
+from dld_tui.core.inputs.guess import INPUTS, Guess, specs_for
+from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.inputs.trials import first_that_runs
 from dld_tui.core.latency import Burst, Extent, TimeCalls, measure

@@ -13,7 +13,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.inputs.dtypes import AnyArray
 from dld_tui.core.inputs.folder import load_input_sets
-from dld_tui.core.inputs.guess import guess_inputs
+from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import InputSpec, Shape, parse_shapes
 from dld_tui.core.tensorrt.values import named_value
 from dld_tui.core.text import visible

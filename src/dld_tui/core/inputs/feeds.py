@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.folder import load_input_sets
-from dld_tui.core.inputs.guess import Guess, candidate_guesses
+from dld_tui.core.inputs.guess import Guess
+from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
 from dld_tui.core.inputs.trials import first_that_runs
 

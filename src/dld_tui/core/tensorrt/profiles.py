@@ -18,7 +18,8 @@ from dld_tui.core.document.profiles import (
 )
 from dld_tui.core.document.values import Dims
 from dld_tui.core.errors import UsageError
-from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
+from dld_tui.core.inputs.guess import Guess, input_specs
+from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.tensorrt.shape_inputs import shape_inputs
 from dld_tui.core.tensorrt.shape_texts import Shape, parse_profile_shapes
 from dld_tui.core.text import clip, visible

@@ -1,0 +1,257 @@
+"""The free sizes of a model's inputs: what each stands for, and how they hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dld_tui.core.document.values import PLACEHOLDERS
+from dld_tui.core.errors import UsageError
+from dld_tui.core.inputs.guess import GIVEN, shape_text
+from dld_tui.core.inputs.roles import (
+    BATCH,
+    CACHE_WORDS,
+    CONTEXT,
+    PAST,
+    TARGET,
+    TOKENS,
+    TOTAL,
+    UNKNOWN,
+    ModelTraits,
+    Role,
+    matching_output,
+    named_role,
+    placed_role,
+    terms_of,
+    words_of,
+)
+from dld_tui.core.inputs.shapes import InputSpec, Shape, check_given, is_fixed
+from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+
+@dataclass
+class Variable:
+    """A free size."""
+
+    key: str
+    role: Role
+    reason: str
+    size: int = 0
+    given: bool = False
+
+
+@dataclass
+class Sum:
+    """The size of one dimension: a constant and multiples of variables."""
+
+    constant: int = 0
+    factors: dict[str, int] = field(default_factory=dict)
+
+
+class FreeSizes:
+    """The dimensions of all inputs as sums of variables.
+
+    Args:
+        specs: The inputs that are tensors.
+        document: The model, where there is one.
+        given: Shapes by input.
+        sizes: Sizes of free dimensions by their names.
+        batch: Size of the batch, where nothing else tells it.
+        rankless: Inputs of which the model does not say how many dimensions they have.
+
+    Raises:
+        UsageError: Given shapes do not fit the model or each other.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[InputSpec],
+        document: Document | None,
+        given: Mapping[str, Shape],
+        sizes: Mapping[str, int],
+        batch: int | None,
+        rankless: frozenset[str] = frozenset(),
+    ) -> None:
+        check_given(specs, given, sizes)
+        self.specs = [spec for spec in specs if not spec.container]
+        self._document, self._given, self._rankless = document, given, rankless
+        self._traits = _traits(specs, document)
+        self.variables: dict[str, Variable] = {}
+        """By symbol, or by input and axis where a dimension has no name."""
+        self.sums: dict[str, list[Sum]] = {}
+        """The size of each dimension, by input."""
+        self.why: dict[tuple[str, int], str] = {}
+        """Why a dimension is a sum, by input and axis."""
+        for spec in self.specs:
+            self.sums[spec.name] = [self._sum(spec, at) for at in range(self._rank(spec))]
+        self._link_totals()
+        self._take_given(sizes)
+        if batch is not None:
+            for key, variable in self.variables.items():
+                if variable.role.name == BATCH.name:
+                    self._set(key, batch)
+        self.free = [one for one in self.variables.values() if not one.given]
+        """The variables that are to be guessed."""
+
+    def _rank(self, spec: InputSpec) -> int:
+        if spec.dims is not None:
+            return len(spec.dims)
+        return len(self._given.get(spec.name, ()))
+
+    def _sum(self, spec: InputSpec, axis: int) -> Sum:
+        dim = None if spec.dims is None else spec.dims[axis]
+        if isinstance(dim, int) and is_fixed(dim):
+            return Sum(dim)
+        if not isinstance(dim, str) or dim in PLACEHOLDERS:
+            return Sum(0, {self._variable(f"{spec.name}\0{axis}", spec, axis, ""): 1})
+        terms = terms_of(dim)
+        if terms is None:
+            return Sum(0, {self._variable(dim, spec, axis, dim): 1})
+        for symbol in terms[0]:
+            self._variable(symbol, spec, axis, symbol)
+        return Sum(terms[1], dict(terms[0]))
+
+    def _variable(self, key: str, spec: InputSpec, axis: int, name: str) -> str:
+        role = named_role(name, self._traits) if name else None
+        reason = f"{role.name}: its name {name}" if role is not None and name else ""
+        if spec.name in self._rankless:
+            role = UNKNOWN if len(spec.dims or ()) < 4 else placed_role(spec, axis, self._traits)[0]
+            reason = f"{role.name}: trial, as the model does not say how many dimensions it has"
+        elif role is None or self._is_vague(role, spec, axis):
+            role, why = placed_role(spec, axis, self._traits)
+            paired = self._cache_axis(spec, axis)
+            if paired is not None:
+                role, why = paired
+            reason = f"{role.name}: {why}"
+        if key not in self.variables:
+            self.variables[key] = Variable(key, role, reason)
+        return key
+
+    def _is_vague(self, role: Role, spec: InputSpec, axis: int) -> bool:
+        """Return whether the place of a dimension says more than its name does."""
+        words = set(words_of(spec.name))
+        is_float = spec.dtype.startswith(("float", "bfloat"))
+        rank = len(spec.dims or ())
+        if role is TOKENS and is_float and rank == 2 and self._traits.is_streaming:
+            return True
+        if role is TOKENS and is_float and bool(words & {"audio", "waveform", "wav", "speech"}):
+            return True
+        return role is PAST and rank < 3
+
+    def _cache_axis(self, spec: InputSpec, axis: int) -> tuple[Role, str] | None:
+        """Return that an axis is the length of a cache, where an output has it longer."""
+        if self._document is None or not set(words_of(spec.name)) & CACHE_WORDS or axis == 0:
+            return None
+        if {"encoder", "cross"} & set(words_of(spec.name)):
+            return CONTEXT, f"the name {spec.name}"
+        main = self._document.main
+        output = matching_output(spec.name, dict.fromkeys(main.outputs))
+        known = main.value_type(output) if output is not None else None
+        if known is None or known.dims is None or len(known.dims) != len(spec.dims or ()):
+            return None
+        return PAST, f"its pair, the output {output}"
+
+    def _link_totals(self) -> None:
+        """Make the total length that of past and present."""
+        past = next((v for v in self.variables.values() if v.role is PAST), None)
+        now = self._present()
+        if past is None:
+            return
+        pair = {past.key: 1} if now.factors.get(past.key) is None else {}
+        for spec in self.specs:
+            words = set(words_of(spec.name))
+            is_mask = "mask" in words and not words & {"encoder", "cross", "head"}
+            for axis, old in enumerate(self.sums[spec.name]):
+                last = axis == len(self.sums[spec.name]) - 1 and axis > 0
+                for key in list(old.factors):
+                    variable = self.variables[key]
+                    is_own = "\0" in key
+                    if variable.role is TOTAL or (is_mask and last and is_own):
+                        factor = old.factors.pop(key)
+                        old.constant += now.constant * factor
+                        for name, n in {**now.factors, **pair}.items():
+                            old.factors[name] = old.factors.get(name, 0) + n * factor
+                        self.why[spec.name, axis] = "total length: past and present together"
+        used = {key for sums in self.sums.values() for one in sums for key in one.factors}
+        self.variables = {key: v for key, v in self.variables.items() if key in used}
+        if not now.factors:  # one token after the other
+            for key, variable in self.variables.items():
+                if variable.role is PAST:
+                    role = replace(PAST, sizes=(127, 128, 64, 16, 1, 0))
+                    self.variables[key] = replace(variable, role=role)
+
+    def _present(self) -> Sum:
+        """Return the length of what is new: that of the first input of tokens."""
+        rows = [s for s in self.specs if len(self.sums[s.name]) in (2, 3)]
+        rows.sort(key=lambda s: not {"ids", "embeds", "tokens"} & set(words_of(s.name)))
+        for spec in rows:
+            words = set(words_of(spec.name))
+            if words & (CACHE_WORDS | {"mask", "encoder"}):
+                continue
+            one = self.sums[spec.name][1]
+            roles = {self.variables[key].role.name for key in one.factors}
+            if not one.factors or roles & {TOKENS.name, TARGET.name}:
+                return one
+        return Sum()
+
+    def _take_given(self, sizes: Mapping[str, int]) -> None:
+        """Work out the variables that given shapes and sizes tell."""
+        for key, size in sizes.items():
+            if key in self.variables:
+                self._set(key, size)
+        equations = [
+            (one, size, spec)
+            for spec in self.specs
+            if spec.name in self._given
+            for one, size in zip(self.sums[spec.name], self._given[spec.name], strict=True)
+        ]
+        for is_last in (False, True):
+            left = len(self.variables)
+            while left:
+                left -= 1
+                for one, size, spec in equations:
+                    unknown = [key for key in one.factors if not self.variables[key].given]
+                    if is_last and len(unknown) > 1:  # what is cached gives way
+                        cached = [k for k in unknown if self.variables[k].role.name == PAST.name]
+                        for key in (cached or unknown)[:-1] if not cached else cached[:1]:
+                            self._set(key, 0 if cached else 1)
+                        unknown = [key for key in one.factors if not self.variables[key].given]
+                    if len(unknown) == 1:
+                        rest = size - self.value(one, without=unknown[0])
+                        factor = one.factors[unknown[0]]
+                        if factor == 0 or rest % factor or rest // factor < 0:
+                            raise self._disagree(spec)
+                        self._set(unknown[0], rest // factor)
+        for one, size, spec in equations:
+            if all(self.variables[key].given for key in one.factors) and (self.value(one) != size):
+                raise self._disagree(spec)
+
+    def _disagree(self, spec: InputSpec) -> UsageError:
+        shape = shape_text(self._given[spec.name])
+        return UsageError(
+            f"--shape {visible(spec.name)}:{shape} does not agree with the other shapes given",
+            hint=f"The model has {spec.text}",
+        )
+
+    def _set(self, key: str, size: int) -> None:
+        variable = self.variables[key]
+        if not variable.given:
+            variable.size, variable.given, variable.reason = size, True, GIVEN
+
+    def value(self, one: Sum, without: str = "") -> int:
+        """Return a sum with the present sizes; of one variable it may leave out what it adds."""
+        parts = (self.variables[key].size * n for key, n in one.factors.items() if key != without)
+        return one.constant + sum(parts)
+
+
+def _traits(specs: Sequence[InputSpec], document: Document | None) -> ModelTraits:
+    words = {word for spec in specs for word in words_of(spec.name)}
+    if document is None:
+        return ModelTraits(frozenset(words), frozenset(), frozenset())
+    outputs = {word for name in document.main.outputs for word in words_of(name)}
+    operators = {"NonMaxSuppression"} if document.main.nodes_of_type("NonMaxSuppression") else set()
+    return ModelTraits(frozenset(words), frozenset(outputs), frozenset(operators))

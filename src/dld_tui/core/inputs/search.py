@@ -1,0 +1,374 @@
+"""The search for sizes and values that a model takes: candidates, the best one first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for
+from dld_tui.core.inputs.free_sizes import FreeSizes, Sum, Variable
+from dld_tui.core.inputs.guess import GIVEN, Guess, InputGuess
+from dld_tui.core.inputs.known import Known
+from dld_tui.core.inputs.propagation import Propagation
+from dld_tui.core.inputs.roles import PAST, words_of
+from dld_tui.core.inputs.shapes import InputSpec, Shape
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+MOST_TRIALS = 10
+"""Candidates at most."""
+_DENSE = 1024
+"""Every size up to this is looked at where the usual ones do not fit."""
+_MOST_ELEMENTS = 1 << 26
+_RANKS = (2, 4, 3, 1, 0)
+"""What an input is tried with of which the model does not say how many dimensions it has."""
+
+
+def guess_inputs(
+    specs: Sequence[InputSpec],
+    document: Document | None = None,
+    given: Mapping[str, Shape] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    batch: int | None = None,
+    empty: bool = True,
+) -> Guess:
+    """Return the best guess; see :func:`candidate_guesses`."""
+    return next(candidate_guesses(specs, document, given, sizes, batch=batch, empty=empty))
+
+
+def candidate_guesses(
+    specs: Sequence[InputSpec],
+    document: Document | None = None,
+    given: Mapping[str, Shape] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    batch: int | None = None,
+    empty: bool = True,
+) -> Iterator[Guess]:
+    """Yield guesses, the best one first, at most :data:`MOST_TRIALS`.
+
+    Args:
+        specs: The inputs that are fed.
+        document: The model; None for an engine, of which nothing but its inputs is known.
+        given: Shapes by input.
+        sizes: Sizes of free dimensions by their names.
+        batch: Size of the batch, where nothing else tells it.
+        empty: Whether 0 is a size, as that of an empty cache is.
+
+    Raises:
+        UsageError: A given shape does not fit the model, or two of them disagree.
+    """
+    given, sizes = dict(given or {}), dict(sizes or {})
+    rankless = [s.name for s in specs if s.dims is None and not s.container and s.name not in given]
+    seen: set[tuple[tuple[str, Shape], ...]] = set()
+    for rank in _RANKS if rankless else (0,):
+        ranked = [replace(s, dims=(None,) * rank) if s.name in rankless else s for s in specs]
+        search = _Search(ranked, document, given, sizes, batch, empty, frozenset(rankless))
+        for assigned in search.assignments():
+            guess = search.guess(assigned)
+            key = tuple(guess.shapes.items())
+            if key not in seen:
+                seen.add(key)
+                yield guess
+            if len(seen) >= MOST_TRIALS:
+                return
+            if rankless or not search.free:  # of each rank the best
+                break
+
+
+class _Search:
+    """Looks for sizes that the graph takes, and makes guesses of them."""
+
+    def __init__(
+        self,
+        specs: Sequence[InputSpec],
+        document: Document | None,
+        given: dict[str, Shape],
+        sizes: dict[str, int],
+        batch: int | None,
+        empty: bool,
+        rankless: frozenset[str] = frozenset(),
+    ) -> None:
+        self._lengths = FreeSizes(specs, document, given, sizes, batch, rankless)
+        self._specs, self._variables = self._lengths.specs, self._lengths.variables
+        self._sums, self.free = self._lengths.sums, self._lengths.free
+        self._others = [spec for spec in specs if spec.container]
+        self._document, self._given, self._empty = document, given, empty
+        self._orders: dict[Scope, list[Node]] = {}
+        self._constants: dict[str, float] = {}
+        self._last: tuple[object, Propagation] | None = None
+        self._look()
+
+    # --- what the graph demands ------------------------------------------------------------------
+
+    def _run(self, sizes: Mapping[str, Any], count: int) -> Propagation | None:
+        """Look at the graph with sizes by variable: arrays of `count` candidates."""
+        if self._document is None:
+            return None
+        key = (tuple(sizes.items()), tuple(self._constants.items())) if count == 1 else None
+        if key is not None and self._last is not None and self._last[0] == key:
+            return self._last[1]
+        inputs = {}
+        for spec in self._specs:
+            dims: Any = tuple(self._dim(one, sizes, count) for one in self._sums[spec.name])
+            if spec.dims is None and spec.name not in self._given:
+                dims = None
+            constant = self._constants.get(spec.name)
+            numbers = None
+            if constant is not None and dims in ((), (1,)):
+                numbers = (int(constant) if spec.dtype[0] != "f" else constant,)
+            inputs[spec.name] = Known(dims, numbers, (spec.name, 0))
+        found = Propagation(self._document, inputs, count, self._orders)
+        if key is not None:
+            self._last = (key, found)
+        return found
+
+    def _dim(self, one: Sum, sizes: Mapping[str, Any], count: int) -> Any:
+        if not one.factors:
+            return one.constant
+        total = np.full(count, one.constant, np.int64)
+        for key, factor in one.factors.items():
+            total = total + factor * np.asarray(sizes[key], np.int64)
+        return total
+
+    def _preferred(self, variable: Variable) -> list[int]:
+        sizes = variable.role.sizes
+        if not self._empty:
+            sizes = tuple(size for size in sizes if size) or (1,)
+        return list(sizes)
+
+    def _look(self) -> None:
+        """Choose sizes that the graph takes."""
+        for variable in self.free:
+            variable.size = self._preferred(variable)[0]
+        self._limit()
+        self._constants = _named_constants(self._specs)
+        first = self._now()
+        if first is None:
+            return
+        compared = {name: found for name, found in first.compared.items() if found}
+        if compared and not set(compared) <= set(self._constants):
+            self._constants |= _compared_constants(self._specs, compared, self._constants)
+            first = self._now()
+        if first is None or not first.broken[0]:
+            return
+        for strict in (True, False):
+            for group in self._groups():
+                if not self._fit(group, strict=strict):
+                    continue
+                now = self._now()
+                if now is None or not now.broken[0]:
+                    return
+
+    def _limit(self) -> None:
+        """Take smaller sizes where an input would be too large."""
+        for spec in self._specs:
+            for _ in range(8):
+                values = [self._lengths.value(one) for one in self._sums[spec.name]]
+                if math.prod(values) <= _MOST_ELEMENTS:
+                    break
+                keys = {key for one in self._sums[spec.name] for key in one.factors}
+                for key in keys:
+                    variable = self._variables[key]
+                    if not variable.given and variable.size > 1:
+                        variable.size //= 2
+
+    def _sizes(self) -> dict[str, int]:
+        return {key: variable.size for key, variable in self._variables.items()}
+
+    def _now(self) -> Propagation | None:
+        return self._run(self._sizes(), 1)
+
+    def _groups(self) -> list[list[Variable]]:
+        """Return the free variables of one role together, then one by one."""
+        by_role: dict[str, list[Variable]] = {}
+        for variable in self.free:
+            by_role.setdefault(variable.role.name, []).append(variable)
+        together = sorted(by_role.values(), key=lambda group: group[0].role.name == "batch")
+        alone = [[one] for one in self.free if len(by_role[one.role.name]) > 1]
+        return [*together, *alone, self.free]
+
+    def _fit(self, group: Sequence[Variable], *, strict: bool) -> bool:
+        """Give variables the first size that breaks least; return whether it changed something."""
+        options = self._options(group[0])
+        sizes: dict[str, Any] = dict(self._sizes())
+        for variable in group:
+            sizes[variable.key] = np.array(options)
+        found = self._run(sizes, len(options))
+        if found is None:
+            return False
+        before = group[0].size
+        same = [at for at, size in enumerate(options) if size == before]
+        best = int(np.argmin(found.broken))
+        if same and found.broken[best] >= found.broken[same[0]]:
+            return False
+        if strict and found.broken[best]:
+            return False
+        node = found.culprit(same[0]) if same else None
+        for variable in group:
+            variable.size = options[best]
+            if node is not None:
+                variable.reason = f"{variable.role.name}: {_refusal(node, before)}"
+        return True
+
+    def _options(self, variable: Variable) -> list[int]:
+        """Return the sizes to look at: the usual ones, then all others, round ones first."""
+        usual = self._preferred(variable)
+        others = set(range(1, _DENSE + 1)) - {*usual, variable.size}
+        ordered = sorted(others, key=lambda n: (-min(n & -n, 32), n))
+        return list(dict.fromkeys([variable.size, *usual, *ordered]))
+
+    # --- candidates ------------------------------------------------------------------------------
+
+    def assignments(self) -> Iterator[dict[str, int]]:
+        """Yield sizes by variable, the best ones first."""
+        best = self._sizes()
+        yield dict(best)
+        others = list(self._alternatives(best))
+        broken = [self._broken(one) for one in others]
+        for at in sorted(range(len(others)), key=lambda at: (broken[at] > 0, at)):
+            yield others[at]
+
+    def _broken(self, assigned: Mapping[str, int]) -> int:
+        found = self._run(assigned, 1)
+        return 0 if found is None else int(found.broken[0])
+
+    def _alternatives(self, best: Mapping[str, int]) -> Iterator[dict[str, int]]:
+        by_role: dict[str, list[Variable]] = {}
+        for variable in self.free:
+            by_role.setdefault(variable.role.name, []).append(variable)
+
+        def with_sizes(**sizes: int) -> dict[str, int]:
+            changed = dict(best)
+            for name, size in sizes.items():
+                for variable in by_role.get(name.replace("_", " "), ()):
+                    changed[variable.key] = size
+            return changed
+
+        if PAST.name in by_role:
+            yield with_sizes(past_length=127, sequence_length=1, target_sequence_length=1)
+            yield with_sizes(past_length=64, sequence_length=64)
+        rest = [group for name, group in by_role.items() if name != "batch"]
+        for step in (1, 2, 3):
+            for group in rest:
+                sizes = self._preferred(group[0])
+                if step < len(sizes):
+                    yield dict(best) | {one.key: sizes[step] for one in group}
+        for size in (32, 16, 1, 512, 64):
+            yield dict(best) | {one.key: size for group in rest for one in group}
+        yield dict.fromkeys(best, 1) | {k: v for k, v in best.items() if self._variables[k].given}
+
+    def guess(self, assigned: Mapping[str, int]) -> Guess:
+        """Return the guess with these sizes."""
+        found = self._run(assigned, 1)
+        old = self._sizes()
+        shapes: dict[str, Shape] = {}
+        reasons: dict[str, tuple[str, ...]] = {}
+        for spec in self._specs:
+            if spec.dims is None:
+                shapes[spec.name] = self._given.get(spec.name, ())
+                reasons[spec.name] = (GIVEN,) * len(shapes[spec.name])
+                continue
+            sums = self._sums[spec.name]
+            shapes[spec.name] = tuple(
+                max(0, one.constant + sum(assigned[key] * n for key, n in one.factors.items()))
+                for one in sums
+            )
+            reasons[spec.name] = tuple(
+                self._reason(spec, at, one, assigned, old) for at, one in enumerate(sums)
+            )
+        around = Surroundings(shapes, self._roles(), self._past(assigned), self._constants)
+        inputs = tuple(
+            InputGuess(
+                spec.name,
+                spec.dtype,
+                shapes[spec.name],
+                reasons[spec.name],
+                fill_for(spec, around, found),
+            )
+            for spec in self._specs
+        )
+        if self._others:  # for the message that no values can be made for them
+            inputs = (
+                *inputs,
+                *(InputGuess(s.name, s.dtype, (), (), Fill("none", "")) for s in self._others),
+            )
+        return Guess(inputs)
+
+    def _past(self, assigned: Mapping[str, int]) -> int:
+        """Return how many tokens are in the cache."""
+        past = next((v.key for v in self._variables.values() if v.role.name == PAST.name), None)
+        return 0 if past is None else assigned[past]
+
+    def _roles(self) -> dict[str, list[str]]:
+        """Return the names of the roles of each input's dimensions, empty for fixed ones."""
+        return {
+            name: [
+                next((self._variables[key].role.name for key in one.factors), "") for one in sums
+            ]
+            for name, sums in self._sums.items()
+        }
+
+    def _reason(
+        self,
+        spec: InputSpec,
+        axis: int,
+        one: Sum,
+        assigned: Mapping[str, int],
+        old: Mapping[str, int],
+    ) -> str:
+        if not one.factors:
+            return ""
+        if spec.name in self._given or all(self._variables[key].given for key in one.factors):
+            return GIVEN
+        if (spec.name, axis) in self._lengths.why:
+            return self._lengths.why[spec.name, axis]
+        if len(one.factors) > 1:
+            return f"sum: its name {spec.dims[axis] if spec.dims is not None else ''}"
+        key = next(iter(one.factors))
+        variable = self._variables[key]
+        if assigned[key] != old[key]:
+            return f"{variable.role.name}: trial, after {old[key]}"
+        return variable.reason
+
+
+def _refusal(node: Node, size: int) -> str:
+    label = clip(visible(node.name or next(iter(node.outputs), "")), 40, keep="middle")
+    return f"{visible(node.op_type)} {label}, which cannot do with {size}"
+
+
+def _named_constants(specs: Iterable[InputSpec]) -> dict[str, float]:
+    """Return the values of scalars whose names tell them."""
+    found = {}
+    for spec in specs:
+        words = set(words_of(spec.name))
+        if spec.dims not in ((), (1,)):
+            continue
+        joined = "".join(words_of(spec.name))
+        if words & {"sr", "fs"} or joined in ("samplerate", "samplingrate"):
+            found[spec.name] = 16000.0
+    return found
+
+
+def _compared_constants(
+    specs: Iterable[InputSpec], compared: Mapping[str, list[Any]], named: Mapping[str, float]
+) -> dict[str, float]:
+    """Return, for scalars that are compared with constants, the first of these."""
+    found = {}
+    for spec in specs:
+        listed = [
+            float(one) for one in compared.get(spec.name, ()) if isinstance(one, (int, float))
+        ]
+        if spec.dims in ((), (1,)) and listed and spec.dtype != "bool":
+            wanted = named.get(spec.name)
+            found[spec.name] = wanted if wanted in listed and wanted is not None else listed[0]
+    return found
