@@ -178,7 +178,7 @@ async def test_a_new_model_asks_for_its_path(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from dld_tui.core.document import Document
-document = Document.open(sys.argv[1])
+document = Document.open(sys.argv[1], journaled=True)
 document.apply("rename_node", scope=[], node="second", name="renamed")
 document.apply("set_attribute", scope=[], node="renamed", attribute="a", kind="int", value=1)
 document.undo()

@@ -107,36 +107,41 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.tensors import KINDS, Selection, losses
+    from dld_tui.core.tensors.elements import element_type
 
     unknown = sorted(set(request.kinds) - set(KINDS))
     if unknown:
         raise UsageError(f"--kind is {unknown[0]!r}; choose one of {', '.join(KINDS)}")
-    chosen = Selection(request.filter, request.types, request.least_bytes, request.kinds or KINDS)
+    dtype = element_type(request.to)
+    types = tuple(element_type(name) for name in request.types)
+    chosen = Selection(request.filter, types, request.least_bytes, request.kinds or KINDS)
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document:
         if request.list_only:
             yield Progress(0, None, stage="Reading tensors")
-            found: list[JSON] = [*losses(document, request.to, chosen)]
-            yield Finished({"to": request.to, "tensors": found})
+            found: list[JSON] = [*losses(document, dtype, chosen)]
+            yield Finished({"to": dtype, "tensors": found})
             return
         if request.output is None:
             raise UsageError("an output is needed: -o OUT, or --list")
-        yield from _convert(request, request.output, document, chosen)
+        yield from _convert(request, dtype, request.output, document, chosen)
 
 
 def _convert(
-    request: Request, output: Path, document: Document, chosen: Selection
+    request: Request, dtype: str, output: Path, document: Document, chosen: Selection
 ) -> Iterator[Event]:
     from dld_tui.core.conversion.result import written
     from dld_tui.core.conversion.tensors import convert_tensors
 
     with contextlib.ExitStack() as stack:
         made = None
-        for made in convert_tensors(document, request.to, chosen, casts=request.casts):
+        for made in convert_tensors(document, dtype, chosen, casts=request.casts):
             yield Progress(made.count, None, "tensors", "Converting tensors")
         assert made is not None
         stack.callback(made.document.close)
         notes = made.notes
+        if not made.count and not notes:
+            notes = [f"there is nothing to convert: no chosen tensor has a type other than {dtype}"]
         if request.verify:
             from dld_tui.backends.converted import verify
 

@@ -17,8 +17,21 @@ from dld_tui.core.types import JSON
 @click.argument("script", metavar="SCRIPT.jsonl", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option(
+    "--new-data-limit",
+    metavar="GIB",
+    type=click.FloatRange(min=0, max=1 << 20),
+    help="How much zeros and random values the edits may make. Default: 4 GiB.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(model: Path, script: Path, output: Path, force: bool, as_json: bool) -> int:
+def command(
+    model: Path,
+    script: Path,
+    output: Path,
+    force: bool,
+    new_data_limit: float | None,
+    as_json: bool,
+) -> int:
     """Replay an edit script, the format that the user interface journals.
 
     Lines that do not fit the model are reported and left out; the exit status is then 1.
@@ -31,6 +44,8 @@ def command(model: Path, script: Path, output: Path, force: bool, as_json: bool)
     require_free(output, force)
     entries = located(parse_script(_text(script), where=str(script)), script.absolute().parent)
     document = Document.open(model)
+    if new_data_limit is not None:
+        document.new_data_limit = int(new_data_limit * (1 << 30))
     try:
         result = replay(document, entries)
         save(document, output)

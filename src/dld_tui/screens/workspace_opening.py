@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Document
-from dld_tui.core.document.journal import LeftJournal, left_journals
+from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_journals
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import CancelledError
@@ -49,7 +50,9 @@ class OpenedModel:
         self.explorer.prepare()
 
     def clean_up(self) -> None:
-        """Remove, on a thread, what killed programs have left beside the model."""
+        """Remove, on a thread, what killed programs have left beside the model, and elsewhere."""
+        sweep_journals()
+        sweep(Path(tempfile.gettempdir()))
         if self.document.path is not None:
             sweep(Path(os.path.realpath(self.document.path)).parent)
 
@@ -77,8 +80,9 @@ def open_model(
     with _no_collections():
         if path is None:
             document = new_document(new or NewModel())
+            document.journaled = True
         else:
-            document = Document.open(path, progress=progress, cancelled=cancelled)
+            document = Document.open(path, progress=progress, cancelled=cancelled, journaled=True)
         try:
             return _indexed(document, path, cancelled, arrange)
         except BaseException:

@@ -18,6 +18,7 @@ from dld_tui.core.document import Change
 from dld_tui.core.document.places import scope_at
 from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.leftovers import SNAPSHOTS, hold_folder, let_go
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace_background import InferredTypes, infer_types
 from dld_tui.screens.workspace_jobs import SLICE_S
@@ -100,7 +101,7 @@ class Typing(Modifying):
         )
 
     async def _take_snapshot(self, version: int) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="dld-types-"))
+        folder = hold_folder(Path(tempfile.gettempdir()), SNAPSHOTS)
         try:
             path = folder / "snapshot.onnx"
             while self.is_arranging and not self._gone:
@@ -113,7 +114,7 @@ class Typing(Modifying):
                 self._infer_later()  # a thread may be editing the model
         except OSError as error:
             self._not_inferred(version, DldError(f"no snapshot can be written: {error}"))
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
     def _start_inference(self, path: Path, version: int) -> None:
         home = self.document.path
@@ -128,7 +129,7 @@ class Typing(Modifying):
             else:
                 self.call_later(self._inferred, version, found)
             finally:
-                shutil.rmtree(path.parent, ignore_errors=True)
+                _remove(path.parent)
 
         self.run_worker(task, thread=True, group="infer", name="infer shapes")
 
@@ -160,3 +161,8 @@ class Typing(Modifying):
     def _show_types(self) -> None:
         self.explorer.list.invalidate()
         self.parameters.rebuild()
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    let_go(folder)

@@ -8,10 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.journal import discard, journal_dir, left_journals
+from dld_tui.core.document.journal import (
+    discard,
+    journal_dir,
+    left_journals,
+    sweep_journals,
+)
 from dld_tui.core.document.saving import save
 from dld_tui.core.document.scripts import parse_script, replay
 from dld_tui.core.errors import InputError
@@ -22,7 +28,7 @@ import os, signal, sys
 from dld_tui.core.document import Document
 from dld_tui.core.document.saving import save
 THEN = ["choose:then_branch"]
-document = Document.open(sys.argv[1])
+document = Document.open(sys.argv[1], journaled=True)
 for line in sys.argv[2].split(","):
     if line == "undo": document.undo()
     elif line == "redo": document.redo()
@@ -62,7 +68,7 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()
     (left,) = left_journals(path)
     assert left.matches
-    document = Document.open(path)
+    document = Document.open(path, journaled=True)
     result = replay(document, left.lines)
     assert result.refused == []
     restored = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
@@ -74,7 +80,7 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
 
 def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    document = Document.open(path)
+    document = Document.open(path, journaled=True)
     assert not journal_dir().exists(), "looking at a model writes nothing"
     document.apply("rename_node", scope=[], node="first", name="other")
     assert len(list(journal_dir().iterdir())) == 1
@@ -84,6 +90,62 @@ def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) ->
     document.apply("rename_node", scope=[], node="other", name="again")
     document.close()
     assert list(journal_dir().iterdir()) == []
+
+
+SAVED_AND_KILLED = """
+import os, signal, sys
+from dld_tui.core.document import Document
+from dld_tui.core.document.saving import save
+document = Document.open(sys.argv[1], journaled=True)
+document.apply("rename_node", scope=[], node="first", name="one")
+def die(*names): os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] == "after": document._recorder.saved = die
+else: os.replace = die
+save(document)
+"""
+
+
+@pytest.mark.parametrize(("moment", "offered"), [("before", 1), ("after", 0)])
+def test_a_save_that_is_killed_around_its_rename(tmp_path: Path, moment: str, offered: int) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    run = subprocess.run([sys.executable, "-c", SAVED_AND_KILLED, str(path), moment], check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert (onnx.load(path).graph.node[0].name == "one") is (moment == "after")
+    assert [len(left.lines) for left in left_journals(path)] == [1] * offered
+    sweep_journals()
+    assert len(list(journal_dir().iterdir())) == offered
+
+
+def test_journals_without_edits_are_swept_and_those_in_use_stay(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    document = Document.open(path, journaled=True)
+    document.apply("rename_node", scope=[], node="first", name="other")
+    (used,) = journal_dir().iterdir()
+    header = used.read_text().splitlines()[0]
+    for name, text in {"empty": "", "header": header, "edits": header + '\n{"undo": true}'}.items():
+        (journal_dir() / f"{name}.jsonl").write_text(text)
+    sweep_journals()
+    assert {file.stem for file in journal_dir().iterdir()} == {used.stem, "edits"}
+    document.close()
+
+
+def test_a_line_that_is_nested_too_deep_is_refused_and_the_others_are_offered(
+    tmp_path: Path,
+) -> None:
+    path = models.write(tmp_path, models.BRANCHES)
+    subprocess.run([sys.executable, "-c", KILLED, str(path), "one"], check=False)
+    (journal,) = journal_dir().iterdir()
+    with journal.open("a") as file:
+        for depth in (100, 5_000, 100_000):
+            file.write('{"edit": "set_metadata", "key": "k", "value": ')
+            file.write('{"a": ' * depth + "1" + "}" * depth + "}\n")
+        file.write('{"edit": "rename_node", "scope": [], "node": "pre", "name": "two"}\n')
+    (left,) = left_journals(path)
+    fresh = Document.open(path)
+    result = replay(fresh, left.lines)
+    assert [number for number, _ in result.refused] == [2, 3, 4]
+    assert all("nested" in why for _, why in result.refused)
+    assert (fresh.main.nodes[0].name, fresh.main.nodes[0].outputs) == ("two", ("one",))
 
 
 def test_a_changed_model_and_a_torn_last_line_are_noticed(tmp_path: Path) -> None:
@@ -104,7 +166,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_the_edit_goes_on(
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
-    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document = Document.open(models.write(tmp_path, models.CHAIN), journaled=True)
     document.apply("rename_node", scope=[], node="first", name="other")
     assert document.main.nodes[0].name == "other"
     assert document.journal_error is not None
@@ -116,7 +178,7 @@ def test_scripts_report_lines_that_no_longer_apply(tmp_path: Path) -> None:
         '{"edit": "rename_node", "scope": [], "node": "ghost", "name": "two"}\n'
         '{"edit": 7}\n'
     )
-    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document = Document.open(models.write(tmp_path, models.CHAIN), journaled=True)
     result = replay(document, entries)
     assert result.applied == 1
     assert [number for number, _ in result.refused] == [2, 3]

@@ -34,7 +34,7 @@ LARGE = os.urandom(INLINE_LIMIT + 1)
 
 
 def opened(tmp_path: Path, text: str = models.CHAIN) -> Document:
-    return Document.open(models.write(tmp_path, text))
+    return Document.open(models.write(tmp_path, text), journaled=True)
 
 
 def files() -> list[Path]:
@@ -160,7 +160,7 @@ import numpy as np
 from dld_tui.core.document import Document
 from dld_tui.core.document.payloads import reference
 from dld_tui.core.document.saving import save
-document = Document.open(sys.argv[1])
+document = Document.open(sys.argv[1], journaled=True)
 data = np.arange(50_000, dtype=np.float32).tobytes()
 def apply(edit, **arguments): document.apply(edit, scope=[], **arguments)
 big = {"initializer": "big"}

@@ -245,7 +245,7 @@ from dld_tui.core.document.whole import keep_model
 def rename(node, name): document.apply("rename_node", scope=[], node=node, name=name)
 opened = []
 for steps in sys.argv[2:]:
-    document = Document.open(steps + ".onnx")
+    document = Document.open(steps + ".onnx", journaled=True)
     opened.append(document)
     rename("first", "one")
     described = keep_model(document, Path(sys.argv[1]))
@@ -296,7 +296,7 @@ def test_a_crash_does_not_lose_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["gone", "changed"])
 def test_a_lost_file_is_refused_and_the_other_edits_are_made(tmp_path: Path, damage: str) -> None:
-    document = Document.open(weighted(tmp_path, "m.onnx", value=1))
+    document = Document.open(weighted(tmp_path, "m.onnx", value=1), journaled=True)
     rename(document, "first", "one")
     described = keep_model(document, weighted(tmp_path, "result.onnx", value=2))
     document.apply("replace_model", model=described)

@@ -129,9 +129,16 @@ def test_a_missing_an_extra_and_a_second_file_are_named(tmp_path: Path) -> None:
 def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
     evil = np.array([{"a": 1}], dtype=object)
     np.save(tmp_path / "x.npy", evil, allow_pickle=True)
-    assert "cannot be read" in refusal(tmp_path)
+    assert "they are never read" in refusal(tmp_path)
     (tmp_path / "x.npy").write_bytes(pickle.dumps([1]))
     assert "cannot be read" in refusal(tmp_path)
+
+
+def test_a_header_that_no_tokenizer_takes(tmp_path: Path) -> None:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1,\n"
+    start = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header))
+    (tmp_path / "x.npy").write_bytes(start + header + bytes(8))
+    assert "x.npy: has a header that cannot be read" in refusal(tmp_path)
 
 
 def test_a_file_that_claims_more_than_it_holds(tmp_path: Path) -> None:
@@ -139,7 +146,7 @@ def test_a_file_that_claims_more_than_it_holds(tmp_path: Path) -> None:
     header = header.ljust(117) + b"\n"
     start = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header))
     (tmp_path / "x.npy").write_bytes(start + header + b"1234")
-    assert "x.npy: cannot be read" in refusal(tmp_path)
+    assert "x.npy: is cut short" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 20, b"", b"\x08\xff\xff\xff\xff\x0f"])

@@ -10,6 +10,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.files.replaced_data import named_data_files, remove_unused
 from dld_tui.core.types import JSON
 
 
@@ -42,7 +43,10 @@ def written(
     plan = plan_model(
         skeleton_bytes(after), after.blobs, output, external=after.external, spill=after.spill
     )
+    former = named_data_files(output) if output.exists() else []
     remarks: list[JSON] = [*plan.write()]
+    remarks += (f"{path.name} is removed: only the former model used it"
+                for path in remove_unused(former, output))  # fmt: skip
     yield Finished(
         {
             "path": str(output),

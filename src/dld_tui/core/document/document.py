@@ -24,6 +24,9 @@ from dld_tui.core.files.splice import splice
 from dld_tui.core.files.wire import cut
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
+NEW_DATA_LIMIT = 4 << 30
+"""Bytes of values that edits of one document make out of nothing, unless more are asked for."""
+
 
 class Document:
     """An open model. Make one with :meth:`open` or :meth:`new`; close it when done."""
@@ -36,6 +39,7 @@ class Document:
         source: Source | None = None,
         blobs: BlobTable | None = None,
         external: ExternalFiles | None = None,
+        journaled: bool = False,
     ) -> None:
         self.model = model
         """The model's own fields; nodes and other records of graphs live in the scopes."""
@@ -51,12 +55,17 @@ class Document:
         """Payloads of edits that are still to come, made ahead; by what the edit would make."""
         self.payloads = PayloadStore()
         """The files of large payloads in the arguments of edits."""
+        self.new_data, self.new_data_limit = 0, NEW_DATA_LIMIT
+        """Bytes of values that edits made out of nothing (zeros, random numbers), and the most."""
         self.external = external or ExternalFiles(path or Path.cwd() / "new.onnx")
         self.history = History()
         self.on_change: list[Callable[[Change], None]] = []
         """Called after each edit, undo and redo, in the thread that made it; see hold_changes."""
         self._held: list[Change] | None = None
-        self._recorder = Recorder(Journal(path)) if path is not None else None
+        self.journaled = journaled
+        """Whether edits are written to a journal: where a person makes them. A command that writes
+        another file leaves no journal of its source."""
+        self._recorder = Recorder(Journal(path)) if journaled and path is not None else None
         self.main = Scope(model.graph, self)
         functions = [Scope(function, self) for function in model.functions]
         self.main.records["function"] = functions  # there, so that a splice can edit the list
@@ -72,6 +81,7 @@ class Document:
         progress: ProgressCallback | None = None,
         cancelled: CancelCheck | None = None,
         allow_linked_data: bool = False,
+        journaled: bool = False,
     ) -> Document:
         """Open a model file. Payloads stay in it and are read when they are wanted.
 
@@ -81,6 +91,7 @@ class Document:
             cancelled: Asked now and then.
             allow_linked_data: Follow links from the model's folder to external data elsewhere, as
                 the Hugging Face cache has them; such data is only read.
+            journaled: Write edits to a journal, so that a crash loses none.
 
         Raises:
             InputError: The file cannot be read or is not an ONNX model; says what it is instead.
@@ -103,7 +114,14 @@ class Document:
                 raise InputError("Model has no graph", where=str(path))
             external = ExternalFiles(path, allow_linked=allow_linked_data)
             with collector_paused():
-                return cls(model, path=path, source=source, blobs=blobs, external=external)
+                return cls(
+                    model,
+                    path=path,
+                    source=source,
+                    blobs=blobs,
+                    external=external,
+                    journaled=journaled,
+                )
         except BaseException:
             source.close()
             raise
@@ -265,15 +283,25 @@ class Document:
         own = self.source is not None and self.source.changed_on_disk()
         return own or bool(self.external.changed_on_disk())
 
+    def about_to_save(self, written: Path) -> None:
+        """Note in the journal what its file becomes: the rename that follows may be the last act.
+
+        Args:
+            written: What is renamed over the document's own file next. For :mod:`.saving`.
+        """
+        if self._recorder is not None:
+            self._recorder.journal.about_to_save(written)
+
     def saved_as(self, path: Path, source: Source) -> None:
         """Take note that the present state is what `path` now holds. For :mod:`.saving`."""
         old = self.source
         self.path, self.source = path, source
         self.external.moved_to(path)
         self.history.mark_saved()
-        if self._recorder is None:
+        if self._recorder is None and self.journaled:
             self._recorder = Recorder(Journal(path))
-        self._recorder.saved(path)
+        if self._recorder is not None:
+            self._recorder.saved(path)
         # Payloads that only the undo history refers to still need the old file open.
         if old is not None and not self.history.done and not self.history.undone:
             old.close()

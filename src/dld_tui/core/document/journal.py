@@ -1,8 +1,10 @@
 """The journal: every edit since the last save, on disk, so that no crash loses one.
 
 One JSON object a line. The first line names the file and how it was when the journal began; then
-each edit with its arguments, and ``{"undo": true}`` and ``{"redo": true}``. A journal belongs to
-one running program, which holds a lock on it; one that nobody holds is left from a crash.
+each edit with its arguments, and ``{"undo": true}`` and ``{"redo": true}``. ``{"saved": {...}}``
+says what the file becomes by the save that follows: once it is that, the lines before are in it.
+A journal belongs to one running program, which holds a lock on it; one that nobody holds is left
+from a crash.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -20,7 +23,7 @@ from typing import IO
 from dld_tui import __version__
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.payload_store import sweep
-from dld_tui.core.document.scripts import entry_of
+from dld_tui.core.document.scripts import entry_of, parse_line
 from dld_tui.core.paths import ensure, state_dir
 from dld_tui.core.types import JSON
 
@@ -91,6 +94,17 @@ class Journal:
         self._error = f"edits are not journaled: {why}"
         self._broken = True
 
+    def about_to_save(self, written: Path) -> None:
+        """Note how the model's file will be when `written` has been renamed over it.
+
+        The line is on the disk before the rename, so that no crash in between leaves edits that
+        would be offered again although the file has them.
+        """
+        if self._file is not None and not self._broken:
+            self.append({"saved": _state(written)})
+            with suppress(OSError):  # as in append: the save goes on
+                os.fsync(self._file.fileno())
+
     def restart(self, model: Path) -> None:
         """Forget all lines: the document has just been saved to `model`."""
         self.close()
@@ -157,6 +171,16 @@ def discard(left: LeftJournal) -> None:
     sweep()
 
 
+def sweep_journals() -> None:
+    """Remove the journals of programs that are gone which hold no edit that a file lacks."""
+    for path in journal_dir().glob("*.jsonl"):
+        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else its program is alive
+            header, edits = _unsaved(_entries(file.read()))
+            if header is not None and not edits:
+                path.unlink()
+
+
 def _read(path: Path, model: Path) -> LeftJournal | None:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
@@ -168,19 +192,40 @@ def _read(path: Path, model: Path) -> LeftJournal | None:
             written = os.fstat(file.fileno()).st_mtime
     except OSError:
         return None
+    header, edits = _unsaved(_entries(text))
+    if header is None or header.get("journal") != _FORMAT or not edits:
+        return None
+    state = {key: header.get(key) for key in ("size", "mtime_ns")}
+    return LeftJournal(path, model, edits, written, matches=state == _state(model))
+
+
+def _entries(text: str) -> list[dict[str, JSON]]:
     lines = []
     for line in text.splitlines():
         try:
-            entry = json.loads(line)
+            entry = parse_line(line)
         except ValueError:
             break  # the line being written when the power went
         if isinstance(entry, dict):
             lines.append(entry)
-    if not lines or lines[0].get("journal") != _FORMAT or len(lines) == 1:
-        return None
-    header, *edits = lines
-    state = {key: header.get(key) for key in ("size", "mtime_ns")}
-    return LeftJournal(path, model, edits, written, matches=state == _state(model))
+    return lines
+
+
+def _unsaved(
+    lines: list[dict[str, JSON]],
+) -> tuple[dict[str, JSON] | None, list[dict[str, JSON]]]:
+    """Return the header of a journal, None without one, and the edits that its file lacks."""
+    if not lines or "journal" not in lines[0]:
+        return ({}, []) if not lines else (None, [])
+    header, edits = lines[0], []
+    now = _state(Path(str(header.get("model"))))
+    for entry in lines[1:]:
+        saved = entry.get("saved")
+        if saved is None:
+            edits.append(entry)
+        elif saved == now and now["size"] is not None:
+            header, edits = {**header, **now}, []
+    return header, edits
 
 
 def _state(model: Path) -> dict[str, JSON]:

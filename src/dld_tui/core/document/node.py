@@ -47,6 +47,13 @@ def attribute_type(proto: onnx.AttributeProto) -> int:
     return 0
 
 
+def body_count(proto: onnx.AttributeProto) -> int:
+    """Return how many scopes an attribute has: its graphs."""
+    if attribute_type(proto) not in (_AttributeType.GRAPH, _AttributeType.GRAPHS):
+        return 0
+    return len(proto.graphs) or int(proto.HasField("g"))
+
+
 class Attribute:
     """One attribute of a node, read only: edits go through :meth:`Document.apply`."""
 
@@ -178,6 +185,40 @@ class Node:
             if text_of(proto.name) == name:
                 return Attribute(self, proto)
         return None
+
+    def give_bodies(self, attribute: onnx.AttributeProto, scopes: list[Scope]) -> None:
+        """Take in the scopes of one of its graph attributes, in the order of the file.
+
+        A broken model may have several attributes of one name: the scopes of all are kept.
+        """
+        if scopes:
+            name = text_of(attribute.name)
+            bodies = self.children.setdefault(name, [])
+            at = self._bodies_before(attribute)
+            bodies[at:at] = scopes
+
+    def take_bodies(self, attribute: onnx.AttributeProto) -> list[Scope] | None:
+        """Give up the scopes of one of its attributes; None when there are none."""
+        name = text_of(attribute.name)
+        bodies = self.children.get(name)
+        at, count = self._bodies_before(attribute), body_count(attribute)
+        if not bodies or not count:
+            return None
+        scopes = bodies[at : at + count]
+        del bodies[at : at + count]
+        if not bodies:
+            del self.children[name]
+        return scopes
+
+    def _bodies_before(self, attribute: onnx.AttributeProto) -> int:
+        """Return how many scopes belong to attributes of the same name before one of them."""
+        before = 0
+        for other in self.proto.attribute:
+            if other is attribute:
+                break
+            if other.name == attribute.name:
+                before += body_count(other)
+        return before
 
     def subgraphs(self) -> list[Scope]:
         """Return the scopes of its graph attributes."""

@@ -99,7 +99,7 @@ def places(scope: Scope, nodes: list[Node]) -> dict[Node, int]:
     """Return where nodes are in the order of the file; those that are not there are left out."""
     wanted = dict.fromkeys(nodes)
     if len(wanted) > _FEW:
-        return {node: place for place, node in enumerate(scope.nodes)}
+        return {node: place for place, node in enumerate(scope.nodes) if node in wanted}
     found = {}
     for node in wanted:
         try:

@@ -19,7 +19,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import Message
 
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, body_count
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.wiretext import set_text, set_texts, text_of, texts_of
 
@@ -128,21 +128,21 @@ class SetAttribute(Primitive):
         present, wanted = (self.old, self.new) if forwards else (self.new, self.old)
         attributes = self.node.proto.attribute
         if present is not None:
-            self._take_scopes(text_of(present.name), of_new=not forwards)
+            self._take_scopes(attributes[self.position], of_new=not forwards)
             del attributes[self.position]
         if wanted is not None:
             attributes.insert(self.position, wanted)
             self._give_scopes(attributes[self.position], of_new=forwards)
 
-    def _take_scopes(self, name: str, *, of_new: bool) -> None:
-        scopes = self.node.children.pop(name, None)
+    def _take_scopes(self, attr: onnx.AttributeProto, *, of_new: bool) -> None:
+        scopes = self.node.take_bodies(attr)
         if scopes is not None:
             self._scopes[of_new] = scopes
             if not self.node.children:
                 self.scope.holders.pop(self.node, None)
 
     def _give_scopes(self, attr: onnx.AttributeProto, *, of_new: bool) -> None:
-        if not (attr.HasField("g") or len(attr.graphs)):
+        if not body_count(attr):
             return
         scopes = self._scopes.pop(of_new, None)
         if scopes is None:
@@ -155,7 +155,7 @@ class SetAttribute(Primitive):
         for position, (scope, graph) in enumerate(zip(scopes, graphs, strict=True)):
             scope.proto = graph
             scope.position = position if listed else None
-        self.node.children[text_of(attr.name)] = scopes
+        self.node.give_bodies(attr, scopes)
         self.scope.holders[self.node] = None
 
 

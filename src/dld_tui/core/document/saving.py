@@ -70,6 +70,7 @@ def save(
         like=None if force else document.source,
         progress=progress,
         cancelled=cancelled,
+        sealed=document.about_to_save if own else None,
     )
     document.saved_as(target, plan.adopt(document.blobs, document.external))
     return remarks

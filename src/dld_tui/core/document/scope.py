@@ -242,17 +242,19 @@ class Scope:
 
     def adopt(self, node: Node, attr: onnx.AttributeProto) -> None:
         """Make the scopes of a graph attribute that has just become part of `node`."""
+        graphs: list[tuple[onnx.GraphProto, int | None]] = []
         if attr.type == _GRAPHS or len(attr.graphs):
-            graphs: list[tuple[onnx.GraphProto, int | None]] = [
-                (graph, index) for index, graph in enumerate(attr.graphs)
-            ]
-        else:
-            graphs = [(attr.g, None)]
+            graphs += ((graph, index) for index, graph in enumerate(attr.graphs))
+        elif attr.HasField("g"):
+            graphs.append((attr.g, None))
         name = text_of(attr.name)
-        node.children[name] = [
-            Scope(graph, self.document, owner=node, attribute=name, position=position)
-            for graph, position in graphs
-        ]
+        node.give_bodies(
+            attr,
+            [
+                Scope(graph, self.document, owner=node, attribute=name, position=position)
+                for graph, position in graphs
+            ],
+        )
 
     # --- naming nodes ---------------------------------------------------------------------------
 

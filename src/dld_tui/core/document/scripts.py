@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.arguments import unfit
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+
+REFUSED = "refused"
+"""The key of an entry that stands for a line which is no edit, and says why."""
 
 
 @dataclass
@@ -34,14 +38,31 @@ def parse_script(text: str, *, where: str | None = None) -> list[dict[str, JSON]
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            entry = parse_line(line)
+        except ValueError as error:
             raise InputError(f"line {number} is not JSON: {error}", where=where) from None
         if not isinstance(entry, dict):
             raise InputError(f"line {number} is not a JSON object", where=where)
         if "journal" not in entry:  # the header of a journal says nothing to replay
             entries.append(entry)
     return entries
+
+
+def parse_line(line: str) -> JSON:
+    """Return the JSON of one line of a script or journal.
+
+    A line that no edit can be, such as one that is nested too deep, becomes an entry that only says
+    so when it is replayed: the lines around it are as good as before.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        entry: JSON = json.loads(line)
+    except RecursionError:
+        return {REFUSED: "is nested too deep"}
+    problem = unfit(entry)
+    return entry if problem is None else {REFUSED: problem}
 
 
 def replay(document: Document, entries: Iterable[dict[str, JSON]]) -> ReplayResult:
@@ -52,6 +73,9 @@ def replay(document: Document, entries: Iterable[dict[str, JSON]]) -> ReplayResu
             replay_entry(document, entry)
         except EditError as error:
             result.refused.append((number, str(error)))
+        except Exception as error:  # noqa: BLE001 - a seam: the other lines are still made
+            why = f"it failed unexpectedly, which is a bug in dld: {type(error).__name__}: {error}"
+            result.refused.append((number, why))
         else:
             result.applied += 1
     return result
@@ -63,6 +87,8 @@ def replay_entry(document: Document, entry: dict[str, JSON]) -> None:
     Raises:
         EditError: It does not fit this document.
     """
+    if REFUSED in entry:
+        raise EditError(f"the line {entry[REFUSED]}")
     if entry.get("undo"):
         document.undo()
     elif entry.get("redo"):

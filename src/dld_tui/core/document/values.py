@@ -45,6 +45,11 @@ _SHORT = {
 }
 
 
+_ALIASES = {"float32": "FLOAT", "float64": "DOUBLE", "half": "FLOAT16", "single": "FLOAT",
+            "bool_": "BOOL", "str": "STRING"}  # fmt: skip
+_NUMBERS: dict[str, int] = dict(onnx.TensorProto.DataType.items())
+
+
 @lru_cache(maxsize=256)
 def dtype_name(data_type: int) -> str:
     """Return the name of a ``TensorProto.DataType``: ``float32``; ``type 99`` if unknown."""
@@ -56,9 +61,13 @@ def dtype_name(data_type: int) -> str:
 
 
 def dtype_number(name: str) -> int | None:
-    """Return the ``TensorProto.DataType`` of a name that :func:`dtype_name` gives, or None."""
-    proto_name = {"float32": "FLOAT", "float64": "DOUBLE"}.get(name, name.upper())
-    return dict(onnx.TensorProto.DataType.items()).get(proto_name)
+    """Return the ``TensorProto.DataType`` of an element type, or None.
+
+    The names of :func:`dtype_name`, those of ONNX and of numpy are known, in any case. ``float``
+    is ONNX's, float32.
+    """
+    proto_name = _ALIASES.get(name.lower(), name.upper())
+    return _NUMBERS.get(proto_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Temporary files that are gone when their owner is, even when it was killed.
 
 Views (:mod:`dld_tui.core.files.view`) are beside the model, as libraries read weights of its folder
-only. The process that makes one holds a lock on it, which ends with the process: a view that nobody
-holds is left from one that was killed, and whoever makes or opens something there next removes it.
+only; snapshots for shape inference are where temporary files are. The process that makes one holds
+a lock on it, which ends with the process: one that nobody holds is left from a process that was
+killed, and whoever makes or opens something there next removes it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 PREFIX = ".dld-view-"
-_NAME = re.compile(re.escape(PREFIX) + r"[0-9a-z_]{8}")
+SNAPSHOTS = "dld-types-"
+"""Folders of snapshots for shape inference, in the folder of temporary files."""
+_NAME = re.compile(rf"(?:{re.escape(PREFIX)}|{SNAPSHOTS})[0-9a-z_]{{8}}")
 _held: dict[Path, int] = {}
 """What this process has made, and the descriptor that holds the lock."""
 
@@ -35,14 +38,18 @@ def hold_file(folder: Path, suffix: str) -> Path:
             return path
 
 
-def hold_folder(parent: Path) -> Path:
+def hold_folder(parent: Path, prefix: str = PREFIX) -> Path:
     """Make a private folder in another one, hold it, and return its path.
+
+    Args:
+        parent: The other one.
+        prefix: What its name begins with: :data:`PREFIX` or :data:`SNAPSHOTS`.
 
     Raises:
         OSError: It cannot be made.
     """
     while True:
-        path = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
+        path = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=parent)))
         with suppress(FileNotFoundError):  # removed before it was held
             if _hold(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
                 return path

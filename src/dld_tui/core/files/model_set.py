@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +40,7 @@ from dld_tui.core.files.tensors import (
     set_external,
 )
 from dld_tui.core.files.wire import verify_model
-from dld_tui.core.files.writer import Output, write_set
+from dld_tui.core.files.writer import Output, require_distinct, write_set
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
@@ -110,23 +111,38 @@ class ModelSet:
         like: Source | None = None,
         progress: ProgressCallback | None = None,
         cancelled: CancelCheck | None = None,
+        sealed: Callable[[Path], None] | None = None,
     ) -> list[str]:
         """Write the files in one atomic step and return remarks for the user.
 
-        See :func:`~dld_tui.core.files.writer.write_pieces` for the arguments.
+        See :func:`~dld_tui.core.files.writer.write_pieces` for the other arguments.
+
+        Args:
+            overwrite: See there.
+            like: See there.
+            progress: See there.
+            cancelled: See there.
+            sealed: Called with the model's complete file before it is renamed over the target.
 
         Raises:
             SaveError: One could not be written; what was there is untouched.
             FileChangedError: The target or a source was changed by another program.
             CancelledError: `cancelled` said so.
         """
+
+        def verify(path: Path) -> None:
+            verify_model(path)
+            if sealed is not None:
+                sealed(path)
+
         outputs = [
             *(
                 Output(self._path(data), data.pieces, data.old is not None, data.old)
                 for data in self._files
             ),
-            Output(self.target, self.pieces, overwrite, like, verify_model),
+            Output(self.target, self.pieces, overwrite, like, verify),
         ]
+        require_distinct([output.path for output in outputs])  # before a folder is made
         for data in self.named:
             with explained(self._path(data)):
                 self._path(data).parent.mkdir(parents=True, exist_ok=True)

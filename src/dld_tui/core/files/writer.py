@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.errors import SaveError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.splice import pieces_length
 from dld_tui.core.files.staged import StagedFile
 from dld_tui.core.files.streaming import ByteCount
+from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 _OTHER_SURROGATES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
@@ -92,6 +94,7 @@ def write_set(
         FileChangedError: See :func:`write_pieces`.
         CancelledError: `cancelled` said so; nothing was replaced.
     """
+    require_distinct([output.path for output in outputs])
     total = sum(pieces_length(output.pieces) for output in outputs)
     count = ByteCount(total, progress, cancelled)
     remarks: list[str] = []
@@ -120,6 +123,43 @@ def write_set(
                     done.retract()
                 raise
     return remarks
+
+
+def require_distinct(paths: Sequence[Path]) -> None:
+    """Refuse outputs that are one file: the one that is written last would be all that is left.
+
+    They are one where their resolved paths are the same, where what is there is the same (device
+    and inode: hard links), and where the file system takes two spellings for the same name.
+
+    Raises:
+        SaveError: Names both.
+    """
+    seen: list[tuple[str, tuple[int, int] | None, Path]] = []
+    for path in paths:
+        real = os.path.realpath(path)
+        identity: tuple[int, int] | None = None
+        with suppress(OSError):
+            status = os.stat(real)
+            identity = (status.st_dev, status.st_ino)
+        for other_real, other_identity, other in seen:
+            same = real == other_real or (identity is not None and identity == other_identity)
+            if same or (real.casefold() == other_real.casefold() and _ignores_case(real)):
+                raise SaveError(
+                    f"{visible(str(other))} is the same file: one would overwrite the other",
+                    where=str(path),
+                    hint="Choose another name for one of them",
+                )
+        seen.append((real, identity, path))
+
+
+def _ignores_case(path: str) -> bool:
+    """Return whether the file system of a file that may not be there yet ignores the case."""
+    folder = os.path.dirname(path)
+    other = os.path.join(os.path.dirname(folder), os.path.basename(folder).swapcase())
+    try:
+        return other != folder and os.path.samefile(folder, other)
+    except OSError:
+        return False
 
 
 def write_bytes(

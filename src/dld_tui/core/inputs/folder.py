@@ -23,6 +23,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.inputs.dtypes import AnyArray, is_extended, numpy_dtype
 from dld_tui.core.inputs.shapes import InputSpec, is_fixed
+from dld_tui.core.tensors.npy_header import read_npy_header
 from dld_tui.core.text import clip, visible
 
 Value: TypeAlias = "AnyArray | list[AnyArray]"
@@ -124,6 +125,7 @@ def _load_npy(path: Path, spec: InputSpec) -> tuple[InputSpec, Value]:
             raise InputError("is not one array", where=str(path))
         if start != _MAGIC:
             raise InputError("cannot be read: it is no .npy file", where=str(path))
+        read_npy_header(path)  # numpy's own reader says less, and not always by a ValueError
         array = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         why = "it holds Python objects" if "allow_pickle" in str(error) else visible(str(error))

@@ -15,7 +15,7 @@ import onnx
 
 from dld_tui.core.document.literal_scanner import LiteralError
 from dld_tui.core.document.tensor_literals import element_text, parse_element
-from dld_tui.core.document.values import dtype_number
+from dld_tui.core.document.values import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.types import JSON
@@ -37,6 +37,18 @@ def require_dtype(dtype: str) -> int:
     if not number:
         raise EditError(f"there is no element type {dtype!r:.40}")
     return number
+
+
+def element_type(name: str) -> str:
+    """Return this program's name of an element type: ``double`` and ``FLOAT64`` are ``float64``.
+
+    Args:
+        name: The name that ONNX or numpy has for it, in any case.
+
+    Raises:
+        EditError: There is none of this name.
+    """
+    return dtype_name(require_dtype(name))
 
 
 def require_dims(dims: object) -> tuple[int, ...]:

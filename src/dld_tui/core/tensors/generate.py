@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dld_tui.core import fmt
 from dld_tui.core.document.payloads import resolve
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import Blob
@@ -88,6 +89,8 @@ def filled(
     length = payload_bytes(dtype, count)
     if length is None:
         raise EditError("strings are given as values")
+    if kind in ("zeros", *random_kinds(dtype)):
+        require_room(document, length)
     if kind == "zeros":
         return _zeros(length)
     if kind == "values":
@@ -100,6 +103,27 @@ def filled(
         parts = _random(dtype, count, fill)
         return b"".join(parts) if length <= _SMALL else parts
     raise EditError(f"a tensor cannot be filled with {kind!r:.40}")
+
+
+def require_room(document: Document, length: int) -> None:
+    """Refuse values that a few words of an edit would make, where they are more than is wanted.
+
+    What all edits of a document make is counted together against its ``new_data_limit``.
+
+    Args:
+        document: The document.
+        length: Bytes that are to be made.
+
+    Raises:
+        EditError: They are too many.
+    """
+    if document.new_data + length > document.new_data_limit:
+        raise EditError(
+            f"this would make {fmt.size(length)} of values; the limit for a model is "
+            f"{fmt.size(document.new_data_limit)}",
+            hint="`dld edit --new-data-limit` raises it",
+        )
+    document.new_data += length
 
 
 def given(document: Document, payload: JSON, dtype: str, dims: tuple[int, ...]) -> bytes | Blob:

@@ -116,10 +116,10 @@ def test_bodies_are_what_the_operator_wants(tmp_path: Path) -> None:
     [
         ({"inputs": ["ghost"]}, "no value 'ghost'"),
         ({"outputs": 0}, "from 1"),
-        ({"outputs": True}, "from 1"),
+        ({"outputs": True}, "whole number"),
         ({"domain": "ai.onnx.ml", "opset": 0}, "whole number"),
         ({"inputs": ["a"], "behind": "ghost"}, "no value 'ghost'"),
-        ({"bodies": "body"}, "list of strings"),
+        ({"bodies": "body"}, "list of text"),
     ],
 )
 def test_what_does_not_fit_is_refused_without_a_trace(

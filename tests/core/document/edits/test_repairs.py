@@ -93,7 +93,7 @@ def test_steps_that_do_not_fit_are_left_out_of_a_repair(shady: Document) -> None
         ([["repair", {"steps": []}]], "could be a step"),
         ([["no_such", {}]], "could be a step"),
         ([["trim_links"]], "must be an edit and its arguments"),
-        ([["trim_links", {"scope": [], "wrong": 1}]], "unexpected keyword"),
+        ([["trim_links", {"scope": [], "wrong": 1}]], "has no argument wrong"),
     ],
 )
 def test_wrong_repairs_are_refused_and_leave_no_trace(

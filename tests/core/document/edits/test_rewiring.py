@@ -78,7 +78,7 @@ def test_a_terminal_is_taken_out_and_those_after_it_move_up(tmp_path: Path) -> N
     [
         ({"node": "left", "side": "output", "index": 0}, "'part' is used"),
         ({"node": "join", "side": "input", "index": 3}, "has no input 3"),
-        ({"node": "join", "side": "input", "index": True}, "has no input"),
+        ({"node": "join", "side": "input", "index": True}, "whole number"),
         ({"node": "join", "side": "middle", "index": 0}, "side must be"),
     ],
 )

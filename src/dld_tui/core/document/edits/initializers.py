@@ -26,7 +26,12 @@ from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.external import require_location
 from dld_tui.core.files.tensors import entries_of
 from dld_tui.core.files.tensors import set_external as set_entries
-from dld_tui.core.tensors.elements import payload_bytes, require_dims, require_dtype
+from dld_tui.core.tensors.elements import (
+    element_type,
+    payload_bytes,
+    require_dims,
+    require_dtype,
+)
 from dld_tui.core.tensors.generate import filled, given_strings
 from dld_tui.core.types import JSON
 
@@ -63,6 +68,7 @@ def add_initializer(
     home = document.scope_at(scope)
     _require_graph(home)
     _require_name(home, name)
+    dtype = element_type(dtype)
     number, shape = require_dtype(dtype), require_dims(dims)
     if not isinstance(fill, dict):
         raise EditError("fill must be an object with a kind")

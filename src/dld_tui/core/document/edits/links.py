@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.calls import function_of
 from dld_tui.core.document.edits.deletion import take_over
 from dld_tui.core.document.edits.naming import require_free, require_visible
+from dld_tui.core.document.edits.opsets import imports_of
 from dld_tui.core.document.edits.ordering import move_behind
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks
 from dld_tui.core.document.traverse import depends_on, outer_node, upstream
 from dld_tui.core.errors import EditError
+from dld_tui.core.operators.registry import schema_for
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 MOST_LINKS = 1 << 16
-"""More inputs or outputs than any operator takes; a larger index is a mistake."""
+"""More inputs or outputs than any operator without a limit takes; a larger index is a mistake."""
 _FEW_USES = 16
 """Uses that are looked at one by one; for more of them all that `by` depends on is found first."""
 
@@ -47,7 +51,7 @@ def set_input(
             they come before it.
     """
     target = node_at(document, scope, node)
-    _require_index(index)
+    require_index(target, "input", index)
     if value:
         require_visible(target.scope, value)
         if depends_on(target, value):
@@ -80,7 +84,7 @@ def set_output(
     Unlike ``rename_value``, users of the old name keep it, and so lose their source.
     """
     target = node_at(document, scope, node)
-    _require_index(index)
+    require_index(target, "output", index)
     if value:
         require_free(target.scope, value)
     outputs = with_item(target.outputs, index, value)
@@ -146,6 +150,23 @@ def with_item(names: tuple[str, ...], index: int, name: str) -> tuple[str, ...]:
     return tuple(links)
 
 
-def _require_index(index: int) -> None:
-    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < MOST_LINKS:
-        raise EditError(f"there is no input or output {index}")
+def require_index(node: Node, side: str, index: int) -> None:
+    """Refuse an input or output that a node cannot have by the signature of its operator.
+
+    Raises:
+        EditError: There is none of that index.
+    """
+    present = len(node.inputs if side == "input" else node.outputs)
+    if not 0 <= index < max(present, _most_links(node, side)):
+        raise EditError(f"{quoted(node.op_type)} takes no {side} {index}")
+
+
+def _most_links(node: Node, side: str) -> int:
+    function = function_of(node)
+    if function is not None:
+        return len(function.inputs if side == "input" else function.outputs)
+    schema = schema_for(node.op_type, node.domain, imports_of(node.scope).get(node.domain))
+    if schema is None:
+        return MOST_LINKS
+    most = schema.max_inputs if side == "input" else schema.max_outputs
+    return MOST_LINKS if most is None else most

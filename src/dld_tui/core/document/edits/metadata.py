@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.edits.opsets import import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetList, SetText, copies
@@ -117,9 +118,7 @@ def set_opset(
 
     The nodes are not converted: this says how they are to be read.
     """
-    if version is not None and (
-        isinstance(version, bool) or not isinstance(version, int) or not 1 <= version < 2**63
-    ):
+    if version is not None and version < 1:
         raise EditError("an opset version is a whole number from 1")
     kept = copies(document.model.opset_import)
     same = [entry for entry in kept if _same_domain(text_of(entry.domain), domain)]
@@ -143,7 +142,7 @@ def set_opset(
             entry.version = version
         wanted = kept
     else:
-        wanted = [*kept, onnx.helper.make_opsetid(domain, version)]
+        wanted = [*kept, *import_messages({domain: version})]
     if list(document.model.opset_import) != wanted:
         transaction.do(
             SetList(document.main, None, "model", document.model, "opset_import", wanted)

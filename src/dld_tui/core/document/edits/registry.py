@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from dld_tui.core.document.arguments import check_arguments
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import EditError
@@ -39,10 +39,7 @@ def run_edit(document: Document, transaction: Transaction) -> None:
     function = EDITS.get(name)
     if function is None:
         raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(sorted(EDITS))}")
-    try:
-        inspect.signature(function).bind(document, transaction, **arguments)
-    except TypeError as error:
-        raise EditError(f"edit {name}: {error}") from None
+    check_arguments(name, function, arguments)
     try:
         transaction.title = function(document, transaction, **arguments)
     except BaseException:

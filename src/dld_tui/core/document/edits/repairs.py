@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.arguments import check_arguments
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.naming import free_name
 from dld_tui.core.document.edits.registry import EDITS, edit, node_at, quoted, strings
@@ -47,10 +48,9 @@ def repair(
         if function is None or name in _NO_STEPS:
             raise EditError(f"there is no edit {name!r} that could be a step")
         before = len(transaction.primitives)
+        check_arguments(name, function, arguments)
         try:
             function(document, transaction, **arguments)
-        except TypeError as error:
-            raise EditError(f"edit {name}: {error}") from None
         except EditError as error:
             while len(transaction.primitives) > before:
                 transaction.primitives.pop().undo()

@@ -65,7 +65,7 @@ def restore(document: Document, transaction: Transaction, *, steps: list[JSON], 
             data = cast("dict[str, Any]", step)
             scope = document.scope_at(data["scope"])
             transaction.do(_BUILD[data["step"]](scope, data))
-        except (KeyError, IndexError, TypeError, ValueError):
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError):
             raise EditError("a step of the journal does not fit this model") from None
     return f"undo {title}"
 

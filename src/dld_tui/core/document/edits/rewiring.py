@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from dld_tui.core.document.edits.deletion import splice_out
-from dld_tui.core.document.edits.links import with_item
+from dld_tui.core.document.edits.links import require_index, with_item
 from dld_tui.core.document.edits.naming import free_name, require_visible
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.edits.terminals import add_input
@@ -40,7 +40,7 @@ def remove_terminal(
     target = node_at(document, scope, node)
     _require_side(side)
     names = target.inputs if side == "input" else target.outputs
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(names):
+    if not 0 <= index < len(names):
         raise EditError(f"{quoted(node)} has no {side} {index}")
     name = names[index]
     home = target.scope
@@ -92,6 +92,7 @@ def expose_input(
         dims: Its dimensions.
     """
     target = node_at(document, scope, node)
+    require_index(target, "input", index)
     home = target.scope
     present = target.inputs[index] if 0 <= index < len(target.inputs) else ""
     if present and home.resolve(present) is None and name in ("", present):
@@ -166,7 +167,7 @@ def move_terminal(
     names = home.inputs if side == "input" else home.outputs
     if name not in names:
         raise EditError(f"there is no {side} {quoted(name)}")
-    if isinstance(to, bool) or not isinstance(to, int) or not 0 <= to < len(names):
+    if not 0 <= to < len(names):
         raise EditError(f"there is no place {to} among {len(names)}")
     at = names.index(name)
     if at == to:

@@ -21,7 +21,15 @@ from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.tensors import element_bits
-from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded, numpy_type
+from dld_tui.core.tensors.elements import (
+    PART_ELEMENTS,
+    Array,
+    encoded,
+    numpy_type,
+    payload_bytes,
+    require_dims,
+)
+from dld_tui.core.tensors.generate import require_room
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -68,7 +76,11 @@ def to_dense(
         record = home.named("sparse_initializer").first(name)
         if record is None:
             raise EditError(f"there is no sparse initializer {quoted(name)}")
-        dense = emptied(record.values, dims=list(record.dims))
+        dense = emptied(record.values, dims=require_dims(list(record.dims)))
+        length = payload_bytes(Tensor(record.values, document).dtype, math.prod(record.dims))
+        if length is None:
+            raise EditError(f"{quoted(name)} holds strings, which cannot be dense here")
+        require_room(document, length)
         put_payload(document, dense, _dense_parts(document, record, quoted(name)))
         place = place_of(home, "sparse_initializer", record)
         transaction.do(Splice(home, "sparse_initializer", place, [record], []))

@@ -26,11 +26,11 @@ from dld_tui.core.files.patched import PATCH_LIMIT, PatchedBlob, patched
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.tensors.conversion import converted_payload
 from dld_tui.core.tensors.elements import (
+    element_type,
     encoded,
     from_json,
     numpy_type,
     require_dims,
-    require_dtype,
 )
 from dld_tui.core.tensors.generate import given, given_strings
 from dld_tui.core.types import JSON
@@ -61,7 +61,7 @@ def convert_tensor(
     """
     target = target_at(document, scope, tensor)
     old = target.tensor
-    require_dtype(dtype)
+    dtype = element_type(dtype)
     if old.dtype == dtype:
         return "convert nothing"
     _require_readable(target)
@@ -144,7 +144,7 @@ def replace_tensor(
     """
     target = target_at(document, scope, tensor)
     old = target.tensor
-    require_dtype(dtype)
+    dtype = element_type(dtype)
     shape = require_dims(dims)
     if payload is None:
         return _reshape(transaction, target, dtype, shape)
