@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
 import pytest
 
+from dld_tui.core.document import saving
 from dld_tui.core.document.journal import journal_dir
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.payloads import weights
 
 
-def script(folder: Path, *lines: dict[str, object]) -> Path:
+def script(folder: Path, *lines: Mapping[str, object]) -> Path:
     path = folder / "script.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
@@ -67,9 +69,7 @@ def test_an_edit_leaves_no_journal_of_its_source(
     dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
-    from dld_tui.core.document import saving
-
-    kept = saving.plan_model
+    kept = saving.plan_model  # type: ignore[attr-defined]
 
     def looking(*arguments: object, **more: object) -> object:
         seen.append(journal_dir().exists())
