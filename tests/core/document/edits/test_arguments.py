@@ -76,6 +76,7 @@ def try_wrong_arguments(folder: Path, seed: int, count: int) -> int:
     for _ in range(count):
         text, edit, arguments = draw.choice(CASES)
         document = documents[text]
+        document.new_data = 0
         if draw.random() < 0.1:  # what the journal writes of an undo
             inverse = inverse_arguments(document, document.apply(edit, **arguments))
             document.history.done.pop()
