@@ -53,6 +53,10 @@ class Drawn:
         for _ in range(count):
             node = self._node(values, depth)
             nodes.append(node)
+            if node.op_type == "Transpose" and self._dice.random() < 0.5:
+                again = f"v{next(self._names)}"
+                nodes.append(helper.make_node("Transpose", node.output[:1], [again], perm=[1, 0]))
+                values.append(again)
             values += [name for name in node.output if name]
         return nodes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.fmt import count
 from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
 
 
 @click.command("edit")
@@ -48,6 +52,7 @@ def command(
         document.new_data_limit = int(new_data_limit * (1 << 30))
     try:
         result = replay(document, entries)
+        _declare_late(document, model)
         save(document, output)
     finally:
         document.close()
@@ -61,6 +66,20 @@ def command(
     else:
         write(f"{count(result.applied)} applied, {count(len(result.refused))} left out")
     return ExitStatus.FOUND if result.refused else ExitStatus.DONE
+
+
+def _declare_late(document: Document, model: Path) -> None:
+    """Give inputs and outputs that the edits made without a type the one that is inferred."""
+    from dld_tui.cli.inference import infer
+    from dld_tui.core.document.late_types import late_types, untyped_terminals
+    from dld_tui.core.text import visible
+
+    if not untyped_terminals(document) or not infer(document, model):
+        return
+    for arguments in late_types(document):
+        document.apply("set_value_type", **arguments)
+    for _, name in untyped_terminals(document):
+        narrate(f"{model}: the type of {visible(name)!r} is not known")
 
 
 def _text(script: Path) -> str:

@@ -15,6 +15,7 @@ from textual.worker import Worker
 from dld_tui.core.checks import Finding
 from dld_tui.core.checks.remarks import remark_finding
 from dld_tui.core.document import Change
+from dld_tui.core.document.late_types import late_types
 from dld_tui.core.document.places import scope_at
 from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.errors import CancelledError, DldError
@@ -43,6 +44,8 @@ class Typing(Modifying):
         self._gone = False
         self._infer_timer: Timer | None = None
         self._staleness: Staleness | None = None
+        self._declared: set[tuple[str, str]] = set()
+        """Terminals that got their types when inference told them: scope and name."""
         self.types_are_fresh = False
         """Whether inference has told the types of the model as it is."""
 
@@ -148,9 +151,18 @@ class Typing(Modifying):
         self._stale_marks.clear()
         self.types_are_fresh = True
         self.types_changed()
+        self._declare_late()
         findings = [remark_finding(document, "error", RULE, remark) for remark in found.errors]
         self.add_external(findings, RULE)
         self._show_types()
+
+    def _declare_late(self) -> None:
+        """Give inputs and outputs that edits made without a type the one that is known by now."""
+        for arguments in late_types(self.document):
+            key = (str(arguments["scope"]), str(arguments["value"]))
+            if key not in self._declared:  # once: an undo of it is not taken back
+                self._declared.add(key)
+                self.document.apply("set_value_type", **arguments)
 
     def _not_inferred(self, version: int, error: DldError) -> None:
         if self.is_attached and version == self.changes:

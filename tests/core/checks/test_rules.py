@@ -133,6 +133,10 @@ CHAIN_CASES: list[tuple[str, str, Change]] = [
      lambda m: m.graph.value_info.append(info("w", 1, [5]))),
     ("missing-type", "The graph input bare has no type",
      lambda m: m.graph.input.append(onnx.ValueInfoProto(name="bare"))),
+    ("missing-type", "The graph output x has no type, which onnx's checker refuses",
+     lambda m: m.graph.output.append(onnx.ValueInfoProto(name="x"))),
+    ("missing-type", "The graph input bare has no shape, which onnx's checker refuses",
+     lambda m: m.graph.input.append(info("bare", 1, None))),
     ("unused-value-info", "value_info describes ghost, which is not in the graph",
      lambda m: m.graph.value_info.append(info("ghost"))),
     ("duplicate-initializer", "Initializer w is defined twice",
@@ -191,7 +195,7 @@ def test_a_repair_makes_its_finding_go_away_and_is_one_step(
     tmp_path: Path, text: str, rule: str, message: str, change: Change
 ) -> None:
     document = opened(tmp_path, changed(text, change))
-    found = [f for f in findings_of(document, rule) if f.repair is not None]
+    found = [f for f in findings_of(document, rule) if f.fix is not None]
     if not found:
         assert not (rule in REPAIRED and findings_of(document, rule) == [])
         return

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dld_tui.core.checks.rules import RULES, Level
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.values import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -28,6 +29,9 @@ class Repair:
     """Whether it takes the path of the finding's scope as ``scope``."""
     node: bool = False
     """Whether it takes the ref of the finding's node as ``node``."""
+    typed: bool = False
+    """Whether it takes the finding's value as ``value`` with the type that is inferred for it as
+    ``dtype`` and ``dims``; without one there is no repair yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,27 @@ class Finding:
         if self.repair is None:
             return None
         arguments: dict[str, JSON] = {}
+        if self.repair.typed:
+            known = self._inferred
+            if known is None:
+                return None
+            dims: JSON = None if known.dims is None else list(known.dims)
+            arguments.update(value=self.value, dtype=known.dtype, dims=dims)
         if self.repair.scoped:
             arguments["scope"] = [] if self.scope is None else list(self.scope.path)
         if self.repair.node and self.node is not None:
             arguments["node"] = self.node.ref
         return self.repair.edit, {**arguments, **self.repair.arguments}
+
+    @property
+    def _inferred(self) -> ValueType | None:
+        """What shape inference says of its value, where that is a plain tensor of known type."""
+        if self.scope is None or self.value is None:
+            return None
+        known = self.scope.inferred.get(self.value)
+        if known is None or known.dtype is None or known.container:
+            return None
+        return known if self.scope.kind != "graph" or known.dims is not None else None
 
     def to_json(self) -> dict[str, JSON]:
         """Return the finding as ``dld check --json`` prints it."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of
 from dld_tui.core.checks.names import odd_name
+from dld_tui.core.checks.rules import Level
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.tensors import check_sparse, check_tensor, inline_bytes
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT
@@ -162,7 +163,7 @@ def _check_types(
             value = value_type_of(record.type)
             dims = value.dims if value is not None and not value.container else None
             if list_name != "value_info":
-                _check_declared(findings, state, name, list_name, kind is None and value is None)
+                _check_declared(findings, state, name, list_name, record, kind is None)
             _check_dims(findings, state, name, dims)
             what = "value_info" if list_name == "value_info" else f"the graph {list_name}"
             declared.append((what, kind or "", dims))
@@ -184,17 +185,32 @@ def _check_types(
         )
 
 
+_ERROR: Level = "error"
+_WARNING: Level = "warning"
+_TAKE_INFERRED = Repair("set_value_type", typed=True)
+"""Declares what shape inference has found."""
+
+
 def _forget(name: str) -> Repair:
     return Repair("remove_value_info", {"values": [name]})
 
 
 def _check_declared(
-    findings: list[Finding], state: ScopeState, name: str, list_name: str, missing: bool
+    findings: list[Finding], state: ScopeState, name: str, list_name: str, record: Any, bare: bool
 ) -> None:
-    if missing and state.scope.kind == "graph":
-        text = f"The graph {list_name} {name_of(name)} has no type"
-        level: Any = "error" if list_name == "input" else "warning"
-        findings.append(found("missing-type", text, state.scope, value=name, level=level))
+    """Tell of inputs and outputs of the main graph that onnx's checker refuses."""
+    if state.scope.kind != "graph":
+        return
+    if bare and value_type_of(record.type) is None:
+        what, level = "type", _ERROR
+    elif record.type.HasField("tensor_type") and not record.type.tensor_type.HasField("shape"):
+        what, level = "shape", _WARNING  # runtimes take it
+    else:
+        return
+    text = f"The graph {list_name} {name_of(name)} has no {what}, which onnx's checker refuses"
+    findings.append(
+        found("missing-type", text, state.scope, value=name, repair=_TAKE_INFERRED, level=level)
+    )
 
 
 def _check_dims(findings: list[Finding], state: ScopeState, name: str, dims: Dims | None) -> None:
@@ -219,6 +235,8 @@ def _compare(
     """Compare all that is said of a value with what was said first."""
     sources = {what for what, _, _ in declared}
     repair = _forget(name) if "value_info" in sources and len(sources) > 1 else None
+    if repair is None and {"the graph output", "shape inference"} <= sources:
+        repair = _TAKE_INFERRED
     first = next((entry for entry in declared if entry[1]), None)
     for what, kind, _ in declared:
         if first is not None and kind and kind != first[1]:

@@ -85,7 +85,8 @@ class NodeComparison:
             yield Field("op_type", old.operators[index], new.operators[other])
         values = old.values
         for number, (one, two) in enumerate(zip_longest(old.ins[index], new.ins[other])):
-            if (not one or values.get(one) != two) and not self.same_value(one, two):
+            plainly = one and two and values.get(one) == two
+            if not plainly and not self.same_value(one, two):
                 yield Field(f"input {number}", *self._described(one, two))
         for number, (one, two) in enumerate(zip_longest(old.outs[index], new.outs[other])):
             if one != two:

@@ -32,8 +32,8 @@ def snapshot(document: Document, *, doubtful: bool = False) -> Iterator[bytes]:
 
     Args:
         document: The model.
-        doubtful: Whether ``value_info`` is to hold types that edits have made doubtful, too (see
-            :attr:`Scope.touched`).
+        doubtful: Whether ``value_info`` and outputs are to have types that edits have made
+            doubtful, too (see :attr:`Scope.touched`).
     """
     yield document.model.SerializeToString()  # with the header of the main graph
     graph = _number(onnx.ModelProto, "graph")
@@ -64,7 +64,9 @@ def _parts(scope: Scope, doubtful: bool) -> Iterator[bytes]:
                     yield from _node_with_bodies(number, record, doubtful)
                 else:
                     part.append(_field(number, record.proto.SerializeToString()))
-            elif name != "value_info" or doubtful or _is_trusted(scope, record):
+            elif name == "output" and not doubtful and not _is_trusted(scope, record, name):
+                part.append(_field(number, _bare(record).SerializeToString()))
+            elif name != "value_info" or doubtful or _is_trusted(scope, record, name):
                 part.append(_field(number, record.SerializeToString()))
             if at % _STEP == _STEP - 1:
                 yield b"".join(part)
@@ -85,8 +87,16 @@ def _node_with_bodies(number: int, node: Node, doubtful: bool) -> Iterator[bytes
     yield _field(number, whole.SerializeToString())
 
 
-def _is_trusted(scope: Scope, record: onnx.ValueInfoProto) -> bool:
-    return not scope.touched or record_name("value_info", record) not in scope.touched
+def _is_trusted(scope: Scope, record: onnx.ValueInfoProto, list_name: str) -> bool:
+    return not scope.touched or record_name(list_name, record) not in scope.touched
+
+
+def _bare(record: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    """Return an output without its type: inference is to tell it, and a check compares."""
+    bare = onnx.ValueInfoProto()
+    bare.CopyFrom(record)
+    bare.ClearField("type")
+    return bare
 
 
 def _number(kind: Any, name: str) -> int:

@@ -13,6 +13,7 @@ from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.naming import free_name, require_free, require_visible
 from dld_tui.core.document.edits.opsets import ensure_import
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.renaming import feeds_output, rename_before_output
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.order import Places, is_ordered, places
@@ -104,7 +105,8 @@ def insert_node(
         name: The node's name; one is made up when it is empty.
         attributes: As in ``add_node``.
         users: ``[[NODE, INPUT INDEX], …]`` of the scope to give the output to; None for all users
-            that there are, in subgraphs too.
+            that there are, in subgraphs too, and for an output of the scope, which keeps its
+            name.
         opset: The version to import where the operator set is not imported yet.
     """
     home = document.scope_at(scope)
@@ -114,7 +116,11 @@ def insert_node(
     uses = [(use.node, use.index) for use in home.users(value)]
     if users is not None:
         uses = [_use(document, scope, use, value) for use in users]
-    made = free_name(home, f"{value}_{op_type}")
+    shown = quoted(value)
+    if users is None and feeds_output(home, value):
+        made, value = value, rename_before_output(transaction, home, value)
+    else:
+        made = free_name(home, f"{value}_{op_type}")
     add_node(
         document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
         inputs=[value], outputs=[made], attributes=attributes,
@@ -122,7 +128,7 @@ def insert_node(
     for node, position in uses:
         links = with_item(node.inputs, position, made)
         transaction.do(SetLinks(node.scope, node, "input", links))
-    return f"insert {quoted(op_type)} behind {quoted(value)}"
+    return f"insert {quoted(op_type)} behind {shown}"
 
 
 @edit

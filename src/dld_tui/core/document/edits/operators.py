@@ -12,6 +12,7 @@ from dld_tui.core.document.edits.naming import free_name, require_visible
 from dld_tui.core.document.edits.nodes import add_node
 from dld_tui.core.document.edits.opsets import ensure_import, ensure_ir
 from dld_tui.core.document.edits.registry import edit, quoted, strings
+from dld_tui.core.document.edits.renaming import feeds_output, rename_before_output
 from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
@@ -58,7 +59,8 @@ def add_operator(
         attributes: As in ``add_node``.
         bodies: Graph attributes that get the body that the operator wants; see ``add_subgraph``.
         behind: A value whose users get the first output instead, in subgraphs too; those that the
-            new node depends on keep it.
+            new node depends on keep it. Where it is an output of the scope, the new node makes
+            that.
         opset: The version to import where the operator set is not imported yet.
         initializers: New initializers that it uses: ``name``, ``dtype``, ``dims`` and ``fill``, as
             in ``add_initializer``.
@@ -73,6 +75,11 @@ def add_operator(
     for about in initializers:
         _initializer(document, transaction, scope, about)
     made = _names(home, op_type, outputs)
+    source = behind
+    if behind and feeds_output(home, behind):
+        source = rename_before_output(transaction, home, behind)
+        inputs = [source if name == behind else name for name in inputs]
+        made[0] = behind
     add_node(
         document, transaction, scope=scope, op_type=op_type, domain=domain, name=name,
         inputs=inputs, outputs=made, attributes=attributes,
@@ -81,7 +88,7 @@ def add_operator(
     for attribute in strings(bodies, "bodies"):
         add_subgraph(document, transaction, scope=scope, node=node.ref, attribute=attribute)
     if behind:
-        replace_uses(document, transaction, scope=scope, value=behind, by=made[0])
+        replace_uses(document, transaction, scope=scope, value=source, by=made[0])
         _keep_order(document, transaction, scope, node, made[0])
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     return f"add {quoted(op_type)}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import onnx
+
+from dld_tui.core.document.edits.naming import free_name
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
-from dld_tui.core.document.primitives import SetLinks, SetText
+from dld_tui.core.document.primitives import SetLinks, SetText, Splice
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.wiretext import get_text, text_of
+from dld_tui.core.document.wiretext import get_text, set_text, text_of
 from dld_tui.core.errors import EditError
 
 if TYPE_CHECKING:
@@ -89,6 +92,40 @@ def rename_everywhere(transaction: Transaction, home: Scope, old: str, new: str)
                     renamed = tuple(new if name == old else name for name in names)
                     transaction.do(SetLinks(scope, None, side, renamed))
         _rename_records(transaction, scope, old, new)
+
+
+def rename_before_output(transaction: Transaction, home: Scope, value: str) -> str:
+    """Give a value that is an output another name, so that a new node can make the output.
+
+    The output keeps its name and its declared type, and has no source until the new node is there.
+
+    Args:
+        transaction: The transaction to make the change in.
+        home: The graph or function, whose node makes the value.
+        value: The value.
+
+    Returns:
+        The new name of the value, which all its users have now.
+    """
+    inner = free_name(home, f"{value}_inner")
+    rename_everywhere(transaction, home, value, inner)
+    if home.is_function:
+        outputs = tuple(value if name == inner else name for name in home.outputs)
+        transaction.do(SetLinks(home, None, "output", outputs))
+        return inner
+    for record in list(home.named("output").all(inner)):
+        if record.HasField("type") and inner not in home.named("value_info"):
+            info = onnx.ValueInfoProto()
+            info.type.CopyFrom(record.type)
+            set_text(info, "name", inner)
+            transaction.do(Splice(home, "value_info", len(home.records["value_info"]), [], [info]))
+        transaction.do(SetText(home, "output", record, record, "name", inner, value))
+    return inner
+
+
+def feeds_output(home: Scope, value: str) -> bool:
+    """Return whether a value is an output that a node makes: one that a node can be put before."""
+    return value in home.outputs and home.producer(value) is not None
 
 
 def _rename_records(transaction: Transaction, scope: Scope, old: str, new: str) -> None:

@@ -15,6 +15,7 @@ from dld_tui.core.document.edits.terminals import add_input
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.values import type_proto_of
 from dld_tui.core.document.wiretext import set_text
 from dld_tui.core.errors import EditError
 
@@ -139,8 +140,11 @@ def replace_output(
     new = onnx.ValueInfoProto()
     set_text(new, "name", by)
     declared = home.named("value_info").first(by) or home.named("input").first(by)
+    known = home.value_type(by)
     if declared is not None:
         new.type.CopyFrom(declared.type)
+    elif known is not None and (inferred := type_proto_of(known)) is not None:
+        new.type.CopyFrom(inferred)
     for record in list(home.named("value_info").all(by)):
         splice_out(transaction, home, "value_info", record)  # an output declares it itself
     _swap(transaction, home, "output", old, new)

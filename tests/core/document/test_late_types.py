@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from dld_tui.core.checks import check
+from dld_tui.core.document import Document
+from dld_tui.core.document.late_types import late_types, untyped_terminals
+from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.document.staleness import Staleness
+from dld_tui.core.document.type_inference import infer_types, take_types
+from tests.support import models
+from tests.support.sessions import bytes_of
+
+
+def infer(document: Document) -> None:
+    parts = onnx.ModelProto.FromString(b"".join(snapshot(document)))
+    take_types(document, infer_types(parts, None)[0])
+
+
+def test_an_output_gets_its_type_when_that_becomes_known(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document.apply("add_output", scope=[], name="b")
+    document.apply("expose_input", scope=[], node="third", index=0, name="free")
+    assert [name for _, name in untyped_terminals(document)] == ["b", "free"]
+    assert late_types(document) == []
+    infer(document)
+    (found,) = late_types(document)
+    assert found == {"scope": [], "value": "b", "dtype": "float32", "dims": ["N", 4]}
+    document.apply("set_value_type", **found)
+    assert [name for _, name in untyped_terminals(document)] == ["free"]
+
+
+def test_what_the_file_has_without_a_type_stays(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.output[0].ClearField("type")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    infer(document)
+    assert untyped_terminals(document) == []
+    findings = [f for f in check(document) if f.rule == "missing-type"]
+    assert [(f.level, f.value) for f in findings] == [("error", "y")]
+    fix = findings[0].fix
+    assert fix is not None
+    edit, arguments = fix
+    assert (edit, arguments["dtype"], arguments["dims"]) == ("set_value_type", "float32", ["N", 4])
+    document.apply(edit, **arguments)
+    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
+
+
+def test_a_wrong_type_of_an_output_is_repaired_by_the_inferred_one(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    staleness = Staleness(document)
+    document.on_change.append(staleness.changed)
+    document.apply("insert_node", scope=[], value="y", op_type="Shape")
+    staleness.everything()
+    infer(document)
+    staleness.clear()
+    (finding,) = [f for f in check(document) if f.rule == "type-conflict"]
+    assert finding.fix is not None
+    document.apply(finding.fix[0], **finding.fix[1])
+    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
