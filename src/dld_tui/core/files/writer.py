@@ -94,7 +94,8 @@ def write_set(
         FileChangedError: See :func:`write_pieces`.
         CancelledError: `cancelled` said so; nothing was replaced.
     """
-    require_distinct([output.path for output in outputs])
+    if len(outputs) > 1:
+        require_distinct([output.path for output in outputs])
     total = sum(pieces_length(output.pieces) for output in outputs)
     count = ByteCount(total, progress, cancelled)
     remarks: list[str] = []
