@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.connections import store as connections
+from dld_tui.core.connections.model import Connection
+from dld_tui.core.custom_tools import store as tools
+from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.paths import config_dir
 from tests.support.cli import Dld, process
 
 
@@ -52,3 +57,24 @@ def test_files_are_completed_where_no_command_fits() -> None:
 
 def test_options_are_completed() -> None:
     assert any(line.startswith("plain,--nodes") for line in complete("dld", "inspect", "--n"))
+
+
+def test_names_of_targets_and_tools_are_completed() -> None:
+    connections.save(Connection("box", "10.0.0.1"))
+    connections.save(Connection("bench", "10.0.0.2"))
+    tools.save(Tool("netron", "netron"))
+    both = ["plain,bench", "plain,box"]
+    for words in (("show",), ("test",), ("clean",), ("remove",), ("edit",), ("jobs",)):
+        assert complete("dld", "target", *words, "b") == both, words
+    assert complete("dld", "target", "remove", "box", "be") == ["plain,bench"]
+    for words in (("profile", "onnxruntime"), ("build",), ("doctor",), ("accuracy",), ("tactics",)):
+        assert complete("dld", *words, "--target", "b") == both, words
+    assert complete("dld", "doctor", "--target", "l") == ["plain,local"]
+    assert complete("dld", "tool", "run", "ne") == ["plain,netron"]
+    assert complete("dld", "tool", "remove", "ne") == ["plain,netron"]
+
+
+def test_a_broken_file_of_names_completes_nothing() -> None:
+    connections.save(Connection("box", "10.0.0.1"))
+    (config_dir() / "targets.toml").write_text("[[[")
+    assert complete("dld", "target", "show", "b") == [""]

@@ -12,6 +12,7 @@ from dld_tui.activities.search_precision import Request as SearchRequest
 from dld_tui.cli.accuracy_search import show_search
 from dld_tui.cli.accuracy_text import show_result
 from dld_tui.cli.activity import run_activity
+from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write, write_json
 from dld_tui.core.accuracy.result import Result
@@ -109,7 +110,7 @@ def _parameters() -> list[click.Parameter]:
             help="How many inner tensors to list, 0 for all.  [default: 40]",
         ),
         *(_search_option() if one.name == "precision" else one for one in theirs),
-        click.Option(["--target"], metavar="NAME", help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
         click.Option(["--csv", "as_csv"], is_flag=True, help="Print the tensors as CSV."),

@@ -11,6 +11,7 @@ import click
 from dld_tui.activities import registry as activities
 from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.many_targets import run_on_all
+from dld_tui.cli.names import PLACE
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free
@@ -87,6 +88,7 @@ def shared_options() -> list[click.Parameter]:
     return [
         click.Option(
             ["--target"],
+            type=PLACE,
             metavar="NAME",
             multiple=True,
             help="Run there instead of here; given again, on all of them at once, and compare.",

@@ -10,6 +10,7 @@ import click
 
 from dld_tui.activities.build_tensorrt_request import Request
 from dld_tui.cli.activity import Result, RewritingCommand, run_activity, shared_options
+from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import Column, narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
@@ -153,7 +154,7 @@ def _parameters() -> list[click.Parameter]:
             metavar="VERSION",
             help="The version of trtexec for --print-trtexec and --explain.",
         ),
-        click.Option(["--target"], metavar="NAME", help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
         *(option for option in shared_options() if option.name != "target"),
     ]
 

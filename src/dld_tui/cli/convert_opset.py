@@ -9,6 +9,7 @@ import click
 
 from dld_tui.activities.convert_opset import Request
 from dld_tui.cli.activity import run_activity
+from dld_tui.cli.names import PLACE
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.document.conversion_text import conversion_lines
 from dld_tui.core.errors import ExitStatus
@@ -19,7 +20,7 @@ from dld_tui.core.types import JSON
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--to", "version", required=True, metavar="N", type=int, help="The ai.onnx version.")
-@click.option("--target", metavar="NAME", help="Run there instead of here.")
+@click.option("--target", metavar="NAME", type=PLACE, help="Run there instead of here.")
 @click.option("--force", is_flag=True, help="Overwrite an existing output.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(

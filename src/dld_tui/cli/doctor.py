@@ -10,6 +10,7 @@ import click
 from dld_tui.activities.doctor import Request
 from dld_tui.cli.activity import run_activity
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.names import PLACE
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.health import (
@@ -36,7 +37,7 @@ _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
 @click.command("doctor")
-@click.option("--target", metavar="NAME", help="Look there instead of here.")
+@click.option("--target", metavar="NAME", type=PLACE, help="Look there instead of here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(target: str | None, as_json: bool) -> int:
     """Say what works on this machine or a target, what does not, and how to mend it.

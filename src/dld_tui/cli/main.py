@@ -25,8 +25,13 @@ def run(argv: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # the locale may not be UTF-8
+    as_json = "--json" in argv[: argv.index("--") if "--" in argv else None]
+    if as_json:
+        from dld_tui.cli.output import begin_command
+
+        begin_command()
     try:
-        status = _guarded(argv)
+        status = _guarded(argv, as_json)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:  # the reader has gone, as `head` does
@@ -36,14 +41,16 @@ def run(argv: Sequence[str]) -> int:
         if error.filename is None:
             _drop_output()
         where = error.filename or "standard output"
-        return _report(ExitStatus.FAILED, f"{where}: {error.strerror or error}")
+        text = f"{where}: {error.strerror or error}"
+        return _report(ExitStatus.FAILED, text, as_json and error.filename is not None)
     except MemoryError:
-        return _report(ExitStatus.FAILED, "there is not enough memory")
+        return _report(ExitStatus.FAILED, "there is not enough memory", as_json)
     except Exception:  # noqa: BLE001 - the last seam: a bug, told apart from a found problem (1)
         import traceback
 
         traceback.print_exc()
-        return _report(ExitStatus.FAILED, "this is a bug in dld; please report the lines above")
+        text = "this is a bug in dld; please report the lines above"
+        return _report(ExitStatus.FAILED, text, as_json)
     return status
 
 
@@ -52,7 +59,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _guarded(argv: Sequence[str]) -> int:
+def _guarded(argv: Sequence[str], as_json: bool) -> int:
     if argv and argv[0] in HELP_OPTIONS:
         sys.stdout.write(help_text())  # before click, which takes most of the time
         return 0
@@ -64,13 +71,13 @@ def _guarded(argv: Sequence[str]) -> int:
         place = error.ctx.command_path if error.ctx else "dld"
         message = error.format_message()
         stop = "" if message.endswith((".", "?")) else "."
-        return _report(ExitStatus.USAGE, f"{message}{stop} See '{place} --help'")
+        return _report(ExitStatus.USAGE, f"{message}{stop} See '{place} --help'", as_json)
     except click.ClickException as error:
-        return _report(ExitStatus.INPUT, error.format_message())
+        return _report(ExitStatus.INPUT, error.format_message(), as_json)
     except KeyboardInterrupt:
-        return _report(ExitStatus.CANCELLED, "cancelled")
+        return _report(ExitStatus.CANCELLED, "cancelled", as_json)
     except DldError as error:
-        return _report(error.status, f"{error}{_kept(error.details)}")
+        return _report(error.status, f"{error}{_kept(error.details)}", as_json, error)
 
 
 def _invoke(argv: Sequence[str]) -> int:
@@ -106,9 +113,20 @@ def _kept(details: str | None) -> str:
     return f" (details: {short(path)})"
 
 
-def _report(status: ExitStatus, message: str) -> int:
+def _report(status: ExitStatus, message: str, as_json: bool, error: DldError | None = None) -> int:
+    """Say what went wrong, on standard error and as the document that was asked for."""
     from dld_tui.core.text import visible
 
     if sys.stderr is not None:
         print(f"dld: {visible(message)}", file=sys.stderr)  # noqa: T201 - the one place
+    if as_json:
+        from dld_tui.cli.output import has_written_json, write_json
+
+        if not has_written_json():
+            found = error or DldError(message)
+            write_json({
+                "error": {"message": found.message, "where": found.where, "hint": found.hint},
+                "status": int(status),
+            })  # fmt: skip
+            sys.stdout.flush()
     return int(status)

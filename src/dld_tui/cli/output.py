@@ -27,9 +27,25 @@ def write(text: str = "") -> None:
     click.echo(text)
 
 
+_written_json = False
+
+
 def write_json(document: JSON) -> None:
     """Write one JSON document to standard output; what JSON has no number for becomes null."""
+    global _written_json  # noqa: PLW0603 - of the process, as standard output is
+    _written_json = True
     click.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def begin_command() -> None:
+    """Note that no document was written yet."""
+    global _written_json  # noqa: PLW0603
+    _written_json = False
+
+
+def has_written_json() -> bool:
+    """Tell whether a document was written; a second one would make both unreadable."""
+    return _written_json
 
 
 def _finite(value: JSON) -> JSON:

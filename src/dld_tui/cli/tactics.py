@@ -10,6 +10,7 @@ import click
 
 from dld_tui.activities.isolate_tactic_request import Request
 from dld_tui.cli.activity import RewritingCommand, run_activity
+from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import Column, narrate, require_free, write, write_json, write_table
 from dld_tui.core.accuracy.tactics_text import avoiding_command, counts_text, verdict_text
@@ -82,7 +83,7 @@ command = RewritingCommand(
     callback=callback,
     params=[
         *parameters_of(Request),
-        click.Option(["--target"], metavar="NAME", help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
     ],

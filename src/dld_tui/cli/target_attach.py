@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.names import JOB
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.connections import store
@@ -12,7 +13,7 @@ from dld_tui.core.text import visible
 
 
 @click.command("attach")
-@click.argument("job")
+@click.argument("job", type=JOB)
 @click.option("--cancel", is_flag=True, help="Stop the job instead; nothing of it is left.")
 @click.option("--json", "as_json", is_flag=True, help="Print its result as one JSON document.")
 def command(job: str, cancel: bool, as_json: bool) -> None:

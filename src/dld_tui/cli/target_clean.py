@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import narrate
 from dld_tui.core import fmt
 from dld_tui.core.connections import store
 
 
 @click.command("clean")
-@click.argument("name")
+@click.argument("name", type=TARGET)
 @click.option(
     "--days", metavar="N", type=click.FloatRange(min=0), default=14.0, show_default=True,
     help="Only what was not used for so long.",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dld_tui.cli.names import TARGET
 from dld_tui.cli.options import parameters_of
 from dld_tui.cli.output import narrate
 from dld_tui.core.connections import store
@@ -35,6 +36,8 @@ def _parameters() -> list[click.Parameter]:
     for parameter in found:
         if isinstance(parameter, click.Option):
             parameter.required = False
+        else:
+            parameter.type = TARGET
     return found
 
 

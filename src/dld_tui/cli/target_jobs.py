@@ -7,6 +7,7 @@ import time
 import click
 
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import Column, narrate, write_json, write_table
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError, ExitStatus
@@ -24,7 +25,7 @@ _COLUMNS = (
 
 
 @click.command("jobs")
-@click.argument("name", required=False)
+@click.argument("name", required=False, type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(name: str | None, as_json: bool) -> int:
     """List the jobs on a target, or on all targets that have jobs of this machine.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.connections import asking, store
 from dld_tui.core.connections.steps import BAD, GOOD, WEAK, Step
@@ -16,7 +17,7 @@ _NAME = 15
 
 
 @click.command("test")
-@click.argument("name")
+@click.argument("name", type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(name: str, as_json: bool) -> None:
     """Connect to a target and say each step, with the remedy for what fails.

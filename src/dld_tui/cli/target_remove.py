@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import narrate
 from dld_tui.core.connections import store
 from dld_tui.core.errors import UsageError
 
 
 @click.command("remove")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
 def command(names: tuple[str, ...]) -> None:
     """Forget targets and their secrets. What lies on the machines stays there."""
     from dld_tui.targets.ssh.forgetting import forget_secrets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.connections import store
 from dld_tui.core.connections.form import form_values, settings_shown
@@ -14,7 +15,7 @@ _LABEL = 18
 
 
 @click.command("show")
-@click.argument("name")
+@click.argument("name", type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(name: str, as_json: bool) -> None:
     """Print the settings of a target."""

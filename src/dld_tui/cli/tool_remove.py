@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from dld_tui.cli.names import TOOL
 from dld_tui.cli.output import narrate
 from dld_tui.core.custom_tools import store
 
 
 @click.command("remove")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", type=TOOL, nargs=-1, required=True, metavar="NAME...")
 def command(names: tuple[str, ...]) -> None:
     """Forget tools. The programs stay where they are."""
     for name in names:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dld_tui.activities.run_tool import request_for
+from dld_tui.cli.names import TOOL
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.custom_tools import store
 from dld_tui.core.events import Event, Log
@@ -16,7 +17,7 @@ from dld_tui.targets.local import LocalTarget
 
 
 @click.command("run")
-@click.argument("name")
+@click.argument("name", type=TOOL)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="The file to write."

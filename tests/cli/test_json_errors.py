@@ -1,0 +1,105 @@
+"""``--json`` prints one document whatever becomes of the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from dld_tui.cli import main
+from dld_tui.cli.group import dld as group
+from dld_tui.core.errors import ExitStatus, UnavailableError
+from tests.support.cli import Dld
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the commands that have ``--json``."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+    elif any("--json" in param.opts for param in command.params):
+        yield path
+
+
+COMMANDS = sorted(commands(group))
+
+
+def test_many_commands_have_it() -> None:
+    assert len(COMMANDS) > 25
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_a_wrong_command_line_gives_a_document(path: tuple[str, ...], dld: Dld) -> None:
+    done = dld(*path, "--json", "--no-such-option")
+    assert done.status == ExitStatus.USAGE
+    assert set(done.json["error"]) == {"message", "where", "hint"}
+    assert done.json["status"] == done.status
+    assert done.err.startswith("dld: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", "gone.onnx"), ("check", "gone.onnx"), ("report", "gone.dldprof"),
+        ("plan", "gone.trt.json"), ("diff", "gone.onnx", "b.onnx"), ("compare", "a", "b"),
+        ("accuracy", "gone.onnx", "--round", "fp16"), ("target", "show", "gone"),
+        ("profile", "onnxruntime", "gone.onnx"), ("convert", "fp16", "gone.onnx", "-o", "b.onnx"),
+        ("tool", "run", "gone", "m.onnx"), ("profile", "onnxruntime", "m.onnx", "--target", "gone"),
+        ("build", "gone.onnx"), ("extract", "gone.onnx", "-o", "b.onnx", "--outputs", "y"),
+    ],
+)  # fmt: skip
+def test_a_failure_gives_a_document(
+    words: tuple[str, ...], dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = dld(*words, "--json")
+    assert done.status not in (ExitStatus.DONE, ExitStatus.FOUND)
+    assert done.json["error"]["message"]
+    assert done.json["status"] == done.status
+
+
+def test_a_file_that_is_no_model_is_named(dld: Dld, tmp_path: Path) -> None:
+    path = tmp_path / "m\x1b[31m.onnx"
+    path.write_text("no model")
+    done = dld("inspect", path, "--json")
+    assert done.json["error"]["where"] == str(path)
+    assert "\x1b" not in done.out
+
+
+def test_a_bug_gives_a_document(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(argv: object) -> int:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(main, "_invoke", broken)
+    assert "bug" in dld("doctor", "--json").json["error"]["message"]
+
+
+def test_ctrl_c_gives_a_document(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(argv: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_invoke", interrupted)
+    assert dld("doctor", "--json").json["status"] == ExitStatus.CANCELLED
+
+
+def test_there_is_never_a_second_document(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(argv: object) -> int:
+        from dld_tui.cli.output import write_json
+
+        write_json({"a": 1})
+        raise UnavailableError("too late")
+
+    monkeypatch.setattr(main, "_invoke", half)
+    done = dld("doctor", "--json")
+    assert json.loads(done.out) == {"a": 1}
+    assert done.status == ExitStatus.UNAVAILABLE
+
+
+def test_without_it_standard_output_stays_empty(dld: Dld) -> None:
+    dld.fails(ExitStatus.USAGE, "tool", "run", "--", "gone", "--json")
