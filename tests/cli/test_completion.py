@@ -64,11 +64,11 @@ def test_names_of_targets_and_tools_are_completed() -> None:
     connections.save(Connection("bench", "10.0.0.2"))
     tools.save(Tool("netron", "netron"))
     both = ["plain,bench", "plain,box"]
-    for words in (("show",), ("test",), ("clean",), ("remove",), ("edit",), ("jobs",)):
-        assert complete("dld", "target", *words, "b") == both, words
+    for name in ("show", "test", "clean", "remove", "edit", "jobs"):
+        assert complete("dld", "target", name, "b") == both, name
     assert complete("dld", "target", "remove", "box", "be") == ["plain,bench"]
-    for words in (("profile", "onnxruntime"), ("build",), ("doctor",), ("accuracy",), ("tactics",)):
-        assert complete("dld", *words, "--target", "b") == both, words
+    for line in ("profile onnxruntime", "build", "doctor", "accuracy", "tactics"):
+        assert complete("dld", *line.split(), "--target", "b") == both, line
     assert complete("dld", "doctor", "--target", "l") == ["plain,local"]
     assert complete("dld", "tool", "run", "ne") == ["plain,netron"]
     assert complete("dld", "tool", "remove", "ne") == ["plain,netron"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import signal
 import subprocess
 import sys
@@ -7,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.cli.tool_add import command as add
 from dld_tui.core import config
 from dld_tui.core.custom_tools import store
+from dld_tui.core.custom_tools.form import ToolForm, form_values
 from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.params import settings_of
 from tests.support.cli import Dld, listen_to_interrupts
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('\\x1b]0;copied')"
@@ -84,3 +88,29 @@ def test_ctrl_c_ends_the_tool(model: Path) -> None:
         assert process.stdout.readline() == "up\n", "what it prints comes while it runs"
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
+
+
+def test_a_tool_may_do_without_asking_for_a_name(dld: Dld, model: Path) -> None:
+    added = dld(
+        "tool", "add", "my copy", sys.executable, "--output", ".onnx", "--no-ask",
+        "--", "-S", "-c", COPY, "$Model", "$Output",
+    )  # fmt: skip
+    assert added.status == 0, added.err
+    assert not store.find("my copy").ask
+    assert dld("tool", "list", "--json").json["tools"][0]["ask"] is False
+    for name in ("m-my-copy.onnx", "m-my-copy-2.onnx"):
+        done = dld("tool", "run", "my copy", model, "--json")
+        assert Path(done.json["output"]).name == name, done.err
+        assert model.with_name(name).read_bytes() == b"model"
+
+
+def test_the_command_line_and_the_form_are_one_declaration(dld: Dld) -> None:
+    offered = {param.name for param in add.params} - {"force"}
+    assert offered == {setting.name for setting in settings_of(ToolForm)}
+    assert offered == set(form_values(Tool("a", "b")))
+    assert offered == {field.name for field in dataclasses.fields(Tool)}
+    words = ["a b", "it's", "", "$Model", "\\", '"', "--x=1", "-"]
+    assert dld("tool", "add", "odd", "cat", "--", *words).status == 0
+    assert store.find("odd").arguments == tuple(words)
+    text = dld("tool", "add", "--help").out
+    assert all(setting.param.help.split()[0] in text for setting in settings_of(ToolForm))

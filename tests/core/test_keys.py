@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from textual.keys import _character_to_key
 
+from dld_tui.core.commands import COMMANDS
 from dld_tui.core.keys import key_name, unknown_and_clashing
 
 
@@ -17,6 +19,26 @@ from dld_tui.core.keys import key_name, unknown_and_clashing
         ("g", "g"),
         ("ctrl+pagedown", "^PgDn"),
         ("shift+backspace", "Shift+Backspace"),
+        ("ctrl+@", "^Space"),
+        ("ctrl+space", "^Space"),
+        ("ctrl++", "^+"),
+        ("ctrl+underscore", "^_"),
+        ("less_than_sign", "<"),
+        ("colon", ":"),
+        ("semicolon", ";"),
+        ("dollar_sign", "$"),
+        ("tilde", "~"),
+        ("at", "@"),
+        ("asterisk", "*"),
+        ("apostrophe", "'"),
+        ("quotation_mark", '"'),
+        ("number_sign", "#"),
+        ("insert", "Ins"),
+        ("f12", "F12"),
+        ("full_stop", "."),
+        ("alt+enter", "Alt+Enter"),
+        ("ctrl+up", "^↑"),
+        ("no_such_key", "no_such_key"),
     ],
 )
 def test_keys_as_people_write_them(key: str, name: str) -> None:
@@ -36,3 +58,16 @@ def test_unknown_commands_and_clashes_are_told() -> None:
 
 def test_a_key_that_another_row_gave_up_is_free() -> None:
     assert unknown_and_clashing({"edit.rename": "u", "edit.undo": "f11"}) == []
+
+
+def test_no_key_of_the_table_is_printed_as_the_library_calls_it() -> None:
+    for command in COMMANDS:
+        for key in filter(None, command.keys.split(",")):
+            name = key_name(key)
+            assert "_" not in name.replace("^_", "") or name == "_", (command.id, key, name)
+            assert "@" not in name or key == "at", (command.id, key, name)
+
+
+def test_every_printable_key_has_its_character() -> None:
+    for char in map(chr, range(33, 127)):
+        assert key_name(_character_to_key(char)) == char, char

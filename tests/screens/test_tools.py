@@ -221,3 +221,13 @@ async def test_each_tool_is_a_command_of_the_palette(tmp_path: Path) -> None:
         await session.pilot.press("enter")
         await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
         await session.until(lambda: "was run" in session.text)
+
+
+async def test_a_tool_that_asks_for_nothing_makes_a_name(tmp_path: Path) -> None:
+    store.save(python("copy", COPY, "$Model", "$Output", output=".onnx", ask=False))
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, NARROW) as session:
+        await start(session)
+        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
+        await session.until(lambda: isinstance(job(session).end, Finished))
+    assert path.with_name(f"{path.stem}-copy.onnx").read_bytes() == path.read_bytes()

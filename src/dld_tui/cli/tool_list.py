@@ -39,6 +39,7 @@ def _data(tool: Tool) -> dict[str, JSON]:
         "application": tool.application,
         "arguments": list(tool.arguments),
         "output": tool.output or None,
+        "ask": tool.ask,
         "open": tool.open,
         "folder": tool.folder or None,
         "limit_s": tool.limit or None,

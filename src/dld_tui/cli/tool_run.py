@@ -10,8 +10,10 @@ from dld_tui.activities.run_tool import request_for
 from dld_tui.cli.names import TOOL
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.custom_tools import store
+from dld_tui.core.custom_tools.model import output_beside
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import to_json
+from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.targets.local import LocalTarget
 
@@ -31,6 +33,8 @@ def command(name: str, model: Path, output: Path | None, force: bool, as_json: b
     ended well. Ctrl+C ends it and what it started.
     """
     tool = store.find(name)
+    if output is None and tool.output and not tool.ask:
+        output = unused(output_beside(tool, model))
     if output is not None:
         require_free(output, force)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 
 from dld_tui.core.commands import COMMANDS, by_id
@@ -11,21 +13,42 @@ _KEY_NAMES = {
     "percent_sign": "%", "equals_sign": "=", "exclamation_mark": "!",
     "left_square_bracket": "[", "right_square_bracket": "]", "underscore": "_",
     "left_curly_bracket": "{", "right_curly_bracket": "}", "full_stop": ".", "comma": ",",
-    "left_parenthesis": "(", "right_parenthesis": ")",
+    "left_parenthesis": "(", "right_parenthesis": ")", "at": "@", "circumflex_accent": "^",
+    "grave_accent": "`", "vertical_line": "|", "number_sign": "#",
     "pageup": "PgUp", "pagedown": "PgDn", "escape": "Esc", "enter": "Enter", "space": "Space",
     "backspace": "Backspace", "delete": "Del", "home": "Home", "end": "End", "tab": "Tab",
-    "up": "↑", "down": "↓", "left": "←", "right": "→",
+    "insert": "Ins", "up": "↑", "down": "↓", "left": "←", "right": "→",
 }  # fmt: skip
+
+_CHARACTERS = {
+    re.sub(r"\W", "_", unicodedata.name(char).lower()): char
+    for char in map(chr, range(ord("!"), 0x7F))
+    if not char.isalnum()
+}
+"""By the names that the library makes of Unicode's, such as ``less_than_sign``."""
+_ALIASES = {"ctrl+@": "ctrl+space", "ctrl+at": "ctrl+space", "ctrl+i": "tab", "ctrl+m": "enter",
+            "ctrl+left_square_bracket": "escape"}  # fmt: skip
+"""What a terminal sends alike; the other is what people press."""
 
 
 def key_name(key: str) -> str:
     """Return a key as people write it: ``ctrl+s`` is ``^S``, ``question_mark`` is ``?``."""
-    *modifiers, base = key.strip().split("+")
-    name = _KEY_NAMES.get(base, base.upper() if len(base) > 1 and base[0] == "f" else base)
+    key = _ALIASES.get(key.strip(), key.strip())
+    *modifiers, base = key.replace("++", "+plus").split("+")
+    name = _KEY_NAMES.get(base) or _other_name(base)
     if modifiers == ["ctrl"]:
         return "^" + (name.upper() if len(name) == 1 else name)
     prefix = "".join(modifier.capitalize() + "+" for modifier in modifiers)
     return prefix + (name.upper() if modifiers and len(name) == 1 else name)
+
+
+def _other_name(base: str) -> str:
+    """Return ``F5`` for ``f5``, ``<`` for ``less_than_sign``, and what is no name as it is."""
+    if base[:1] == "f" and base[1:].isdecimal():
+        return base.upper()
+    if base.startswith("upper_"):
+        return base[6:].upper()
+    return _CHARACTERS.get(base, base)
 
 
 def unknown_and_clashing(keys: Mapping[str, str]) -> list[str]:

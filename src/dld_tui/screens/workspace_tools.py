@@ -11,10 +11,11 @@ from textual.worker import Worker
 
 from dld_tui.activities.run_tool import request_for
 from dld_tui.core.commands import Command
-from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.custom_tools.model import Tool, output_beside
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.params import to_json
+from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.tool_job import ToolJobScreen
@@ -50,13 +51,15 @@ class Tooling(Jobs):
             self.run_tool(tool)
 
     def run_tool(self, tool: Tool) -> None:
-        """Ask for the output where there is one, and run a tool on the model."""
+        """Ask for the output where it wants that, and run a tool on the model."""
         if not tool.output:
             self._run_tool(tool, None)
             return
         path = self.document.path or Path.cwd() / "new.onnx"
-        stem = "".join(char if char.isalnum() else "-" for char in tool.name)
-        offered = path.with_name(f"{path.stem}-{stem}{tool.output}")
+        offered = output_beside(tool, path)
+        if not tool.ask:
+            self._run_tool(tool, unused(offered))
+            return
 
         def problem(text: str) -> str | None:
             target = Path(text).expanduser()

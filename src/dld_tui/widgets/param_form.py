@@ -206,8 +206,11 @@ class ParamForm(Vertical):
         """Go to the first field of the page, or to the first that is wrong."""
         for row in self.rows.values():
             mine = row.setting.param.page == self.page and not row.why_not
+            if mine and not row.is_attached:
+                return  # it is being made, and this is called again when it is there
             if mine and (not self._wrong or row.setting.name in self._wrong):
-                row.field.focus()
+                # Now, not when the loop comes to it: what is typed next is for this field.
+                self.screen.set_focus(row.field)
                 return
         self._help = "Nothing can be set here now; the reasons are beside the fields."
         self._show_help()
@@ -332,7 +335,8 @@ class ParamForm(Vertical):
         about = row.setting.param
         self._help = about.help
         self._show_help()
-        if about.page != self.page:
+        # The news of a focus may come when another page was asked for meanwhile: that one stays.
+        if about.page != self.page and self.screen.focused is event.widget:
             self.show_page(about.page)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,15 @@ def test_what_cannot_be_done_is_refused(
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
     assert len(refused(settings(bf16=True, tiling_level=3, gpu_fallback=True), WEAK)) == 3
+
+
+def test_what_rtx_takes_and_does_not_heed_is_refused() -> None:
+    """Its config has the attribute, and an engine is the same with it and without."""
+    rtx = replace(WEAK, name="tensorrt_rtx", module="tensorrt_rtx", has=WEAK.has | {
+        "HardwareCompatibilityLevel.AMPERE_PLUS", "IBuilderConfig.hardware_compatibility_level",
+    })  # fmt: skip
+    assert "hardware_compatible" in reasons(rtx)
+    (problem,) = refused(settings(hardware_compatible="ampere_plus"), rtx)
+    assert problem.startswith("--hardware-compatible cannot be used: TensorRT-RTX")
+    assert "--compute-capability" in problem
+    assert refused(settings(), rtx) == []

@@ -7,7 +7,7 @@ from dld_tui.core.commands.model import Command, table
 # fmt: off
 _ADD = table(
     "workspace",
-    ("node.add", "add_node", "a,ctrl+space,ctrl+at", "", "add",
+    ("node.add", "add_node", "a,ctrl+space,ctrl+@", "", "add",
      "Add an operator, and choose what feeds it."),
     ("model.opsets", "opsets", "V", "", "operator sets",
      "Import operator sets, change their versions, remove them."),

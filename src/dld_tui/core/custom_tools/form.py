@@ -37,9 +37,16 @@ class ToolForm:
     output: str = param(
         "",
         label="Output suffix",
-        help="When it writes a file: its suffix, such as .onnx. The file's name is asked for.",
+        help="When it writes a file to $Output: its suffix, such as .onnx.",
         spellings=("--output",),
         metavar="SUFFIX",
+    )
+    ask: bool = param(
+        True,
+        label="Ask for a name",
+        help="Ask for the name of the output; else it is MODEL-TOOL with the suffix, and a number"
+        " where that is taken.",
+        spellings=("--ask",),
     )
     open: bool = param(
         False,
@@ -79,8 +86,11 @@ def tool_of(form: ToolForm) -> Tool:
     application, folder = form.application.strip(), form.folder.strip()
     output = form.output.strip()
     return validate(
-        Tool(form.name.strip(), application, arguments, output, form.open, folder, form.limit)
-    )
+        Tool(
+            form.name.strip(), application, arguments, output, form.open, folder, form.limit,
+            form.ask,
+        )
+    )  # fmt: skip
 
 
 def form_values(tool: Tool) -> dict[str, JSON]:
@@ -90,6 +100,7 @@ def form_values(tool: Tool) -> dict[str, JSON]:
         "application": tool.application,
         "arguments": line_of(tool.arguments),
         "output": tool.output,
+        "ask": tool.ask,
         "open": tool.open,
         "folder": tool.folder,
         "limit": tool.limit,
@@ -105,7 +116,8 @@ def line_of(arguments: Sequence[str]) -> str:
 
 def lines_about(tool: Tool) -> list[tuple[str, str]]:
     """Return label and text of what a tool is; the text is foreign."""
-    output = f"{tool.output}, opened" if tool.open else tool.output
+    output = tool.output if tool.ask or not tool.output else f"{tool.output}, without asking"
+    output = f"{output}, opened" if tool.open else output
     return [
         ("Application", tool.application),
         *(("Argument", argument) for argument in tool.arguments),

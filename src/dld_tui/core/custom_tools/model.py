@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import UsageError
@@ -24,7 +25,7 @@ _SUFFIX = re.compile(r"\.[\w.+-]{1,30}", re.ASCII)
 _LONGEST_NAME = 40
 _TYPES: dict[str, type] = {
     "application": str, "arguments": list, "output": str, "open": bool, "folder": str,
-    "limit": int,
+    "limit": int, "ask": bool,
 }  # fmt: skip
 
 
@@ -44,6 +45,8 @@ class Tool:
     """The folder it runs in; empty is the folder of the model."""
     limit: int = DEFAULT_LIMIT_S
     """The seconds after which it is stopped; 0 lets it run."""
+    ask: bool = True
+    """Whether the name of its output is asked for; else it is made from that of the model."""
 
 
 def problems(tool: Tool) -> list[str]:
@@ -110,6 +113,12 @@ def arguments_for(tool: Tool, model: str, output: str, folder: str) -> list[str]
     return [filled(argument, values) for argument in tool.arguments]
 
 
+def output_beside(tool: Tool, model: Path) -> Path:
+    """Return the usual output of a tool for a model, such as ``model-simplify.onnx`` beside it."""
+    stem = "".join(char if char.isalnum() else "-" for char in tool.name)
+    return model.with_name(f"{model.stem}-{stem}{tool.output}")
+
+
 def tool_from(name: str, table: Any) -> Tool:
     """Return the tool of a table of the settings file.
 
@@ -136,7 +145,7 @@ def tool_from(name: str, table: Any) -> Tool:
 def table_of(tool: Tool) -> dict[str, Any]:
     """Return what a tool is in the settings file: what differs from the defaults."""
     values: dict[str, Any] = {"application": tool.application, "arguments": list(tool.arguments)}
-    for key in ("output", "open", "folder", "limit"):
+    for key in ("output", "open", "folder", "limit", "ask"):
         if getattr(tool, key) != getattr(Tool, key):
             values[key] = getattr(tool, key)
     return values

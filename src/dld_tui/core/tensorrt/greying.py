@@ -62,6 +62,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Members of which a setting needs one."""
+_RTX = "tensorrt_rtx"
 _TYPES = ("fp16", "bf16", "int8", "fp8", "int4")
 _CALIBRATION = ("calibration_cache", "calibration_inputs")
 _GRAPH = "types come from the model"
@@ -95,6 +96,8 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
     for setting, members in _MEMBERS.items():
         if not any(member in facts.has for member in members):
             found.setdefault(setting, f"{name} cannot do this")
+    if facts.module == _RTX:
+        found["hardware_compatible"] = "TensorRT-RTX does not heed it"
     if problem := reason_against(CACHE, facts):
         found["editable_timing_cache"] = problem
     if not facts.tactic_sources:
@@ -119,6 +122,8 @@ def refused(settings: BuildSettings, facts: LibraryFacts) -> list[str]:
         name, value = setting.name, getattr(settings, setting.name)
         if name in why and value != setting.default and not _is_harmless(name, value):
             instead = _INSTEAD.get(name) if facts.world == STRONG else None
+            if name == "hardware_compatible":
+                instead = "name the GPUs with --compute-capability"
             reason = f"{why[name]}: {instead}" if instead else why[name]
             problems.append(f"{_flag(setting.param.spellings)} cannot be used: {reason}")
     for check in _CHECKS:

@@ -93,3 +93,31 @@ def test_counters_stay_open_where_nothing_was_sampled() -> None:
     assert len((areas[0].get("points") or "").split()) == 6
     nothing = Graph("none", [None], 1.0, "")
     assert parsed(timeline([lane], [nothing], 100.0)).findall(".//polygon") == []
+
+
+@pytest.mark.parametrize("count", [2, 5, 8, 13])
+def test_every_series_has_a_colour_of_its_own_and_stands_in_the_legend(count: int) -> None:
+    names = [
+        f"{chr(65 + place)} a-rather-long-name-of-an-engine-{place}.engine"
+        for place in range(count)
+    ]
+    row = Bar("Conv", tuple(float(place + 1) for place in range(count)), ("x",) * count)
+    page = parsed(bars([row], names))
+    fills = [
+        element.get("class") or element.get("fill")
+        for element in page.iter()
+        if element.tag.endswith("rect")
+    ]
+    assert len(fills) == 2 * count
+    assert fills[:count] == fills[count:], "the legend has the colours of the bars"
+    assert len(set(fills)) == count
+    legend = [e for e in page.iter() if e.tag.endswith("text")][:count]
+    assert ["".join(e.itertext()).count(name) for e, name in zip(legend, names, strict=True)] == [
+        2
+    ] * count
+    width = float((page.get("viewBox") or "").split()[2])
+    for element, name in zip(legend, names, strict=True):
+        assert float(element.get("x") or 0) + 6 * len(name) < width
+    height = max(float(e.get("y") or 0) for e in legend)
+    tops = [float(e.get("y") or 0) for e in page.iter() if e.tag.endswith("rect")][count:]
+    assert min(tops) > height

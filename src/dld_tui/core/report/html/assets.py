@@ -7,6 +7,7 @@ STYLE = """
   color-scheme: light dark;
   --paper: #ffffff; --panel: #f5f6f8; --line: #d9dce1; --ink: #1c2024; --soft: #5f6772;
   --s0: #2a6fb5; --s1: #c8641b; --s2: #3a8a55; --s3: #8a5fb0; --warn: #9a5b00;
+  --s4: #b03a5b; --s5: #1d8f9a; --s6: #8c7a1f; --s7: #6b4a2f;
   --h0: #cfe0f2; --h1: #9cc2e6; --h2: #5f9bd3; --h3: #2a6fb5; --h4: #123f70; --quiet: #9aa1ab;
   --on: #ffffff;
 }
@@ -14,6 +15,7 @@ STYLE = """
   :root {
     --paper: #15181c; --panel: #1d2126; --line: #343a42; --ink: #e6e8eb; --soft: #9aa3ae;
     --s0: #6aa9e9; --s1: #f0a15a; --s2: #74c08e; --s3: #bd9be0; --warn: #f0b35a;
+    --s4: #f08aa8; --s5: #62d0da; --s6: #d9c766; --s7: #c9a27f;
     --h0: #22374d; --h1: #2d5379; --h2: #3b78b3; --h3: #6aa9e9; --h4: #b9d9fa; --quiet: #6b737e;
     --on: #15181c;
   }
@@ -54,6 +56,7 @@ svg .tick, svg .soft { fill: var(--soft); }
 svg .mark { stroke: var(--s1); stroke-dasharray: 4 3; }
 svg .on { fill: var(--on); }
 .s0 { fill: var(--s0); } .s1 { fill: var(--s1); } .s2 { fill: var(--s2); } .s3 { fill: var(--s3); }
+.s4 { fill: var(--s4); } .s5 { fill: var(--s5); } .s6 { fill: var(--s6); } .s7 { fill: var(--s7); }
 .h0 { fill: var(--h0); } .h1 { fill: var(--h1); } .h2 { fill: var(--h2); } .h3 { fill: var(--h3); }
 .h4 { fill: var(--h4); } .quiet { fill: var(--quiet); }
 .area { fill: var(--s0); fill-opacity: 0.25; stroke: var(--s0); }

@@ -12,8 +12,10 @@ from dld_tui.core.report.statistics import percentile
 
 WIDTH = 1180
 """Of the drawing; the page scales it."""
-_SERIES = 4
-"""Classes for series: s0 to s3."""
+_SERIES = 8
+"""Classes for series: s0 to s7. More series have colours between them."""
+_GOLDEN_ANGLE = 137.508
+_LEGEND_ROW, _LETTER = 18, 7
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
     room = WIDTH - left - right
     parts, top = [], 2
     if len(series) > 1:
-        parts.append(_legend(series, left))
-        top = 24
+        legend, top = _legend(series, left)
+        parts.append(legend)
     for row in rows:
         middle = top + thick * len(row.values) / 2 + 4
         parts.append(
@@ -48,7 +50,7 @@ def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
         for place, (value, shown) in enumerate(zip(row.values, row.shown, strict=True)):
             length = room * (value or 0.0) / most
             parts.append(
-                f'<rect class="s{place % _SERIES}" x="{left}" y="{number(top)}"'
+                f'<rect {_fill(place)} x="{left}" y="{number(top)}"'
                 f' width="{number(max(length, 0.5 if value else 0.0))}" height="{thick - 3}">'
                 f"<title>{text(row.label)}: {text(shown)}</title></rect>"
                 f'<text class="soft" x="{number(left + length + 6)}" y="{number(top + 10)}">'
@@ -168,13 +170,27 @@ def _binned(ordered: Sequence[float], low: float, end: float) -> tuple[list[int]
     return counts, step
 
 
-def _legend(series: Sequence[str], left: float) -> str:
-    parts, x = [], left
+def _legend(series: Sequence[str], left: float) -> tuple[str, int]:
+    """Return the legend, broken into rows where it is long, and where the drawing below begins."""
+    parts: list[str] = []
+    x, y = left, 4
     for place, title in enumerate(series):
-        shown = short(title, 40)
-        parts.append(
-            f'<rect class="s{place % _SERIES}" x="{number(x)}" y="4" width="10" height="10"/>'
-            f'<text x="{number(x + 14)}" y="13">{text(shown)}</text>'
-        )
-        x += 30 + 7 * len(shown)
-    return "".join(parts)
+        shown = short(title, int((WIDTH - left - 20) / _LETTER))
+        width = 30 + _LETTER * len(shown)
+        if x > left and x + width > WIDTH:
+            x, y = left, y + _LEGEND_ROW
+        parts += [
+            f'<rect {_fill(place)} x="{number(x)}" y="{y}" width="10" height="10"/>',
+            f'<text x="{number(x + 14)}" y="{y + 9}"><title>{text(title)}</title>',
+            f"{text(shown)}</text>",
+        ]
+        x += width
+    return "".join(parts), y + 20
+
+
+def _fill(place: int) -> str:
+    """Return the attribute that gives a series its colour; no two have the same."""
+    if place < _SERIES:
+        return f'class="s{place}"'
+    # An attribute: the page's policy allows no style beside its own.
+    return f'fill="hsl({place * _GOLDEN_ANGLE % 360:.1f}, 60%, {45 + place % 3 * 10}%)"'
