@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -30,6 +31,7 @@ from dld_tui.screens.tabs import START, Tabs
 from dld_tui.widgets import glyphs, scroll_bars
 from dld_tui.widgets.commands import Commands, binding_of, bindings_for
 from dld_tui.widgets.dialogs import ErrorDialog
+from dld_tui.widgets.host import EndedJob
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.themes import THEMES
 
@@ -76,6 +78,7 @@ class DldApp(Tabs, Commands, App[int]):
         if no_colour:
             self.config = settings.changed(self.config, theme="no-colour")
         self.state = State() if state is None else state
+        self.ended_jobs: deque[EndedJob] = deque(maxlen=20)
         self.pages: list[Page] = []
         self.copied_nodes: Fragment | None = None
         self._first_paths = list(paths)
@@ -300,6 +303,16 @@ class DldApp(Tabs, Commands, App[int]):
         from dld_tui.screens.job import JobScreen
 
         self.push_screen(JobScreen(activity, request, on_result, title=title, target=target))
+
+    def job_ended(self, job: EndedJob) -> None:
+        """Keep what stays of a job; of the oldest nothing does."""
+        self.ended_jobs.append(job)
+
+    def action_ended_jobs(self) -> None:
+        """Show how the jobs of this session ended."""
+        from dld_tui.screens.ended_jobs import EndedJobsScreen
+
+        self.push_screen(EndedJobsScreen())
 
     # Leaving, errors, clipboard
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.core.types import JSON
 from dld_tui.screens import job as job_module
+from dld_tui.screens.ended_jobs import EndedJobsScreen
 from dld_tui.screens.job import JobScreen, LogView
 from dld_tui.screens.leaving import ask_to_quit
 from dld_tui.targets.base import Job
 from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.widgets.host import EndedJob
 from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
 from tests.support.work import steps_in
 
@@ -127,6 +130,7 @@ async def test_escape_stops_a_young_job_at_once() -> None:
         await until(pilot, lambda: isinstance(screen.end, Cancelled))
         await pilot.pause()
         assert "stopped; nothing half-written is left" in screen_text(app)
+        assert "Measure was stopped after" in screen_text(app)
 
 
 async def test_an_old_job_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,3 +220,41 @@ async def test_a_burst_of_events_comes_in_few_batches_and_does_not_stall() -> No
         await until(pilot, lambda: any("line 3999" in row for row in rows_of(app)))
         view: Any = screen.query_one(LogView)
         assert view.cursor == len(view.lines) - 1
+
+
+async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Path) -> None:
+    report = tmp_path / "r.txt"
+    report.write_text("x")
+    job = ScriptedJob(
+        [Log(f"warming {ESCAPE}up"), Finished({"report": str(report), "passes": 7, "rows": [{}]})]
+    )
+    app = DldApp()
+    results: list[dict[str, JSON]] = []
+    async with app.run_test(size=(100, 30)) as pilot:
+        shown(app, lambda: job, results)
+        await until(pilot, lambda: bool(results))  # its page has closed by itself
+        shown(app, lambda: ScriptedJob([Failed("no luck", "m.onnx")]))
+        await until(pilot, lambda: "failed" in screen_text(app))
+        await pilot.press("escape")
+        app.action_ended_jobs()
+        await until(pilot, lambda: isinstance(app.screen, EndedJobsScreen))
+        await pilot.pause()
+        text = screen_text(app)
+        assert "no luck" in text  # the newest first
+        await pilot.press("down")
+        await pilot.pause()
+        text = flat_text(app)
+        assert "warming" in text
+        assert "\x1b" not in text
+        assert "1 row" in text
+        assert "7" in text
+        assert [job.end for job in app.ended_jobs] == ["done", "failed"]
+
+
+def test_few_jobs_and_few_lines_are_kept() -> None:
+    app = DldApp()
+    for number in range(50):
+        app.job_ended(EndedJob.of(f"job {number}", "done", {}, ["line"] * 5000))
+    assert len(app.ended_jobs) == 20
+    assert app.ended_jobs[-1].title == "job 49"
+    assert len(app.ended_jobs[-1].log) == 2000

@@ -32,6 +32,7 @@ from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.host import EndedJob
 from dld_tui.widgets.host import host as host_of
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
@@ -84,7 +85,7 @@ class JobScreen(SubPage):
         self._start = start or self._start_on_target
         self.runner = JobRunner(self._start)
         self.end: Finished | Failed | Cancelled | None = None
-        self._began = monotonic()
+        self._began = self._ended_at = monotonic()
         self._lines: list[list[Piece]] = []
         self._texts: list[str] = []
         self._metrics: dict[str, Metric] = {}
@@ -165,7 +166,7 @@ class JobScreen(SubPage):
             elif isinstance(event, Metric):
                 self._metrics[event.name] = event
             elif isinstance(event, TERMINAL):
-                self.end = event
+                self.end, self._ended_at = event, monotonic()
         if progress is not None:
             self.query_one(ProgressRows).show_progress(progress)
         if self.end is not None:
@@ -199,9 +200,13 @@ class JobScreen(SubPage):
         self.query_one("#figures", Rows).set_rows(rows)
 
     def _reason(self) -> list[list[Piece]]:
+        width = max(20, self.app.size.width - 6)
+        if isinstance(self.end, Cancelled):
+            took = fmt.duration(self._ended_at - self._began)
+            text = f"{self.job_title} was stopped after {took}"
+            return [[(row, "dim")] for row in wrap(text, width)]
         if not isinstance(self.end, Failed):
             return []
-        width = max(20, self.app.size.width - 6)
         where = f"{self.end.where}: " if self.end.where else ""
         rows: list[list[Piece]] = [[(row, "")] for row in wrap(where + self.end.message, width)]
         return rows + [[(row, "dim")] for row in wrap(self.end.hint or "", width)]
@@ -222,12 +227,19 @@ class JobScreen(SubPage):
             self._texts.append(str(self.end.to_error()))
             if self.end.details:
                 self._say(self.end.details, "dim")
+        self._keep()
         self.refresh_bindings()
         if isinstance(self.end, Finished):
             if self.is_current:
                 self.action_result()
             else:
                 self.notify(f"{self.job_title}: done", markup=False)
+
+    def _keep(self) -> None:
+        """Let the result and the log be read when this page has closed."""
+        end = {Finished: "done", Cancelled: "stopped"}.get(type(self.end), "failed")
+        result = self.end.result if isinstance(self.end, Finished) else {}
+        host_of(self).job_ended(EndedJob.of(self.job_title, end, result, self._texts))
 
     def on_line_view_activated(self) -> None:
         """Open what was made: the list takes Enter before this page does."""

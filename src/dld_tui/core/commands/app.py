@@ -20,6 +20,8 @@ _APP = table(
      "Show the previous open file."),
     ("tab.close", "close_tab", "ctrl+w", "tab", "close tab",
      "Close this file; asks when it has unsaved edits."),
+    ("app.ended_jobs", "ended_jobs", "", "", "ended jobs",
+     "Show how the jobs of this session ended, their results and logs."),
     ("app.compare", "compare", "", "", "compare models", "Show what differs between two models."),
     ("app.settings", "settings", "f2", "", "settings", "Change theme, glyphs, mouse and more."),
     ("app.theme", "next_theme", "", "", "next theme", "Try the next theme; settings keep it."),

@@ -16,6 +16,12 @@ _JOB = table(
     ("job.copy", "copy_log", "y", "", "copy log", "Copy the log and the error, if there is one."),
     footer="job.cancel job.result job.node job.again job.copy",
 )
+_ENDED = table(
+    "ended_jobs",
+    ("ended_jobs.result", "result", "enter", "result", "open result", "Open what the job wrote."),
+    ("ended_jobs.copy", "copy_log", "y", "", "copy log", "Copy the result and the log."),
+    footer="ended_jobs.result ended_jobs.copy",
+)
 _MANY = table(
     "many_jobs",
     ("many_jobs.cancel", "cancel", "escape", "", "cancel or close",
@@ -49,4 +55,4 @@ _SETTINGS = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_JOB, *_MANY, *_ACTIVITY, *_SETTINGS)
+ROWS: tuple[Command, ...] = (*_JOB, *_ENDED, *_MANY, *_ACTIVITY, *_SETTINGS)
