@@ -246,7 +246,7 @@ async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Pa
         text = flat_text(app)
         assert "warming" in text
         assert "\x1b" not in text
-        assert "1 row" in text
+        assert "1row" in text
         assert "7" in text
         assert [job.end for job in app.ended_jobs] == ["done", "failed"]
 
