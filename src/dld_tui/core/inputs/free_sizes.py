@@ -10,10 +10,16 @@ from dld_tui.core.document.values import PLACEHOLDERS
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import GIVEN, shape_text
 from dld_tui.core.inputs.roles import (
+    AUDIO_WORDS,
     BATCH,
     CACHE_WORDS,
     CONTEXT,
+    FEATURES,
+    FRAMES,
+    LINE,
     PAST,
+    SIDE,
+    SPECTRUM_WORDS,
     TARGET,
     TOKENS,
     TOTAL,
@@ -122,25 +128,32 @@ class FreeSizes:
             role = UNKNOWN if len(spec.dims or ()) < 4 else placed_role(spec, axis, self._traits)[0]
             reason = f"{role.name}: trial, as the model does not say how many dimensions it has"
         elif role is None or self._is_vague(role, spec, axis):
-            role, why = placed_role(spec, axis, self._traits)
+            placed, why = placed_role(spec, axis, self._traits)
             paired = self._cache_axis(spec, axis)
             if paired is not None:
-                role, why = paired
-            reason = f"{role.name}: {why}"
+                placed, why = paired
+            if role is not None and role.name == placed.name:
+                why = f"its name {name}"
+            if role is None or role.name != SIDE.name or placed.name in (SIDE.name, LINE.name):
+                role, reason = placed, f"{placed.name}: {why}"
         if key not in self.variables:
             self.variables[key] = Variable(key, role, reason)
         return key
 
     def _is_vague(self, role: Role, spec: InputSpec, axis: int) -> bool:
         """Return whether the place of a dimension says more than its name does."""
+        dims = spec.dims or ()
+        if role.name == SIDE.name:
+            return len(dims) == 4
+        if role.name == FEATURES.name:
+            return len(dims) == 3 and bool(SPECTRUM_WORDS & set(words_of(spec.name)))
+        if role.name not in (TOKENS.name, FRAMES.name) or not spec.dtype.startswith(
+            ("float", "bfloat")
+        ):
+            return False
+        is_plain = len(dims) == 2 or (len(dims) == 3 and 1 in dims[1:])
         words = set(words_of(spec.name))
-        is_float = spec.dtype.startswith(("float", "bfloat"))
-        rank = len(spec.dims or ())
-        if role is TOKENS and is_float and rank == 2 and self._traits.is_streaming:
-            return True
-        if role is TOKENS and is_float and bool(words & {"audio", "waveform", "wav", "speech"}):
-            return True
-        return role is PAST and rank < 3
+        return is_plain and (self._traits.is_streaming or bool(words & AUDIO_WORDS))
 
     def _cache_axis(self, spec: InputSpec, axis: int) -> tuple[Role, str] | None:
         """Return that an axis is the length of a cache, where an output has it longer."""

@@ -80,6 +80,8 @@ class Propagation:
         self.count = count
         self.broken: npt.NDArray[np.int64] = np.zeros(count, np.int64)
         """How many nodes cannot do with each candidate."""
+        self.shrunk: npt.NDArray[np.int64] = np.zeros(count, np.int64)
+        """How many nodes stretch a single element over a fixed size: allowed, but rarely meant."""
         self.refusals: list[tuple[npt.NDArray[np.bool_], Node]] = []
         """The candidates that a node cannot do with."""
         self.bounds: dict[str, list[tuple[Number, Node]]] = {}
@@ -94,6 +96,11 @@ class Propagation:
         self._node: Node | None = None
         with np.errstate(all="ignore"):
             self._run(_Frame(document.main, dict(inputs)), 0)
+
+    @property
+    def cost(self) -> npt.NDArray[np.int64]:
+        """How bad each candidate is: what it breaks, then what it shrinks."""
+        return self.broken * (1 << 20) + self.shrunk
 
     def culprit(self, candidate: int) -> Node | None:
         """Return the first node that cannot do with a candidate."""
@@ -204,6 +211,9 @@ class Propagation:
         if isinstance(one, int) and isinstance(other, int):
             return one
         self.require((one == other) | (one == 1) | (other == 1))
+        for size, fixed in ((one, other), (other, one)):
+            if isinstance(fixed, int) and isinstance(size, np.ndarray):
+                self.shrunk += size == 1
         return np.where(one == 1, other, one)
 
     def bound(self, index: Known, rows: Number) -> None:

@@ -58,7 +58,7 @@ _BY_WORD: tuple[tuple[frozenset[str], Role], ...] = (
     (frozenset({"past", "kv"}), PAST),
     (frozenset({"total"}), TOTAL),
     (frozenset({"batch", "bs", "bsz", "batchsize", "n", "b"}), BATCH),
-    (frozenset({"height", "width", "h", "w", "rows", "cols", "columns", "imgsz", "size"}), SIDE),
+    (frozenset({"height", "width", "h", "w", "rows", "cols", "columns", "imgsz"}), SIDE),
     (frozenset({"sample", "samples", "audio", "waveform", "wav"}), SAMPLES),
     (frozenset({"frame", "frames", "mel", "feats"}), FRAMES),
     (frozenset({"sequence", "seq", "seqlen", "token", "tokens", "length", "len", "text", "prompt",
@@ -73,6 +73,7 @@ _BY_WORD: tuple[tuple[frozenset[str], Role], ...] = (
 )  # fmt: skip
 """Words in the names of dimensions; the first row that holds one of them counts."""
 
+SPECTRUM_WORDS = frozenset({"features", "mel", "fbank", "spectrogram", "feats"})
 AUDIO_WORDS = frozenset({"audio", "waveform", "wav", "speech", "pcm", "signal", "samples"})
 _IMAGE_WORDS = frozenset({"image", "images", "img", "imgs", "pixel", "pixels", "picture", "rgb"})
 _DETECTOR_INPUTS = frozenset({"images", "orig", "yolo", "detector"})
@@ -165,7 +166,7 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
         return _in_space(spec, axis, traits)
     if spec.dtype not in _FLOATS:
         return (TOKENS, "integers in rows") if rank == 2 else (COUNT, "its place")
-    if words & {"features", "mel", "fbank", "spectrogram", "feats"}:
+    if words & SPECTRUM_WORDS:
         return (WINDOW if words & {"features"} and dims[1] in (80, 128) else FRAMES), (
             f"the name {spec.name}"
         )

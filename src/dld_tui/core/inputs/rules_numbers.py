@@ -65,7 +65,7 @@ def _reduce(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
         return [Known(i[0].dims)]
     numbers = None
     listed = i[0].values()
-    if listed is not None and len(i[0].dims) == 1 and None not in listed:
+    if listed is not None and len(i[0].dims) == 1 and not lacks(listed):
         if a.node.op_type == "ReduceProd":
             numbers = (product(listed),)
         elif a.node.op_type == "ReduceSum":
@@ -153,7 +153,7 @@ def _shifted(kind: str, i: list[Known]) -> tuple[str, int] | None:
 def _most(kind: str, i: list[Known]) -> Number:
     if kind == "Add" and len(i) == 2:
         mosts = [one.most if one.most is not None else only(one.values()) for one in i]
-        if None not in mosts and any(one.most is not None for one in i):
+        if not lacks(mosts) and any(one.most is not None for one in i):
             return mosts[0] + mosts[1]
     return None
 

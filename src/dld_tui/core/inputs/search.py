@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 MOST_TRIALS = 10
 """Candidates at most."""
-_DENSE = 1024
-"""Every size up to this is looked at where the usual ones do not fit."""
+_DENSE, _LONGEST = 1024, 1 << 16
+"""Every size up to this is looked at where the usual ones do not fit, and then where no such does:
+audio is long."""
 _MOST_ELEMENTS = 1 << 26
 _RANKS = (2, 4, 3, 1, 0)
 """What an input is tried with of which the model does not say how many dimensions it has."""
@@ -126,11 +127,18 @@ class _Search:
             numbers = None
             if constant is not None and dims in ((), (1,)):
                 numbers = (int(constant) if spec.dtype[0] != "f" else constant,)
-            inputs[spec.name] = Known(dims, numbers, (spec.name, 0))
+            inputs[spec.name] = Known(dims, numbers, (spec.name, 0), self._last_place(spec, dims))
         found = Propagation(self._document, inputs, count, self._orders)
         if key is not None:
             self._last = (key, found)
         return found
+
+    def _last_place(self, spec: InputSpec, dims: Any) -> Any:
+        """Return the greatest number in an input of positions, which count from the past on."""
+        is_positions = {"position", "positions", "pos"} & set(words_of(spec.name))
+        if not is_positions or not dims or spec.dtype not in ("int64", "int32"):
+            return None
+        return dims[-1] - 1
 
     def _dim(self, one: Sum, sizes: Mapping[str, Any], count: int) -> Any:
         if not one.factors:
@@ -161,9 +169,9 @@ class _Search:
             first = self._now()
         if first is None or not first.broken[0]:
             return
-        for strict in (True, False):
+        for strict, most in ((True, _DENSE), (False, _DENSE), (True, _LONGEST)):
             for group in self._groups():
-                if not self._fit(group, strict=strict):
+                if not self._fit(group, most, strict=strict):
                     continue
                 now = self._now()
                 if now is None or not now.broken[0]:
@@ -197,9 +205,9 @@ class _Search:
         alone = [[one] for one in self.free if len(by_role[one.role.name]) > 1]
         return [*together, *alone, self.free]
 
-    def _fit(self, group: Sequence[Variable], *, strict: bool) -> bool:
+    def _fit(self, group: Sequence[Variable], most: int, *, strict: bool) -> bool:
         """Give variables the first size that breaks least; return whether it changed something."""
-        options = self._options(group[0])
+        options = self._options(group[0], most)
         sizes: dict[str, Any] = dict(self._sizes())
         for variable in group:
             sizes[variable.key] = np.array(options)
@@ -208,8 +216,8 @@ class _Search:
             return False
         before = group[0].size
         same = [at for at, size in enumerate(options) if size == before]
-        best = int(np.argmin(found.broken))
-        if same and found.broken[best] >= found.broken[same[0]]:
+        best = int(np.argmin(found.cost))
+        if same and found.cost[best] >= found.cost[same[0]]:
             return False
         if strict and found.broken[best]:
             return False
@@ -220,10 +228,10 @@ class _Search:
                 variable.reason = f"{variable.role.name}: {_refusal(node, before)}"
         return True
 
-    def _options(self, variable: Variable) -> list[int]:
+    def _options(self, variable: Variable, most: int) -> list[int]:
         """Return the sizes to look at: the usual ones, then all others, round ones first."""
         usual = self._preferred(variable)
-        others = set(range(1, _DENSE + 1)) - {*usual, variable.size}
+        others = set(range(1, most + 1)) - {*usual, variable.size}
         ordered = sorted(others, key=lambda n: (-min(n & -n, 32), n))
         return list(dict.fromkeys([variable.size, *usual, *ordered]))
 
