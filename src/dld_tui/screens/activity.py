@@ -21,7 +21,7 @@ from dld_tui.core.params import from_json, settings_of, to_json
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity_presets import Presets
+from dld_tui.screens.activity_guess import GuessingForm
 from dld_tui.screens.activity_tensorrt import (
     Libraries,
     has_engines,
@@ -61,7 +61,7 @@ class ActivityBox(Frame, Vertical):
     """The frame of the form."""
 
 
-class ActivityScreen(Presets):
+class ActivityScreen(GuessingForm):
     """Asks for the settings of one activity and runs it.
 
     Raises:
@@ -113,6 +113,7 @@ class ActivityScreen(Presets):
             target,
             *rows,
             ParamForm(self.activity.request, values, self.own_reasons(values)),
+            self.guessed.rows,
             Rows([[]] * self._command_rows, id="command"),
         )
         box.set_class(bool(rows), "-stated")

@@ -57,7 +57,7 @@ class ConvertForm(ActivityScreen):
             ChoiceField((APPLY, WRITE), WRITE if wanted == WRITE else APPLY),
             id="target",
         )
-        box = ActivityBox(result, form, Rows([[]], id="command"))
+        box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
         box.frame(info.title, "F5 run  F9 copy  Esc close")
         yield box
 

@@ -11,6 +11,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.worker import Worker
 
+from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
@@ -68,6 +69,11 @@ class ModelForm(ActivityScreen):
                 ChoiceField(self.choices, self.choices[0]),
                 id="state",
             )
+
+    def open_document(self) -> Document | None:
+        """Return the model in the tab, unless its file is to run with edits left out."""
+        document = self.model_page.document
+        return document if self.chosen_state == EDITED or not document.dirty else None
 
     @property
     def chosen_state(self) -> str:

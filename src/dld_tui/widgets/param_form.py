@@ -183,6 +183,7 @@ class ParamForm(Vertical):
             )
             for setting in self.settings
         }
+        self._suggestions: dict[str, list[str]] = {}
         self._wrong: set[str] = set()
         self._help = ""
 
@@ -313,9 +314,22 @@ class ParamForm(Vertical):
         event.stop()
         self.check()
 
+    def suggest(self, name: str, values: list[str]) -> None:
+        """Offer values of a setting, which Enter fills in where the field is empty."""
+        field = self.rows[name].field
+        self._suggestions[name] = values
+        if isinstance(field, Input):
+            field.placeholder = "guessed; Enter changes" if values else "default"
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the next field."""
+        """Fill in what is offered, or go to the next field."""
         event.stop()
+        row = _row_of(event.input)
+        offered = None if row is None else self._suggestions.get(row.setting.name)
+        if row is not None and offered and not row.text:
+            row.text = text_of(row.setting, [*offered])
+            event.input.cursor_position = len(row.text)
+            return
         self.screen.focus_next()
 
     def _show_help(self) -> None:

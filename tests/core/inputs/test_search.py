@@ -280,6 +280,22 @@ def test_sizes_and_the_batch_count(tmp_path: Path) -> None:
     assert first_guess(path, batch=8).shapes["images"] == (8, 3, 640, 640)
 
 
+def test_only_what_tells_the_rest_is_to_be_given(tmp_path: Path) -> None:
+    guess = first_guess(models.write(tmp_path, HEAD + DECODER))
+    assert guess.options == ["input_ids:1x128", "past_key_values_0_key:1x2x0x4"]
+    assert [line.split("; ")[-1] for line in guess.remarks] == [
+        "--shape input_ids:1x128 sets it",
+        "attention_mask → 1x128 (guessed: batch 1 by its name batch, total length 128 by past and"
+        " present together)",
+        "--shape past_key_values_0_key:1x2x0x4 sets it",
+    ]
+    again = first_guess(
+        models.write(tmp_path, HEAD + DECODER), given=parse_shapes(guess.options, guess.shapes)
+    )
+    assert not again.guessed
+    assert again.inputs[1].follows
+
+
 def test_candidates_differ_and_end(tmp_path: Path) -> None:
     with closing(opened(DECODER, tmp_path)) as document:
         found = [one.shapes for one in candidate_guesses(input_specs(document), document)]

@@ -26,6 +26,8 @@ INPUTS = "inputs"
 """The fact of a report that has :meth:`Guess.to_json`."""
 GIVEN = "given"
 """The reason of a size that the user gave."""
+FOLLOWS = "follows from what is given"
+"""The reason of a size that what the user gave for another input tells."""
 _MOST_LINES = 6
 
 
@@ -41,11 +43,18 @@ class InputGuess:
     """Why each dimension has its size; empty for one that the model fixes. Foreign text."""
     fill: Fill
     """Its values."""
+    free: tuple[str, ...] = ()
+    """What its guessed sizes are made of: inputs that share some of it change together."""
 
     @property
     def is_guessed(self) -> bool:
         """Whether a dimension is neither fixed by the model nor given."""
-        return any(reason not in ("", GIVEN) for reason in self.reasons)
+        return any(reason not in ("", GIVEN, FOLLOWS) for reason in self.reasons)
+
+    @property
+    def follows(self) -> bool:
+        """Whether what is given for other inputs tells its free dimensions."""
+        return not self.is_guessed and FOLLOWS in self.reasons
 
     @property
     def option(self) -> str:
@@ -57,7 +66,7 @@ class InputGuess:
         """The reasons of the guessed dimensions, each once. For people."""
         found: dict[str, list[int]] = {}
         for size, reason in zip(self.shape, self.reasons, strict=True):
-            if reason not in ("", GIVEN):
+            if reason not in ("", GIVEN, FOLLOWS):
                 found.setdefault(reason, []).append(size)
         parts = []
         for reason, sizes in found.items():
@@ -69,12 +78,10 @@ class InputGuess:
     @property
     def text(self) -> str:
         """The input for people, as ``x → 1x3x640x640 (height and width 640 by the name x)``."""
-        shape = shape_text(self.shape)
-        why = self.why or ("given" if GIVEN in self.reasons else "")
         named = clip(visible(self.name), 60, keep="middle")
-        return f"{named} → {shape}{f' (guessed: {why})' if self.is_guessed else ''}" + (
-            f" ({why})" if why and not self.is_guessed else ""
-        )
+        how = f"guessed: {self.why}" if self.is_guessed else FOLLOWS if self.follows else GIVEN
+        is_told = self.is_guessed or self.follows or GIVEN in self.reasons
+        return f"{named} → {shape_text(self.shape)}{f' ({how})' if is_told else ''}"
 
     def to_json(self) -> dict[str, JSON]:
         """Return it as JSON data."""
@@ -106,6 +113,16 @@ class Guess:
         """The inputs with a dimension that was guessed."""
         return [one for one in self.inputs if one.is_guessed]
 
+    @property
+    def options(self) -> list[str]:
+        """The shapes to give, as ``--shape`` takes them, so that no size is left to guess."""
+        found, told = [], set[str]()
+        for one in sorted(self.guessed, key=lambda one: len(one.free)):  # sums of others last
+            if not told.issuperset(one.free) or not one.free:
+                found.append(one.option)
+            told.update(one.free)
+        return found
+
     def values(self, seed: int) -> dict[str, AnyArray]:
         """Return an array for every input.
 
@@ -122,10 +139,12 @@ class Guess:
         alike: dict[tuple[Shape, str], list[InputGuess]] = {}
         for one in guessed:
             alike.setdefault((one.shape, one.why), []).append(one)
-        lines = []
-        for (_, _), same in list(alike.items())[:_MOST_LINES]:
+        settable, lines = set(self.options), []
+        for same in [*alike.values()][:_MOST_LINES]:
             more = f", and {len(same) - 1} like it" if len(same) > 1 else ""
-            lines.append(f"{same[0].text}{more}; --shape {visible(same[0].option)} sets it")
+            option = same[0].option
+            how = f"; --shape {visible(option)} sets it" if option in settable else ""
+            lines.append(f"{same[0].text}{more}{how}")
         if len(alike) > _MOST_LINES:
             lines.append(f"{len(alike) - _MOST_LINES} more shapes are guessed")
         return lines

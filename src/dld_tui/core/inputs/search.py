@@ -11,7 +11,7 @@ import numpy as np
 
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for
 from dld_tui.core.inputs.free_sizes import FreeSizes, Sum, Variable
-from dld_tui.core.inputs.guess import GIVEN, Guess, InputGuess
+from dld_tui.core.inputs.guess import FOLLOWS, GIVEN, Guess, InputGuess
 from dld_tui.core.inputs.known import Known
 from dld_tui.core.inputs.propagation import Propagation
 from dld_tui.core.inputs.roles import PAST, words_of
@@ -302,6 +302,7 @@ class _Search:
                 shapes[spec.name],
                 reasons[spec.name],
                 fill_for(spec, around, found),
+                self._keys(spec),
             )
             for spec in self._specs
         )
@@ -311,6 +312,11 @@ class _Search:
                 *(InputGuess(s.name, s.dtype, (), (), Fill("none", "")) for s in self._others),
             )
         return Guess(inputs)
+
+    def _keys(self, spec: InputSpec) -> tuple[str, ...]:
+        """Return the variables of an input that are guessed."""
+        keys = dict.fromkeys(key for one in self._sums.get(spec.name, ()) for key in one.factors)
+        return tuple(key for key in keys if not self._variables[key].given)
 
     def _past(self, assigned: Mapping[str, int]) -> int:
         """Return how many tokens are in the cache."""
@@ -336,8 +342,10 @@ class _Search:
     ) -> str:
         if not one.factors:
             return ""
-        if spec.name in self._given or all(self._variables[key].given for key in one.factors):
+        if spec.name in self._given:
             return GIVEN
+        if all(self._variables[key].given for key in one.factors):
+            return FOLLOWS
         if (spec.name, axis) in self._lengths.why:
             return self._lengths.why[spec.name, axis]
         if len(one.factors) > 1:

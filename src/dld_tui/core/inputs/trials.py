@@ -43,6 +43,6 @@ def first_that_runs(
             f"it cannot be run with any of the {fmt.plural(len(tried), 'shape')} guessed for its"
             f" inputs: {first.message}"
         )
-        options = " ".join(f"--shape {one.option}" for one in best.guessed[:4])
+        options = " ".join(f"--shape {option}" for option in best.options[:4])
         first.hint = f"Tried {shapes}. Give the shapes, as {options}"
     raise first
