@@ -32,6 +32,7 @@ from dld_tui.widgets import glyphs, scroll_bars
 from dld_tui.widgets.commands import Commands, binding_of, bindings_for
 from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.host import EndedJob
+from dld_tui.widgets.key_queue import KeyQueue
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.themes import THEMES
 
@@ -81,6 +82,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.ended_jobs: deque[EndedJob] = deque(maxlen=20)
         self.pages: list[Page] = []
         self.copied_nodes: Fragment | None = None
+        self.keys = KeyQueue(self)
         self._first_paths = list(paths)
         self.first_comparison: tuple[Path, Path, bool] | None = None
         """The models to compare at the start, and whether with their weights."""
@@ -345,6 +347,11 @@ class DldApp(Tabs, Commands, App[int]):
     def _fatal_error(self) -> None:
         # Textual would print a page of local variables; the log has the traceback.
         self.panic(Text(visible(self._last_words)))
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle a key when the one before it has had all its effects."""
+        if self.keys.admit(event):
+            await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
         """Say why a greyed command does nothing."""

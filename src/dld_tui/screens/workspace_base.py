@@ -53,6 +53,11 @@ class WorkspaceBase(Working, Page):
             return self._cancel is not None
         return super().check_action(action, parameters)
 
+    @property
+    def is_opening(self) -> bool:
+        """Whether the model is still being read."""
+        return not self.is_open
+
     # --- what the cursor is on ------------------------------------------------------------------
 
     @property

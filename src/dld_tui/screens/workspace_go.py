@@ -43,6 +43,7 @@ class Going(Panes):
     def __init__(self, path: Path | str | None = None) -> None:
         super().__init__(path)
         self._rest_timer: Timer | None = None
+        self._when_rested: Callable[[], None] = lambda: None
         self._back: list[Place] = []
         self._forward: list[Place] = []
         self._waiting: tuple[Sequence[str], str] | None = None
@@ -59,14 +60,19 @@ class Going(Panes):
 
     def when_rested(self, action: Callable[[], None]) -> None:
         """Do something when no cursor has moved for a moment; only the last one asked for."""
-
-        def rested() -> None:
-            self._rest_timer = None
-            action()
-
         if self._rest_timer is not None:
             self._rest_timer.stop()
-        self._rest_timer = self.set_timer(_REST_S, rested)
+        self._when_rested = action
+        self._rest_timer = self.set_timer(_REST_S, self.catch_up)
+
+    def catch_up(self) -> bool:
+        """Let the other panes follow the cursor now."""
+        if self._rest_timer is None:
+            return False
+        self._rest_timer.stop()
+        self._rest_timer = None
+        self._when_rested()
+        return True
 
     def _rested(self, subject: Node | Scope) -> None:
         if is_alive(subject):

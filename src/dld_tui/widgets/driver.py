@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from textual._ansi_sequences import SYNC_END, SYNC_START
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from dld_tui.core.errors import ExitStatus
+from dld_tui.widgets.key_parser import KeyParser
 from dld_tui.widgets.screen_diff import ScreenDiff
 
 
@@ -46,6 +48,13 @@ class DiffDriver(LinuxDriver):
     def redraw(self) -> None:
         """Forget what was drawn, so that the next paint is sent whole."""
         self._diff.forget()
+
+    def run_input_thread(self) -> None:
+        """Read keys, with a parser that knows Esc when it sees it."""
+        bound: Mapping[str, str] = getattr(getattr(self._app, "config", None), "keys", {})
+        if not any("alt+" in keys for keys in bound.values()):
+            vars(linux_driver)["XTermParser"] = KeyParser  # the driver has no other way
+        super().run_input_thread()
 
     def start_application_mode(self) -> None:
         """Begin, or begin again after a suspension."""

@@ -204,6 +204,11 @@ class Findings(Frame, Vertical):
             self._show()
         self.say(state)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows are still to come: keys wait for them for a moment."""
+        return self._state == "checking"
+
     def say(self, state: str) -> None:
         """Say how current the findings are."""
         self._state = state

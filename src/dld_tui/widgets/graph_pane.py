@@ -148,6 +148,11 @@ class GraphPane(Commands, GraphViews):
         event.stop()
         self.post_message(self.MenuAsked())
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the first picture is still to come: keys wait for it for a moment."""
+        return self.model is None
+
     def facts(self) -> set[str]:
         """Return what holds for its commands."""
         return {"graph"} if self.model is not None and self.model.rows else set()

@@ -11,13 +11,14 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
+from dld_tui.widgets.closing import Closing
 from dld_tui.widgets.commands import Commands, bindings_for
 from dld_tui.widgets.host import host
 from dld_tui.widgets.key_bar import KeyBar
 from dld_tui.widgets.tab_strip import TabStrip
 
 
-class Page(Commands, Screen[None]):
+class Page(Closing, Commands, Screen[None]):
     """Base of the screens that are tabs; override :meth:`body`, and what else applies.
 
     Set ``tab_title``, ``tab_dirty`` and ``tab_status`` and call :meth:`tab_changed`; set the place
@@ -48,6 +49,15 @@ class Page(Commands, Screen[None]):
 
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for what is seen here; False when it has none."""
+        return False
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether there is nothing yet that a key could be meant for."""
+        return False
+
+    def catch_up(self) -> bool:
+        """Do now what waits for the cursor to rest; False when nothing waits."""
         return False
 
     def unsaved(self) -> list[str]:

@@ -1,0 +1,222 @@
+"""One key at a time: the next one is given out when all that the former one caused has been done.
+
+Textual sends a key to the widget that has the focus when the key is read. Keys that arrive in one
+read (a slow line, a paste, a macro) all go to the widget that had it before the first of them: `/`
+opens a field, and the letters behind it run as commands. Here keys wait in a queue until every
+message pump is at rest, dialogs and panes that are being mounted are there, and work that answers
+a key (opening a file, a search, the matches of a path) has ended.
+
+A key that finds the program at rest is not delayed. Work that takes longer than a person would wait
+for does not hold keys for ever: see :data:`_PATIENCE_S` and :meth:`KeyQueue.admit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from textual import events
+from textual.app import App
+from textual.screen import Screen
+
+from dld_tui.widgets.page import Page
+
+if TYPE_CHECKING:
+    from textual.message import Message
+    from textual.message_pump import MessagePump
+    from textual.worker import Worker
+
+MOST = 1000
+"""Events that are kept; what comes after them is lost, with a bell."""
+_PATIENCE_S = 2.0
+"""Keys wait at most so long for work that is not the opening of a page."""
+_AT_ONCE_S = 1.0
+"""When keys have been held so long, Esc and the commands of the whole program pass them."""
+_STUCK_S = 10.0
+"""Something that never comes to rest does not hold keys for longer."""
+_OPENING = frozenset(("demo", "load", "open", "opened"))
+"""Groups of workers without whose result there is no page that a key could be meant for."""
+_ANSWERS = frozenset(("filter", "mark", "operators", "search", "work"))
+"""Groups of workers that answer a key, whatever has the focus."""
+_BESIDE = frozenset(
+    (
+        "check", "clean", "disk", "forget", "graph", "infer", "job", "jobs", "libraries",
+        "overlays", "schemas", "statistics", "test",
+    )
+)  # fmt: skip
+"""Groups of workers, their first words, that go on beside the keys."""
+
+Typed = events.Key | events.Paste | events.MouseEvent
+
+
+class KeyQueue:
+    """The keys of an app that wait, in their order, with pastes and clicks between them."""
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._waiting: deque[tuple[Typed, float]] = deque()
+        """Events, and when they came."""
+        self._released: Typed | None = None
+        """The event that is on its way through the app's own queue."""
+        self._feeder: asyncio.Task[None] | None = None
+        self._last_key = ""
+        self._busy_since = self._held_since = self._behind_since = 0.0
+        """Since when a key could not be given out, for three reasons; 0 is not at all."""
+
+    def admit(self, event: events.Event) -> bool:
+        """Tell whether an event is to be handled now; if not, it is kept, and posted again later.
+
+        Esc and commands of the whole program that come when keys have been held for a second are
+        let through at once, and what was typed before them is forgotten.
+        """
+        if event is self._released:
+            self._released = None
+            return True
+        if not isinstance(event, (events.Key, events.Paste, events.MouseEvent)):
+            return True
+        if event.is_forwarded:  # it comes back from a widget
+            return True
+        if isinstance(event, events.MouseMove) or (
+            isinstance(event, events.MouseEvent) and self._feeder is None
+        ):
+            return True
+        if self._feeder is None and self._at_rest(within_app=True) and self._caught_up(event):
+            return True
+        if isinstance(event, events.Key) and self._passes(event.key):
+            self._waiting.clear()
+            return True
+        if len(self._waiting) >= MOST:
+            self._app.bell()
+            return False
+        self._waiting.append((event, monotonic()))
+        if self._feeder is None:
+            self._feeder = asyncio.create_task(self._feed(), name="keys")
+        return False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key waits."""
+        return self._feeder is None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing waits and the last key has had all its effects."""
+        return self._feeder is None and self._at_rest()
+
+    # --- giving out -----------------------------------------------------------------------------
+
+    async def _feed(self) -> None:
+        try:
+            while self._waiting:
+                await self._rest()
+                if not self._waiting:  # another key passed them
+                    break
+                if not self._caught_up(self._waiting[0][0]):
+                    continue
+                self._released, _ = self._waiting.popleft()
+                self._app.post_message(self._released)
+                while self._released is not None and not self._app._closing:
+                    await asyncio.sleep(0)
+            await self._rest()
+        finally:
+            self._feeder = None
+            if self._waiting and not self._app._closing:
+                self._feeder = asyncio.create_task(self._feed(), name="keys")
+
+    async def _rest(self) -> None:
+        """Wait until the app is at rest, for two rounds of the event loop."""
+        rounds = calm = 0
+        while calm < 2 and not self._app._closing:
+            calm = calm + 1 if self._at_rest() else 0
+            rounds += 1
+            await asyncio.sleep(0 if rounds < 50 else 0.001)
+
+    def _caught_up(self, event: events.Event) -> bool:
+        """Let what follows a resting cursor catch up before another key; False when it had to.
+
+        While one key is held down, the panes beside the cursor stay behind on purpose.
+        """
+        key = event.key if isinstance(event, events.Key) else ""
+        same, self._last_key = key == self._last_key != "", key
+        if same:
+            return True
+        stack = self._app.screen_stack
+        return not any([page.catch_up() for page in stack if isinstance(page, Page)])
+
+    def _passes(self, key: str) -> bool:
+        if not self._held_since or monotonic() - self._held_since < _AT_ONCE_S:
+            return False
+        return key in ("escape", "ctrl+c") or key in self._app._bindings.key_to_bindings
+
+    # --- at rest --------------------------------------------------------------------------------
+
+    def _at_rest(self, *, within_app: bool = False) -> bool:
+        """Tell whether a key may be given out.
+
+        Args:
+            within_app: Asked while the app itself handles a message, the key.
+        """
+        app = self._app
+        if not app._running or not app._screen_stack:
+            return False
+        screen = app.screen
+        if not self._is_idle_all(screen, within_app):
+            self._busy_since = self._busy_since or monotonic()
+            return monotonic() - self._busy_since > _STUCK_S
+        self._busy_since = 0.0
+        if self._is_awaited(screen):
+            self._held_since = self._held_since or monotonic()
+            return False
+        self._held_since = 0.0
+        return True
+
+    def _is_idle_all(self, screen: Screen[Any], within_app: bool) -> bool:
+        app = self._app
+        if not screen.is_mounted or screen._layout_required or screen._callbacks:
+            return False
+        if within_app:
+            queued: Iterable[Message | None] = app._message_queue.values
+            if not all(isinstance(message, events.InputEvent | events.Paste) for message in queued):
+                return False
+        elif not _is_idle(app):
+            return False
+        return all(_is_idle(widget) for widget in app._registry)
+
+    def _is_awaited(self, screen: Screen[Any]) -> bool:
+        """Tell whether work is under way that a key would have to be told the result of."""
+        focused = screen.focused
+        near: Sequence[object] = focused.ancestors_with_self if focused is not None else (screen,)
+        if isinstance(screen, Page) and screen.is_opening:
+            return True
+        if any(getattr(node, "is_behind", False) for node in near):
+            self._behind_since = self._behind_since or monotonic()
+            if monotonic() - self._behind_since < _PATIENCE_S:
+                return True
+        else:
+            self._behind_since = 0.0
+        return any(self._is_answer(worker, near) for worker in self._app.workers._workers)
+
+    def _is_answer(self, worker: Worker[Any], near: Sequence[object]) -> bool:
+        if worker.is_finished or worker.group.partition(" ")[0] in _BESIDE:
+            return False
+        node, stack = worker.node, self._app.screen_stack
+        is_here = node is self._app or node in stack or node in near
+        if worker.group in _OPENING:
+            return is_here
+        if monotonic() - worker._created_time > _PATIENCE_S:
+            return False
+        if worker.group in _ANSWERS:
+            return is_here or node.screen in stack
+        return node in near
+
+
+def _is_idle(pump: MessagePump) -> bool:
+    """Tell whether a message pump waits for a message and has none."""
+    if pump._closed or (pump._task is None and not pump._running):
+        return True
+    queue: Any = pump._message_queue
+    # A pump that handles a message does not wait for the next one.
+    return not queue.values and bool(queue.ready_event._waiters)

@@ -1,0 +1,105 @@
+"""Random things to type at the program, and what slow and quick typing of them leads to."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.typist import Programs, Typist, keys_of
+
+_WORDS = ("relu", "conv", "w", "add_1", "x", "0", "7", "a b", "float32[1]", "identity", "s>1")
+_PHRASES = (
+    "/{}", "/{}<enter>", "/{}<esc>", "r{}<enter>", "re{}<enter>", "ge{}<enter>", "<^p>{}<enter>",
+    "<^p>{}<esc>", "a{}<enter>", "a{}<enter><enter>", "c{}<enter>", "R{}<enter>", "I{}<enter>",
+    "d<enter>", "d<enter><enter>", "dd", "<enter>e{}<enter>", "<enter>j<enter>", "<enter>jje",
+    "3jje{}<enter>", "<tab>{}", "<^o>{}<esc>", "f{}<enter>", "<space><space>d<enter>", "yp", "D",
+    "x{}<esc>", ".j<enter>", ".{}", "i<enter>", "<^s>", "<^w>", "<^t>i{}", "u", "uu", "<^y>", "m",
+    "1", "2", "3", "4", "2jj<enter>", "2v", "2vv", "4j<enter>", "4f", "?", "?<esc>", "<f2>jj<enter>",
+    "<f2><esc>", "s", "<backspace>", "gg", "G", "jjj", "kk", "l", "h", "n", "N", "<esc>", "<esc><esc>",
+    "<enter><enter>", "<enter><enter><enter>", "O{}<enter>", "F<esc>", "P<enter>", "M<esc>", "w<esc>",
+    "o{}<enter>", "b", "B", "t", "<f4><esc>", "<f4>j<enter><esc>", "<^n><esc>", "<^q>", "q", "-", "=",
+)  # fmt: skip
+_KEYS = [*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/.,<>[]{}=-+*%!;:'_"]
+_NAMED = ["<enter>"] * 4 + ["<esc>"] * 3 + (
+    "<tab> <backtab> <up> <down> <left> <right> <space> <backspace> <home> <end> <pgdn> <pgup> <del>"
+).split()  # fmt: skip
+
+
+def sequence(seed: int) -> str:
+    """Return a sequence of two to nine pieces: things people type, and any keys."""
+    draw = random.Random(seed)
+    pieces = []
+    for _ in range(draw.randint(2, 9)):
+        kind = draw.random()
+        if kind < 0.65:
+            pieces.append(draw.choice(_PHRASES).replace("{}", draw.choice(_WORDS)))
+        elif kind < 0.85:
+            pieces.append(draw.choice(_NAMED))
+        else:
+            pieces.append(draw.choice(_KEYS))
+    return "".join(pieces)
+
+
+@dataclass
+class Outcome:
+    """Where both ways of typing have led."""
+
+    keys: str
+    slow: dict[str, Any]
+    quick: dict[str, Any]
+
+    @property
+    def fault(self) -> str:
+        """What is wrong; empty when both are in the same state and nothing failed."""
+        faults = [f"{way}: {fault}" for way, state in (("slow", self.slow), ("quick", self.quick))
+                  for fault in state.get("faults", ())]  # fmt: skip
+        if faults:
+            return f"{self.keys!r}: {'; '.join(faults)}"
+        for part in ("ended", "documents", "focus", "screens", "told"):
+            slow, quick = self.slow.get(part), self.quick.get(part)
+            if slow != quick:
+                return f"{self.keys!r} differs in {part}:\n{_show(slow)}\n-- quick:\n{_show(quick)}"
+        return ""
+
+
+def _show(part: Any) -> str:
+    if isinstance(part, list) and part and isinstance(part[-1], list):
+        return "\n".join(f"[{rows[0]}]\n" + "\n".join(rows[1:]) for rows in part)
+    return repr(part)
+
+
+def compare(
+    programs: Programs, model: bytes, keys: str, *, size: tuple[int, int] = (80, 24), ahead: bool
+) -> Outcome:
+    """Type a sequence at a model in both ways.
+
+    Args:
+        programs: Starts the program.
+        model: The file that is opened.
+        keys: As :func:`~tests.support.typist.keys_of` reads them.
+        size: Of the terminal.
+        ahead: The quick typist does not wait until the model is open.
+    """
+    states = []
+    for quick in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "model.onnx").write_bytes(model)
+            with programs.start(Path(folder), "model.onnx", size=size) as typist:
+                states.append(_typed(typist, keys, quick=quick, ahead=ahead))
+    return Outcome(keys, *states)
+
+
+def _typed(typist: Typist, keys: str, *, quick: bool, ahead: bool) -> dict[str, Any]:
+    if quick and ahead:
+        typist.wait_for_screen()
+    else:
+        typist.settle(0.3)
+    if quick:
+        typist.write("".join(keys_of(keys)))
+    else:
+        typist.slowly(keys_of(keys))
+    typist.settle(0.7)
+    return typist.state()

@@ -1,0 +1,312 @@
+"""Types at the program in a pseudo-terminal: slowly, or everything in one write.
+
+The program is imported once, in a process that forks for each run, so that a run costs half a
+second. What is shown, what the documents hold and where the focus is are asked for over a pipe; the
+terminal sees nothing of that. A slow typist waits until every thread of the program sleeps and
+nothing has been sent for a while, which uses nothing of the program's own idea of rest.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+LIMIT_S = 90.0
+SPECIAL = {
+    "<enter>": "\r", "<esc>": "\x1b", "<tab>": "\t", "<backtab>": "\x1b[Z", "<up>": "\x1b[A",
+    "<down>": "\x1b[B", "<right>": "\x1b[C", "<left>": "\x1b[D", "<backspace>": "\x7f",
+    "<space>": " ", "<home>": "\x1b[H", "<end>": "\x1b[F", "<pgdn>": "\x1b[6~",
+    "<pgup>": "\x1b[5~", "<del>": "\x1b[3~", "<f1>": "\x1bOP", "<f2>": "\x1bOQ", "<f4>": "\x1bOS",
+    "<f5>": "\x1b[15~", "<f6>": "\x1b[17~", "<f8>": "\x1b[19~", "<f10>": "\x1b[21~",
+    **{f"<^{letter}>": chr(ord(letter) - 96) for letter in "acefklnopqrstuwy"},
+}  # fmt: skip
+"""How keys are written in sequences, and what a terminal sends for them."""
+
+
+def keys_of(text: str) -> list[str]:
+    """Cut a sequence into what each of its keys sends."""
+    keys: list[str] = []
+    while text:
+        name = text[: text.index(">") + 1] if text[0] == "<" and ">" in text else ""
+        if name in SPECIAL:
+            keys.append(SPECIAL[name])
+            text = text[len(name) :]
+        else:
+            keys.append(text[0])
+            text = text[1:]
+    return keys
+
+
+# --- the program ---------------------------------------------------------------------------------
+
+
+def _state(app: Any) -> dict[str, Any]:
+    """Return what a person sees, and what is in the documents."""
+    from tests.support.sessions import bytes_of
+
+    screens = []
+    for screen in app.screen_stack:
+        rows = [strip.text.rstrip() for strip in screen._compositor.render_strips()]
+        screens.append([type(screen).__name__, *rows])
+    documents = {}
+    for page in app.pages:
+        if getattr(page, "is_open", False) and hasattr(page, "document"):
+            digest = hashlib.sha256(bytes_of(page.document)).hexdigest()[:16]
+            documents[page.tab_title] = digest
+    top = app.screen
+    focused = top.focused
+    faults = []
+    if focused is None and top.focus_chain and app.app_focus:
+        faults.append("nothing has the focus")
+    if focused is not None and focused not in top._compositor.visible_widgets:
+        faults.append(f"{focused!r} has the focus and is not seen")
+    return {
+        "screens": screens,
+        "documents": documents,
+        "focus": None if focused is None else f"{type(focused).__name__}#{focused.id}",
+        "told": app.told,
+        "faults": faults,
+    }
+
+
+def _run(paths: Sequence[str], control: int) -> None:
+    """Be the program, with an ear on a pipe."""
+    from dld_tui.app import DldApp
+    from dld_tui.core import terminal
+    from dld_tui.widgets.driver import DiffDriver
+
+    class Watched(DldApp):
+        """Keeps what is told for a few seconds, which would depend on the time."""
+
+        CSS_PATH = str(Path(sys.modules["dld_tui"].__file__ or "").parent / "styles/base.tcss")
+
+        def __init__(self) -> None:
+            super().__init__(paths, driver_class=DiffDriver)
+            self.told: list[str] = []
+
+        def notify(self, message: str, **options: Any) -> None:
+            self.told.append(message)
+
+    app = Watched()
+
+    def listen() -> None:
+        with open(control, "r+b", buffering=0) as pipe:
+            while pipe.read(1):
+
+                async def ask() -> dict[str, Any]:
+                    return _state(app)
+
+                loop = app._loop
+                assert loop is not None
+                try:
+                    state = asyncio.run_coroutine_threadsafe(ask(), loop).result(LIMIT_S)
+                except BaseException as error:  # the typist shows it
+                    state = {"faults": [f"{type(error).__name__}: {error}"]}
+                pipe.write(json.dumps(state).encode() + b"\n")
+
+    threading.Thread(target=listen, daemon=True).start()
+    with terminal.guarded():
+        app.run(mouse=True)
+    os._exit(int(app.return_value or app.return_code or 0))
+
+
+def _serve(channel: socket.socket) -> None:
+    """Fork the program for each request: its terminal and its pipe go back over the channel."""
+    import gc
+
+    from dld_tui.screens import openers, workspace
+    from tests.support import sessions
+
+    assert openers and workspace and sessions
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while data := channel.recv(1 << 16):
+        request = json.loads(data)
+        ours, theirs = socket.socketpair()
+        pid, master = pty.fork()
+        if not pid:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            channel.close()
+            ours.close()
+            os.environ.update(request["environment"])
+            os.chdir(request["folder"])
+            rows, columns = request["size"][1], request["size"][0]
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            try:
+                _run(request["paths"], theirs.detach())
+            finally:
+                os._exit(1)
+        theirs.close()
+        descriptors = array.array("i", [master, ours.fileno()])
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
+        channel.sendmsg([str(pid).encode()], rights)
+        os.close(master)
+        ours.close()
+
+
+class Programs:
+    """The process that has everything imported; use it as a context manager."""
+
+    def __enter__(self) -> Programs:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        root = Path(__file__).parents[2]
+        code = f"import socket; from tests.support import typist; typist._serve(socket.socket(fileno={theirs.fileno()}))"
+        environment = {
+            **os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path]),
+            "TEXTUAL_ANIMATIONS": "none", "COLORTERM": "truecolor", "TERM": "xterm-256color",
+        }  # fmt: skip
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], pass_fds=[theirs.fileno()], env=environment
+        )
+        theirs.close()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._channel.close()
+        self._process.wait(LIMIT_S)
+
+    def start(self, folder: Path, *paths: str, size: tuple[int, int] = (80, 24)) -> Typist:
+        """Start the program in a folder, which holds its settings, too."""
+        environment = {"HOME": str(folder / "home")}
+        for name in ("CONFIG", "STATE", "CACHE", "DATA"):
+            environment[f"XDG_{name}_HOME"] = str(folder / "home" / name.lower())
+        request = {
+            "environment": environment, "folder": str(folder), "paths": paths, "size": size,
+        }  # fmt: skip
+        self._channel.send(json.dumps(request).encode())
+        pid, (master, control), _, _ = socket.recv_fds(self._channel, 64, 2)
+        return Typist(int(pid), master, control)
+
+
+class Typist:
+    """One run of the program."""
+
+    def __init__(self, pid: int, master: int, control: int) -> None:
+        self.pid = pid
+        self.sent = bytearray()
+        """What the program wrote on its terminal."""
+        self._master = master
+        self._control = socket.socket(fileno=control)
+        self._control.settimeout(LIMIT_S)
+        os.set_blocking(master, False)
+
+    def __enter__(self) -> Typist:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.runs():
+            os.killpg(self.pid, signal.SIGKILL)
+        os.close(self._master)
+        self._control.close()
+
+    def runs(self) -> bool:
+        """Tell whether the program has not ended."""
+        return Path(f"/proc/{self.pid}").exists()
+
+    def write(self, text: str) -> None:
+        """Send something in one write."""
+        os.write(self._master, text.encode())
+
+    def slowly(self, keys: Iterable[str]) -> None:
+        """Send keys, each when the one before has had all its effects."""
+        for key in keys:
+            if not self.runs():
+                return
+            self.write(key)
+            self.settle()
+
+    def wait_for_screen(self) -> None:
+        """Wait until the program has taken the terminal, so that keys are not lines any more."""
+        limit = time.monotonic() + LIMIT_S
+        while b"\x1b[?1049h" not in self.sent and time.monotonic() < limit:
+            if select.select([self._master], [], [], 0.01)[0]:
+                self.sent += os.read(self._master, 1 << 16)
+
+    def settle(self, quiet_s: float = 0.12) -> None:
+        """Wait until the program sleeps and has sent nothing for a while."""
+        limit = time.monotonic() + LIMIT_S
+        calm_since = time.monotonic()
+        ticks = -1
+        while time.monotonic() - calm_since < quiet_s:
+            if time.monotonic() > limit:
+                raise TimeoutError("the program never comes to rest")
+            if select.select([self._master], [], [], 0.01)[0]:
+                try:
+                    self.sent += os.read(self._master, 1 << 16)
+                except OSError:
+                    if not self.runs():
+                        return
+                calm_since = time.monotonic()
+                continue
+            states, now = self._load()
+            if not states:
+                return
+            if "R" in states or "D" in states or now != ticks:
+                calm_since = time.monotonic()
+            ticks = now
+
+    def _load(self) -> tuple[str, int]:
+        """Return the states of all threads of the session, and the ticks that they have used."""
+        states, ticks = "", 0
+        pids = [self.pid]
+        while pids:
+            pid = pids.pop()
+            try:
+                for task in os.listdir(f"/proc/{pid}/task"):
+                    folder = f"/proc/{pid}/task/{task}"
+                    with open(f"{folder}/stat") as file:
+                        fields = file.read().rpartition(")")[2].split()
+                    states += fields[0]
+                    ticks += int(fields[11]) + int(fields[12])
+                    with open(f"{folder}/children") as file:
+                        pids += map(int, file.read().split())
+            except (OSError, IndexError):
+                continue
+        return states, ticks
+
+    def state(self) -> dict[str, Any]:
+        """Return what is shown, held and focused; after the end only that it has ended."""
+        if not self.runs():
+            return {"ended": True, "faults": self._crash()}
+        self._control.sendall(b"?")
+        data = b""
+        while not data.endswith(b"\n"):
+            part = self._control.recv(1 << 16)
+            if not part:
+                return {"ended": True, "faults": self._crash()}
+            data += part
+        state: dict[str, Any] = json.loads(data)
+        return state
+
+    def _crash(self) -> list[str]:
+        text = self.sent.decode("utf-8", "replace")
+        at = text.find("internal error")
+        return [text[at : at + 200]] if at >= 0 else []
