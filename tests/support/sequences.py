@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import random
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +14,19 @@ from tests.support.typist import Programs, Typist, keys_of
 
 _WORDS = ("relu", "conv", "w", "add_1", "x", "0", "7", "a b", "float32[1]", "identity", "s>1")
 _PHRASES = (
-    "/{}", "/{}<enter>", "/{}<esc>", "r{}<enter>", "re{}<enter>", "ge{}<enter>", "<^p>{}<enter>",
-    "<^p>{}<esc>", "a{}<enter>", "a{}<enter><enter>", "c{}<enter>", "R{}<enter>", "I{}<enter>",
-    "d<enter>", "d<enter><enter>", "dd", "<enter>e{}<enter>", "<enter>j<enter>", "<enter>jje",
-    "3jje{}<enter>", "<tab>{}", "<^o>{}<esc>", "f{}<enter>", "<space><space>d<enter>", "yp", "D",
-    "x{}<esc>", ".j<enter>", ".{}", "i<enter>", "<^s>", "<^w>", "<^t>i{}", "u", "uu", "<^y>", "m",
-    "1", "2", "3", "4", "2jj<enter>", "2v", "2vv", "4j<enter>", "4f", "?", "?<esc>", "<f2>jj<enter>",
-    "<f2><esc>", "s", "<backspace>", "gg", "G", "jjj", "kk", "l", "h", "n", "N", "<esc>", "<esc><esc>",
-    "<enter><enter>", "<enter><enter><enter>", "O{}<enter>", "F<esc>", "P<enter>", "M<esc>", "w<esc>",
-    "o{}<enter>", "b", "B", "t", "<f4><esc>", "<f4>j<enter><esc>", "<^n><esc>", "<^q>", "q", "-", "=",
-)  # fmt: skip
+    "/{} /{}<enter> /{}<esc> r{}<enter> re{}<enter> ge{}<enter> <^p>{}<enter> <^p>{}<esc> "
+    "a{}<enter> a{}<enter><enter> c{}<enter> R{}<enter> I{}<enter> d<enter> d<enter><enter> dd "
+    "<enter>e{}<enter> <enter>j<enter> <enter>jje 3jje{}<enter> <tab>{} <^o>{}<esc> f{}<enter> "
+    "<space><space>d<enter> yp D x{}<esc> .j<enter> .{} i<enter> <^s> <^w> <^t>i{} u uu <^y> m "
+    "1 2 3 4 2jj<enter> 2v 2vv 4j<enter> 4f ? ?<esc> <f2>jj<enter> <f2><esc> s <backspace> gg G "
+    "jjj kk l h n N <esc> <esc><esc> <enter><enter> <enter><enter><enter> O{}<enter> F<esc> "
+    "P<enter> M<esc> w<esc> o{}<enter> b B t <f4><esc> <f4>j<enter><esc> <^n><esc> <^q> q - ="
+).split()  # noqa: SIM905
 _KEYS = [*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/.,<>[]{}=-+*%!;:'_"]
-_NAMED = ["<enter>"] * 4 + ["<esc>"] * 3 + (
-    "<tab> <backtab> <up> <down> <left> <right> <space> <backspace> <home> <end> <pgdn> <pgup> <del>"
-).split()  # fmt: skip
+_NAMED = (
+    "<enter> <enter> <enter> <enter> <esc> <esc> <esc> <tab> <backtab> <up> <down> <left> <right> "
+    "<space> <backspace> <home> <end> <pgdn> <pgup> <del>"
+).split()  # noqa: SIM905
 
 
 def sequence(seed: int) -> str:
@@ -61,14 +62,15 @@ class Outcome:
         for part in ("ended", "documents", "focus", "screens", "told"):
             slow, quick = self.slow.get(part), self.quick.get(part)
             if slow != quick:
-                return f"{self.keys!r} differs in {part}:\n{_show(slow)}\n-- quick:\n{_show(quick)}"
+                lines = difflib.unified_diff(_lines(slow), _lines(quick), "slow", "quick", n=1)
+                return "\n".join([f"{self.keys!r} differs in {part}:", *lines])
         return ""
 
 
-def _show(part: Any) -> str:
+def _lines(part: Any) -> list[str]:
     if isinstance(part, list) and part and isinstance(part[-1], list):
-        return "\n".join(f"[{rows[0]}]\n" + "\n".join(rows[1:]) for rows in part)
-    return repr(part)
+        return [row for rows in part for row in rows]
+    return [repr(part)]
 
 
 def compare(
@@ -84,11 +86,14 @@ def compare(
         ahead: The quick typist does not wait until the model is open.
     """
     states = []
-    for quick in (False, True):
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "model.onnx").write_bytes(model)
-            with programs.start(Path(folder), "model.onnx", size=size) as typist:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "m"  # both see the same paths
+        for quick in (False, True):
+            folder.mkdir()
+            (folder / "model.onnx").write_bytes(model)
+            with programs.start(folder, "model.onnx", size=size) as typist:
                 states.append(_typed(typist, keys, quick=quick, ahead=ahead))
+            shutil.rmtree(folder)
     return Outcome(keys, *states)
 
 

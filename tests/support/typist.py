@@ -89,6 +89,8 @@ def _state(app: Any) -> dict[str, Any]:
 
 def _run(paths: Sequence[str], control: int) -> None:
     """Be the program, with an ear on a pipe."""
+    from textual._context import active_app
+
     from dld_tui.app import DldApp
     from dld_tui.core import terminal
     from dld_tui.widgets.driver import DiffDriver
@@ -112,13 +114,14 @@ def _run(paths: Sequence[str], control: int) -> None:
             while pipe.read(1):
 
                 async def ask() -> dict[str, Any]:
+                    active_app.set(app)
                     return _state(app)
 
                 loop = app._loop
                 assert loop is not None
                 try:
                     state = asyncio.run_coroutine_threadsafe(ask(), loop).result(LIMIT_S)
-                except BaseException as error:  # the typist shows it
+                except Exception as error:  # noqa: BLE001  # the typist shows it
                     state = {"faults": [f"{type(error).__name__}: {error}"]}
                 pipe.write(json.dumps(state).encode() + b"\n")
 
@@ -135,7 +138,7 @@ def _serve(channel: socket.socket) -> None:
     from dld_tui.screens import openers, workspace
     from tests.support import sessions
 
-    assert openers and workspace and sessions
+    assert all((openers, workspace, sessions))  # imported once, for all that are forked
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while data := channel.recv(1 << 16):
@@ -168,7 +171,8 @@ class Programs:
     def __enter__(self) -> Programs:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         root = Path(__file__).parents[2]
-        code = f"import socket; from tests.support import typist; typist._serve(socket.socket(fileno={theirs.fileno()}))"
+        code = "import socket, sys; from tests.support import typist; typist._serve("
+        code += f"socket.socket(fileno={theirs.fileno()}))"
         environment = {
             **os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path]),
             "TEXTUAL_ANIMATIONS": "none", "COLORTERM": "truecolor", "TERM": "xterm-256color",
@@ -308,5 +312,5 @@ class Typist:
 
     def _crash(self) -> list[str]:
         text = self.sent.decode("utf-8", "replace")
-        at = text.find("internal error")
+        at = max(text.find("internal error"), text.find("Traceback"))
         return [text[at : at + 200]] if at >= 0 else []

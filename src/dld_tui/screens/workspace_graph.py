@@ -54,6 +54,8 @@ class Graphs(Editing):
         self._begun: tuple[GraphModel, Event] | None = None
         """A graph that was arranged before there was a pane for it."""
         self._graph_timer: Timer | None = None
+        self._passed: Node | None = None
+        """The node that the graph's cursor was on last."""
 
     # --- making it ------------------------------------------------------------------------------
 
@@ -194,6 +196,10 @@ class Graphs(Editing):
         """Show in the other panes what the graph's cursor is on, once it rests."""
         event.stop()
         node = event.node
+        if node is not None:
+            self._passed = node
+        elif not self.follows:  # the cursor went over a node quicker than the panes follow
+            node = self._passed
         self.when_rested(lambda: self._follow_graph(node) if node else self.facts_changed())
 
     def _follow_graph(self, node: Node) -> None:

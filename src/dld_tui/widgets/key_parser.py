@@ -1,4 +1,7 @@
-"""Esc before another key in one read is Esc: nothing here is bound to Alt."""
+"""Esc before another key in one read is Esc: nothing here is bound to Alt.
+
+Enter that was typed while the program started is Enter, too, and not Ctrl+J.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,8 @@ class KeyParser(XTermParser):
         if not data:
             yield from super().feed(data)
             return
+        if not (self._in_paste or _PASTE_BEGINS in data):
+            data = data.replace("\n", "\r")  # Enter, before the terminal was ours
         if self._ends_with_esc and not self._in_paste and _LONE.match(_ESC + data):
             yield from self._end_esc()
         start = 0
@@ -63,5 +68,6 @@ class KeyParser(XTermParser):
 
     def _end_esc(self) -> Iterable[Message]:
         """Say what the parser would say if nothing came for a tenth of a second."""
-        self._timeout_time = 0.0
-        yield from self.tick()
+        if self._timeout_time is not None:
+            self._timeout_time = 0.0
+            yield from self.tick()

@@ -1,0 +1,90 @@
+"""Keys wait for what the one before them caused."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from textual import events
+
+from dld_tui.app import DldApp
+from dld_tui.widgets import key_queue
+from dld_tui.widgets.dialogs import ChoiceDialog
+from tests.support import models
+from tests.support.pages import TextPage, open_pages
+from tests.support.workspace import opened, wait_for
+
+
+def type_at(app: DldApp, *keys: str) -> None:
+    """Put keys into the app's queue at once."""
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        type_at(session.app, "slash", "a", "d", "d", "enter", "d")
+        await session.until(lambda: session.app.keys.at_rest)
+        assert isinstance(session.app.screen, ChoiceDialog)
+        assert session.screen.explorer.model.text == "add"
+        assert session.screen.node is not None
+        assert session.screen.node.name == "second"
+        type_at(session.app, "enter", "enter")
+        await session.until(lambda: session.app.keys.at_rest)
+        assert session.app.screen is session.screen
+        assert [node.name for node in session.screen.document.main.nodes] == [
+            "first", "third", "last",
+        ]  # fmt: skip
+
+
+async def test_another_key_sees_the_panes_that_follow_the_cursor(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        type_at(session.app, "j", "j", "j", "3")
+        await session.until(lambda: session.app.keys.at_rest)
+        assert session.screen.in_parameters
+        assert session.screen.subject is session.screen.document.main.nodes[2]
+
+
+async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None:
+    app = DldApp()
+    async with app.run_test() as pilot:
+        page = TextPage("one", lost=["all of it"])
+        await open_pages(app, pilot, page)
+        going = asyncio.Event()
+        page.run_worker(going.wait, group="load")
+        type_at(app, "ctrl+w", "s")
+        await asyncio.sleep(0.02)
+        assert app.screen is page
+        app.keys._held_since -= 2 * key_queue._AT_ONCE_S
+        type_at(app, "ctrl+q")
+        await wait_for(pilot, lambda: isinstance(app.screen, ChoiceDialog))
+        assert app.keys.is_empty or not app.keys._waiting  # what was typed before is forgotten
+        going.set()
+        await wait_for(pilot, lambda: app.keys.at_rest)
+        assert app.pages == [page]
+
+
+async def test_no_more_keys_are_kept_than_anybody_types() -> None:
+    app = DldApp()
+    async with app.run_test() as pilot:
+        going = asyncio.Event()
+        app.run_worker(going.wait, group="open")
+        type_at(app, *["j"] * (key_queue.MOST + 50))
+        await wait_for(pilot, lambda: len(app.keys._waiting) == key_queue.MOST)
+        going.set()
+        await wait_for(pilot, lambda: app.keys.at_rest)
+
+
+async def test_work_that_takes_long_does_not_hold_keys_for_ever() -> None:
+    app = DldApp()
+    async with app.run_test() as pilot:
+        page = TextPage("one")
+        await open_pages(app, pilot, page)
+        going = asyncio.Event()
+        worker = page.run_worker(going.wait, group="save")
+        assert not app.keys.at_rest
+        worker._created_time -= 2 * key_queue._PATIENCE_S
+        await wait_for(pilot, lambda: app.keys.at_rest)
+        going.set()
+        page.run_worker(asyncio.Event().wait, group="check")
+        await wait_for(pilot, lambda: app.keys.at_rest)
