@@ -113,7 +113,7 @@ class DldApp(Tabs, Commands, App[int]):
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
         if self._first_paths:
-            self.run_worker(self._open_first, thread=True, group="open", name="open")
+            self.open_all(self._first_paths)
         if self.first_comparison is not None:
             old, new, weights = self.first_comparison
             self.compare(old, new, weights=weights)
@@ -158,22 +158,26 @@ class DldApp(Tabs, Commands, App[int]):
         prepare(kind)
         self.call_later(self._open, path, kind, then)
 
-    def _open_first(self) -> None:
-        """Open what the command line names, in its order, and show the first."""
-        errors: list[DldError] = []
-        for path in self._first_paths:
-            try:
-                self._recognise(Path(path))
-            except DldError as error:
-                errors.append(error)
+    def open_all(self, paths: Sequence[Path | str]) -> None:
+        """Open files in tabs, in their order, and show the first."""
+        before = len(self.pages)
 
-        def opened() -> None:
-            if self.pages:
-                self.show_page(self.pages[0])
+        def recognise() -> None:
+            errors: list[DldError] = []
+            for path in paths:
+                try:
+                    self._recognise(Path(path))
+                except DldError as error:
+                    errors.append(error)
+            self.call_later(opened, errors)
+
+        def opened(errors: Sequence[DldError]) -> None:
+            if self.pages[before:]:
+                self.show_page(self.pages[before])
             for error in errors:
                 self.show_error(error)
 
-        self.call_later(opened)
+        self.run_worker(recognise, thread=True, group="open", name="open")
 
     def _open(self, path: Path, kind: str, then: Callable[[Page], None] | None) -> None:
         from dld_tui.screens.openers import make_page
@@ -323,7 +327,7 @@ class DldApp(Tabs, Commands, App[int]):
         from dld_tui.screens.leaving import ask_to_quit
 
         screens = [screen for stack in self._screen_stacks.values() for screen in stack]
-        ask_to_quit(self, self.pages, screens)
+        ask_to_quit(self, screens)
 
     def show_error(self, error: BaseException, title: str = "") -> None:
         """Show an error in a dialog; the traceback of a bug goes to the log too."""

@@ -103,9 +103,27 @@ async def test_quitting_asks_for_unsaved_edits_of_all_tabs() -> None:
         assert "a: 1 edit" in screen_text(app)
         await pilot.press("escape", "ctrl+q")
         await pilot.pause()
-        await pilot.press("q")
+        await pilot.press("d")
         await pilot.pause()
     assert app.return_code == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "saved", "is_left"), [("a", (1, 1), True), ("sk", (0, 1), False), ("ss", (1, 1), True)]
+)
+async def test_quitting_saves_all_or_the_shown_one(
+    keys: str, saved: tuple[int, int], is_left: bool
+) -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        first, second = TextPage("a", lost=["a: 1 edit"]), TextPage("b", lost=["b: 2 edits"])
+        await open_pages(app, pilot, first, second)
+        await pilot.press("ctrl+q")
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        assert (first.saved, second.saved) == saved
+        assert (app.return_code == 0) == is_left
 
 
 async def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ async def test_a_typed_path_is_opened(monkeypatch: pytest.MonkeyPatch, tmp_path:
 async def test_the_demo_models_are_written_and_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Path] = []
     app = DldApp()
-    monkeypatch.setattr(app, "open_path", opened.append)
+    monkeypatch.setattr(app, "open_all", opened.extend)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter")
         await until(pilot, lambda: len(opened) == 2)

@@ -235,6 +235,18 @@ class Typist:
         """Tell whether the program has not ended."""
         return Path(f"/proc/{self.pid}").exists()
 
+    def wait_for_end(self) -> None:
+        """Wait until the program has ended.
+
+        Raises:
+            TimeoutError: It does not.
+        """
+        limit = time.monotonic() + LIMIT_S
+        while self.runs():
+            if time.monotonic() > limit:
+                raise TimeoutError("the program does not end")
+            self.settle(0.02)
+
     def write(self, text: str) -> None:
         """Send something in one write."""
         os.write(self._master, text.encode())

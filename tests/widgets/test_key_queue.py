@@ -25,7 +25,7 @@ async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) 
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         type_at(session.app, "slash", "a", "d", "d", "enter", "d")
         await session.until(lambda: session.app.keys.at_rest)
-        assert isinstance(session.app.screen, ChoiceDialog)
+        assert len(session.app.screen_stack) == 2
         assert session.screen.explorer.model.text == "add"
         assert session.screen.node is not None
         assert session.screen.node.name == "second"
@@ -51,7 +51,7 @@ async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None
         page = TextPage("one", lost=["all of it"])
         await open_pages(app, pilot, page)
         going = asyncio.Event()
-        page.run_worker(going.wait, group="load")
+        page.run_worker(going.wait(), group="load")
         type_at(app, "ctrl+w", "s")
         await asyncio.sleep(0.02)
         assert app.screen is page
@@ -68,7 +68,7 @@ async def test_no_more_keys_are_kept_than_anybody_types() -> None:
     app = DldApp()
     async with app.run_test() as pilot:
         going = asyncio.Event()
-        app.run_worker(going.wait, group="open")
+        app.run_worker(going.wait(), group="open")
         type_at(app, *["j"] * (key_queue.MOST + 50))
         await wait_for(pilot, lambda: len(app.keys._waiting) == key_queue.MOST)
         going.set()
@@ -81,10 +81,10 @@ async def test_work_that_takes_long_does_not_hold_keys_for_ever() -> None:
         page = TextPage("one")
         await open_pages(app, pilot, page)
         going = asyncio.Event()
-        worker = page.run_worker(going.wait, group="save")
+        worker = page.run_worker(going.wait(), group="save")
         assert not app.keys.at_rest
         worker._created_time -= 2 * key_queue._PATIENCE_S
         await wait_for(pilot, lambda: app.keys.at_rest)
         going.set()
-        page.run_worker(asyncio.Event().wait, group="check")
+        page.run_worker(asyncio.Event().wait(), group="check")
         await wait_for(pilot, lambda: app.keys.at_rest)

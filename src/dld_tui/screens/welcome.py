@@ -236,8 +236,7 @@ class WelcomeScreen(Page):
     def _write_demo(self) -> None:
         from dld_tui.core.samples import write_demo_models
 
-        for path in write_demo_models(ensure(cache_dir() / "demo")):
-            self.app.call_later(host(self).open_path, path)
+        self.app.call_later(host(self).open_all, write_demo_models(ensure(cache_dir() / "demo")))
 
     def action_forget(self) -> None:
         """Take the file under the cursor from the list."""

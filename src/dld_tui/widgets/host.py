@@ -44,6 +44,9 @@ class Host(Protocol):
     def open_path(self, path: Path | str) -> None:
         """Recognise a file and open it in a tab; an error is shown in a dialog."""
 
+    def open_all(self, paths: Sequence[Path | str]) -> None:
+        """Open files in tabs, in their order, and show the first."""
+
     def reveal(self, path: Path | str, scope_path: Sequence[str], node_ref: str) -> None:
         """Show a node of a model, which is opened first when it is not."""
 

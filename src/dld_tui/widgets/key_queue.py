@@ -35,6 +35,8 @@ _PATIENCE_S = 2.0
 """Keys wait at most so long for work that is not the opening of a page."""
 _AT_ONCE_S = 1.0
 """When keys have been held so long, Esc and the commands of the whole program pass them."""
+_ALWAYS = ("escape", "ctrl+c", "ctrl+q")
+"""Keys that wait for no work: only for keys that were typed before them."""
 _STUCK_S = 10.0
 """Something that never comes to rest does not hold keys for longer."""
 _OPENING = frozenset(("demo", "load", "open", "opened"))
@@ -69,8 +71,8 @@ class KeyQueue:
     def admit(self, event: events.Event) -> bool:
         """Tell whether an event is to be handled now; if not, it is kept, and posted again later.
 
-        Esc and commands of the whole program that come when keys have been held for a second are
-        let through at once, and what was typed before them is forgotten.
+        Esc and Ctrl+Q wait for no work. When keys have been held for a second, these and commands
+        of the whole program are let through at once, and what was typed before is forgotten.
         """
         if event is self._released:
             self._released = None
@@ -147,9 +149,11 @@ class KeyQueue:
         return not any([page.catch_up() for page in stack if isinstance(page, Page)])
 
     def _passes(self, key: str) -> bool:
+        if key in _ALWAYS and not self._waiting and self._held_since:
+            return True
         if not self._held_since or monotonic() - self._held_since < _AT_ONCE_S:
             return False
-        return key in ("escape", "ctrl+c") or key in self._app._bindings.key_to_bindings
+        return key in _ALWAYS or key in self._app._bindings.key_to_bindings
 
     # --- at rest --------------------------------------------------------------------------------
 

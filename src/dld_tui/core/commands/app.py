@@ -26,13 +26,18 @@ _APP = table(
     ("app.settings", "settings", "f2", "", "settings", "Change theme, glyphs, mouse and more."),
     ("app.theme", "next_theme", "", "", "next theme", "Try the next theme; settings keep it."),
     ("app.redraw", "redraw", "ctrl+l", "", "redraw", "Draw the whole screen again."),
-    ("app.quit", "quit", "ctrl+q", "", "quit", "Leave; asks when there are unsaved edits."),
     footer="app.help",
 )
 _PALETTE = table(
     "app",
     ("app.palette", "command_palette", "ctrl+p", "", "commands", "Search and run any command."),
     palette=False, priority=True, footer="app.palette",
+)
+_QUIT = table(
+    "app",
+    ("app.quit", "quit", "ctrl+q", "", "quit",
+     "Leave, from anywhere; asks when there are unsaved edits."),
+    priority=True,
 )
 _START = table(
     "start",
@@ -42,4 +47,4 @@ _START = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_APP, *_PALETTE, *_START)
+ROWS: tuple[Command, ...] = (*_APP, *_PALETTE, *_QUIT, *_START)
