@@ -69,7 +69,7 @@ async def test_no_more_keys_are_kept_than_anybody_types() -> None:
     async with app.run_test() as pilot:
         going = asyncio.Event()
         app.run_worker(going.wait(), group="open")
-        type_at(app, *["j"] * (key_queue.MOST + 50))
+        type_at(app, *["j", "Z"] * (key_queue.MOST + 50))
         await wait_for(pilot, lambda: len(app.keys._waiting) == key_queue.MOST)
         going.set()
         await wait_for(pilot, lambda: app.keys.at_rest)

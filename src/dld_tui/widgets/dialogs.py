@@ -17,8 +17,8 @@ from textual.widgets import Input
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.closing import Closing
 from dld_tui.widgets.frame import Frame
+from dld_tui.widgets.front import Front
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.styled import Rows
@@ -34,7 +34,7 @@ class DialogBox(Frame, Vertical):
     """The framed box of a dialog."""
 
 
-class Dialog(Closing, ModalScreen[T | None]):
+class Dialog(Front, ModalScreen[T | None]):
     """Base of the dialogs: a framed box in the middle; Esc closes it with None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "close", show=False)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from dld_tui.widgets.page import Page
 if TYPE_CHECKING:
     from textual.message import Message
     from textual.message_pump import MessagePump
+    from textual.widget import Widget
     from textual.worker import Worker
 
 MOST = 1000
@@ -37,6 +38,8 @@ _AT_ONCE_S = 1.0
 """When keys have been held so long, Esc and the commands of the whole program pass them."""
 _ALWAYS = ("escape", "ctrl+c", "ctrl+q")
 """Keys that wait for no work: only for keys that were typed before them."""
+_PAINT_S = 0.1
+"""While keys wait the screen is painted so often."""
 _STUCK_S = 10.0
 """Something that never comes to rest does not hold keys for longer."""
 _OPENING = frozenset(("demo", "load", "open", "opened"))
@@ -64,9 +67,11 @@ class KeyQueue:
         self._released: Typed | None = None
         """The event that is on its way through the app's own queue."""
         self._feeder: asyncio.Task[None] | None = None
-        self._last_key = ""
+        self._moving: Widget | None = None
+        """The list whose cursor the last event moved."""
+        self._painted = 0.0
         self._busy_since = self._held_since = self._behind_since = 0.0
-        """Since when a key could not be given out, for three reasons; 0 is not at all."""
+        """Since when a key waits for message pumps, for other work, for a pane; 0 is not at all."""
 
     def admit(self, event: events.Event) -> bool:
         """Tell whether an event is to be handled now; if not, it is kept, and posted again later.
@@ -85,7 +90,10 @@ class KeyQueue:
             isinstance(event, events.MouseEvent) and self._feeder is None
         ):
             return True
-        if self._feeder is None and self._at_rest(within_app=True) and self._caught_up(event):
+        if self._feeder is None and (
+            self._moves_on(event) or (self._at_rest(within_app=True) and self._caught_up(event))
+        ):
+            self._moving = self._moved_by(event)
             return True
         if isinstance(event, events.Key) and self._passes(event.key):
             self._waiting.clear()
@@ -108,20 +116,30 @@ class KeyQueue:
         """Whether nothing waits and the last key has had all its effects."""
         return self._feeder is None and self._at_rest()
 
+    def defers_paint(self) -> bool:
+        """Tell whether more keys wait, so that what the last one changed may be painted later."""
+        if not self._waiting or monotonic() - self._painted > _PAINT_S:
+            self._painted = monotonic()
+            return False
+        return True
+
     # --- giving out -----------------------------------------------------------------------------
 
     async def _feed(self) -> None:
         try:
             while self._waiting:
-                await self._rest()
-                if not self._waiting:  # another key passed them
-                    break
-                if not self._caught_up(self._waiting[0][0]):
-                    continue
+                if not self._moves_on(self._waiting[0][0]):
+                    await self._rest()
+                    if not self._waiting:  # another key passed them
+                        break
+                    if not self._caught_up(self._waiting[0][0]):
+                        continue
                 self._released, _ = self._waiting.popleft()
+                self._moving = self._moved_by(self._released)
                 self._app.post_message(self._released)
                 while self._released is not None and not self._app._closing:
                     await asyncio.sleep(0)
+                self._app.screen._update_timer.resume()
             await self._rest()
         finally:
             self._feeder = None
@@ -131,20 +149,41 @@ class KeyQueue:
     async def _rest(self) -> None:
         """Wait until the app is at rest, for two rounds of the event loop."""
         rounds = calm = 0
-        while calm < 2 and not self._app._closing:
+        while calm < 2 and not self._app._closing and not self._stops():
             calm = calm + 1 if self._at_rest() else 0
             rounds += 1
             await asyncio.sleep(0 if rounds < 50 else 0.001)
 
-    def _caught_up(self, event: events.Event) -> bool:
-        """Let what follows a resting cursor catch up before another key; False when it had to.
+    def _stops(self) -> bool:
+        """Tell whether the next key is to stop, and came after, the work that is waited for."""
+        if not (self._held_since and self._waiting):
+            return False
+        event, came = self._waiting[0]
+        return isinstance(event, events.Key) and event.key in _ALWAYS and came > self._held_since
 
-        While one key is held down, the panes beside the cursor stay behind on purpose.
+    def _moves_on(self, event: events.Event) -> bool:
+        """Tell whether an event moves the cursor of a list that the one before it moved.
+
+        Such keys cannot miss anything, and a key that is held down stays quick.
         """
-        key = event.key if isinstance(event, events.Key) else ""
-        same, self._last_key = key == self._last_key != "", key
-        if same:
-            return True
+        return self._moving is not None and self._moved_by(event) is self._moving
+
+    def _moved_by(self, event: events.Event) -> Widget | None:
+        """Return the list whose cursor an event moves, when that is all that it does."""
+        focused = self._app.focused if isinstance(event, events.Key) else None
+        actions: Container[str] = getattr(focused, "MOVES", ())
+        is_move = (
+            isinstance(event, events.Key)
+            and focused is not None
+            and any(
+                binding.action in actions
+                for binding in focused._bindings.key_to_bindings.get(event.key, ())
+            )
+        )
+        return focused if is_move else None
+
+    def _caught_up(self, event: events.Event) -> bool:
+        """Let what follows a resting cursor catch up before another key; False when it had to."""
         stack = self._app.screen_stack
         return not any([page.catch_up() for page in stack if isinstance(page, Page)])
 
@@ -171,11 +210,8 @@ class KeyQueue:
             self._busy_since = self._busy_since or monotonic()
             return monotonic() - self._busy_since > _STUCK_S
         self._busy_since = 0.0
-        if self._is_awaited(screen):
-            self._held_since = self._held_since or monotonic()
-            return False
-        self._held_since = 0.0
-        return True
+        self._held_since = self._awaited_since(screen)
+        return not self._held_since
 
     def _is_idle_all(self, screen: Screen[Any], within_app: bool) -> bool:
         app = self._app
@@ -189,19 +225,26 @@ class KeyQueue:
             return False
         return all(_is_idle(widget) for widget in app._registry)
 
-    def _is_awaited(self, screen: Screen[Any]) -> bool:
-        """Tell whether work is under way that a key would have to be told the result of."""
+    def _awaited_since(self, screen: Screen[Any]) -> float:
+        """Return since when work goes on that a key must know the result of; 0 for none."""
         focused = screen.focused
         near: Sequence[object] = focused.ancestors_with_self if focused is not None else (screen,)
+        begins = [
+            worker._created_time
+            for worker in self._app.workers._workers
+            if self._is_answer(worker, near)
+        ]
+        if begins:
+            return min(begins)
         if isinstance(screen, Page) and screen.is_opening:
-            return True
+            return self._held_since or monotonic()
         if any(getattr(node, "is_behind", False) for node in near):
             self._behind_since = self._behind_since or monotonic()
             if monotonic() - self._behind_since < _PATIENCE_S:
-                return True
+                return self._behind_since
         else:
             self._behind_since = 0.0
-        return any(self._is_answer(worker, near) for worker in self._app.workers._workers)
+        return 0.0
 
     def _is_answer(self, worker: Worker[Any], near: Sequence[object]) -> bool:
         if worker.is_finished or worker.group.partition(" ")[0] in _BESIDE:

@@ -11,14 +11,14 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.widgets.closing import Closing
 from dld_tui.widgets.commands import Commands, bindings_for
+from dld_tui.widgets.front import Front
 from dld_tui.widgets.host import host
 from dld_tui.widgets.key_bar import KeyBar
 from dld_tui.widgets.tab_strip import TabStrip
 
 
-class Page(Closing, Commands, Screen[None]):
+class Page(Front, Commands, Screen[None]):
     """Base of the screens that are tabs; override :meth:`body`, and what else applies.
 
     Set ``tab_title``, ``tab_dirty`` and ``tab_status`` and call :meth:`tab_changed`; set the place

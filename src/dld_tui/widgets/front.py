@@ -1,4 +1,4 @@
-"""How a screen leaves: itself, once, from wherever it lies; never the one below it."""
+"""What all screens share: how they leave, and that a burst of keys is painted once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ else:
     _Base = object
 
 
-class Closing(_Base):
+class Front(_Base):
     """A mixin for screens, put before the screen class.
 
     Textual's ``dismiss`` takes away whatever is on top: said twice, it takes the page below the
     dialog, too, and of the last page it ends the program.
     """
+
+    def _on_timer_update(self) -> None:
+        # Keys wait for a layout, and for what waits for it, but for no paint.
+        keys: Any = getattr(self.app, "keys", None)
+        if self._layout_required or self._callbacks or keys is None or not keys.defers_paint():
+            super()._on_timer_update()
+        else:
+            self._update_timer.pause()
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Leave with a result, also from under a dialog or in a tab that is not seen.

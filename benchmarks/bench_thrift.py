@@ -1,0 +1,104 @@
+"""Bytes that the program sends for what people do most, in a real terminal of two sizes."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import harness
+from benchmarks.terminal import Terminal
+from dld_tui.core.samples import write_demo_models
+
+SIZES = ((80, 24), (200, 50))
+REPORT_BYTES, JOB_BYTES_S = 20_000.0, 500.0
+ESC, PALETTE, OPEN, F5, DOWN = "\x1b", "\x10", "\x0f", "\x1b[15~", "\x1b[B"
+TO_DURATION = 7
+"""Fields from the model to the duration in the form of a profile."""
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; return 1 when a bound is missed."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--seconds", type=int, default=12, help="how long the job runs")
+    options = parser.parse_args(argv)
+    table = harness.Table("Bytes sent to a pseudo-terminal")
+    with harness.work_folder() as folder:
+        variables = harness.environment(**harness.private_folders(folder))
+        classifier, transformer = write_demo_models(folder)
+        report = folder / "run.dldprof"
+        command = ["profile", "onnxruntime", str(transformer), "--iterations", "30"]
+        subprocess.run(
+            [*harness.dld(), *command, "-o", str(report)],
+            env=variables, check=True, capture_output=True,
+        )  # fmt: skip
+        for size in SIZES:
+            _add(table, variables, (classifier, report), size, options.seconds)
+    return table.finish()
+
+
+def _add(
+    table: harness.Table,
+    variables: dict[str, str],
+    files: tuple[Path, Path],
+    size: tuple[int, int],
+    seconds: int,
+) -> None:
+    model, report = files
+    name = f"{size[0]}x{size[1]}"
+    with Terminal(harness.dld(), variables, *size) as terminal:
+        terminal.wait_for("Start", timeout=60)
+        terminal.wait_idle()
+        table.add(f"{name}: start page", len(terminal.output), unit="B")
+
+        def press(what: str, keys: str, bound: float | None = None, rule: str = "") -> None:
+            sent = terminal.press(keys, quiet=0.6).all_bytes
+            table.add(f"{name}: {what}", sent, unit="B", bound=bound, rule=rule)
+
+        terminal.press(OPEN)
+        terminal.press(str(model), quiet=0.5)
+        before = len(terminal.output)
+        terminal.send("\r")
+        terminal.wait_idle()
+        table.add(f"{name}: open a model", len(terminal.output) - before, unit="B")
+        press("palette opens", PALETTE)
+        press("a letter in the palette", "c")
+        press("palette closes", ESC)
+        for key in "jjjj":
+            terminal.press(key)
+        press("question to delete opens", "d")
+        press("question closes", ESC)
+        terminal.press(OPEN)
+        terminal.press(str(report), quiet=0.5)
+        before = len(terminal.output)
+        terminal.send("\r")
+        terminal.wait_idle()
+        sent = len(terminal.output) - before
+        bound = REPORT_BYTES if size[0] > 100 else None
+        table.add(f"{name}: open a report", sent, unit="B", bound=bound, rule="20 kB")
+        terminal.press("\x17")  # Ctrl+W closes the report
+        terminal.wait_idle()
+        terminal.press(F5, quiet=0.5)
+        for _ in range(TO_DURATION):
+            terminal.press(DOWN)
+        terminal.press(str(seconds))
+        terminal.press(F5, quiet=1.5)
+        rate = _rate(terminal, seconds - 4)
+        table.add(f"{name}: job page", rate, unit="B/s", bound=JOB_BYTES_S, rule="0.5 kB/s")
+
+
+def _rate(terminal: Terminal, seconds: int) -> float:
+    """Return the median of the bytes of each second."""
+    sent = []
+    for _ in range(seconds):
+        before, until = len(terminal.output), time.perf_counter() + 1.0
+        while time.perf_counter() < until:
+            terminal._read(0.05)
+        sent.append(len(terminal.output) - before)
+    return statistics.mean(sent)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
