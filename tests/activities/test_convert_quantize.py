@@ -6,7 +6,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -167,7 +167,144 @@ def test_nothing_to_quantize_is_said(tmp_path: Path) -> None:
     ]
 
 
-def test_scales_of_channels_need_operators_that_have_them(tmp_path: Path) -> None:
+def test_scales_of_channels_where_the_operators_have_them(tmp_path: Path) -> None:
     path = with_matrix(tmp_path, LAYERS.replace(": 18", ": 11"), 4, 4)
-    with pytest.raises(UsageError, match="--per-channel needs opset 13, and the model has 11"):
-        convert("quantize", path, tmp_path / "o.onnx", calibration=tmp_path, per_channel=True)
+    folder = tmp_path / "c"
+    folder.mkdir()
+    np.save(folder / "x.npy", GOOD)
+    result = convert("quantize", path, tmp_path / "o.onnx", calibration=folder)
+    (note,) = cast("list[str]", result["notes"])
+    assert note.startswith("a scale for each tensor, as DequantizeLinear has one for each channel")
+
+
+DETECTOR = """
+<ir_version: 8, opset_import: ["" : 17]>
+detector (float[1, 8, 16, 16] x) => (float[1, 12, 256] y)
+<int64[3] flat = {1, 4, 256}, int64[3] wide = {1, 8, 256}, float[1] size = {640.0}>
+{
+    [boxes] b = Conv(x, wb)
+    [pixels] p = Mul(b, size)
+    [rows] q = Reshape(p, flat)
+    [classes] c = Conv(x, wc)
+    [scores] s = Sigmoid(c)
+    [columns] t = Reshape(s, wide)
+    [all] y = Concat<axis = 1>(q, t)
+}
+"""
+"""Boxes in pixels and scores from 0 to 1 in one output, as detectors have them."""
+
+
+def detector(folder: Path) -> tuple[Path, Path]:
+    """Return a detector and two sets of inputs for it."""
+    model, rng = models.parse(DETECTOR), np.random.default_rng(0)
+    for name, count in (("wb", 4), ("wc", 8)):
+        values = rng.standard_normal((count, 8, 1, 1)).astype(np.float32) * 0.3
+        model.graph.initializer.append(numpy_helper.from_array(values - (name == "wc"), name))
+    path = folder / "detector.onnx"
+    path.write_bytes(model.SerializeToString())
+    for number in range(2):
+        one = folder / "sets" / f"test_data_set_{number}"
+        one.mkdir(parents=True)
+        np.save(one / "x.npy", rng.random((1, 8, 16, 16), dtype=np.float32) * 2)
+    return path, folder / "sets"
+
+
+def outputs(path: Path, folder: Path) -> np.ndarray:
+    """Run a model by ONNX Runtime alone: the second opinion on what the conversion says."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return np.concatenate(
+        [session.run(None, {"x": np.load(one / "x.npy")})[0] for one in sorted(folder.iterdir())]
+    )
+
+
+def test_scores_that_are_lost_among_boxes_are_wrong_values_and_repaired(tmp_path: Path) -> None:
+    path, folder = detector(tmp_path)
+    lost, kept = tmp_path / "lost.onnx", tmp_path / "kept.onnx"
+    values = cast("dict[str, Any]", convert("quantize", path, lost, calibration=folder)["values"])
+    before, after = outputs(path, folder), outputs(lost, folder)
+    assert np.ptp(before[:, 4:]) > 0.1
+    assert np.ptp(after[:, 4:]) == 0, "the scores are dead, which the whole output hides"
+    assert not values["is_good"]
+    assert "channels of axis 1 are constant" in values["outputs"]["y"]["problem"]
+    assert values["first"]["node"] == "all"
+    assert "--exclude all" in values["advice"]
+
+    result = convert("quantize", path, kept, calibration=folder, repair=True)
+    values = cast("dict[str, Any]", result["values"])
+    assert values["is_good"]
+    assert "all" in [node["node"] for node in values["repaired"]]
+    error = outputs(kept, folder)[:, 4:] - before[:, 4:]
+    assert np.abs(error).max() < 0.1
+    assert any(node.op_type == "QuantizeLinear" for node in onnx.load(kept).graph.node)
+
+
+def test_convolutions_stay_as_they_are_where_that_is_faster(tmp_path: Path) -> None:
+    """ConvInteger is slower than Conv in ONNX Runtime on every processor; it says so here."""
+    path, _ = detector(tmp_path)
+    result = convert("quantize", path, tmp_path / "o.onnx", dynamic=True)
+    notes = " ".join(cast("list[str]", result["notes"]))
+    kinds = {node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node}
+    assert ("convolutions stay in floating point" in notes) == ("ConvInteger" not in kinds)
+    latency = cast("dict[str, float]", result["latency_ms"])
+    assert latency["before"] > 0 < latency["after"]
+
+
+def test_for_tensorrt_all_is_symmetric_and_biases_stay_floating(tmp_path: Path) -> None:
+    path, folder = detector(tmp_path)
+    out = tmp_path / "o.onnx"
+    convert("quantize", path, out, calibration=folder, runtime="tensorrt", repair=True)
+    graph = onnx.load(out).graph
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    pairs = [node for node in graph.node if node.op_type.endswith("quantizeLinear")]
+    pairs += [node for node in graph.node if node.op_type == "QuantizeLinear"]
+    assert pairs
+    for node in pairs:
+        assert not stored[node.input[2]].any(), "zero points are 0"
+    assert not [name for name, value in stored.items() if value.dtype == np.int32]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, "static quantization needs --calibration"),
+        ({"weights_only": True, "dynamic": True}, "leave out --dynamic"),
+        ({"weights_only": True, "weights": "int16"}, "stores int4, uint4, int8 or uint8"),
+        ({"dynamic": True, "runtime": "tensorrt"}, "no dynamic quantization"),
+        ({"dynamic": True, "repair": True, "values": "never"}, "--repair needs the values"),
+    ],
+)
+def test_settings_that_do_not_go_together(
+    tmp_path: Path, settings: dict[str, Any], says: str
+) -> None:
+    path = with_matrix(tmp_path, LAYERS, 4, 4)
+    with pytest.raises(UsageError, match=says):
+        convert("quantize", path, tmp_path / "o.onnx", **settings)
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "tensorrt"])
+def test_weights_alone_in_blocks_of_four_bits(tmp_path: Path, runtime: str) -> None:
+    opset = 21 if runtime == "tensorrt" else 18
+    text = LAYERS.replace(": 18", f": {opset}").replace("N, 4", "N, 64")
+    path = with_matrix(tmp_path, text, 64, 64)
+    out = tmp_path / "o.onnx"
+    result = convert(
+        "quantize", path, out, weights_only=True, weights="int4", block=32, runtime=runtime
+    )
+    kinds = {node.op_type for node in onnx.load(out).graph.node}
+    assert ("MatMulNBits" if runtime == "onnxruntime" else "DequantizeLinear") in kinds
+    values = cast("dict[str, Any]", result["values"])
+    assert values["is_good"], values
+    assert 0.001 < 10 ** (-values["outputs"]["y"]["snr_db"] / 20) < 0.3
+
+
+def test_fp8_where_the_operators_have_it(tmp_path: Path) -> None:
+    path, folder = detector(tmp_path)
+    out = tmp_path / "o.onnx"
+    result = convert(
+        "quantize", path, out, calibration=folder, weights="fp8", activations="fp8", repair=True
+    )
+    types = {tensor.data_type for tensor in onnx.load(out).graph.initializer}
+    assert onnx.TensorProto.FLOAT8E4M3FN in types
+    assert cast("dict[str, Any]", result["values"])["is_good"]

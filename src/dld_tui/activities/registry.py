@@ -127,6 +127,13 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         offered=False,
     ),
     ActivityInfo(
+        "convert_bf16",
+        "Convert to bfloat16",
+        "Convert a model to bfloat16; its values are compared before it is written.",
+        "dld_tui.activities.convert_bf16",
+        offered=False,
+    ),
+    ActivityInfo(
         "convert_sanitize",
         "Sanitize",
         "Fold the constants of a model and remove what is unused, with Polygraphy.",

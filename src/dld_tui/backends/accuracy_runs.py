@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
@@ -14,6 +14,7 @@ import onnx
 from dld_tui.backends.accuracy_sides import Feeds, Runner, SessionRunner, Side
 from dld_tui.backends.onnxruntime_tensors import groups
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.channels import lost_channels
 from dld_tui.core.accuracy.matching import as_type, carried_over, match_names
 from dld_tui.core.accuracy.result import Row, in_order, merged
 from dld_tui.core.accuracy.statistics import compare
@@ -91,18 +92,24 @@ class Comparison:
         other: The other one.
         tolerances: By the names of the reference's tensors.
         tensors: Whether all tensors of the main graph are compared, and not the outputs only.
+        channels: Whether lost channels are looked for in all of them, and not in the outputs only.
 
     Raises:
         ActivityError: One of them cannot be run.
     """
 
     def __init__(
-        self, reference: Side, other: Side, tolerances: Tolerances, tensors: bool = False
+        self,
+        reference: Side,
+        other: Side,
+        tolerances: Tolerances,
+        tensors: bool = False,
+        channels: bool = False,
     ) -> None:
         self.document = reference.document
         """The reference; None for an engine, of which only outputs can be compared."""
         self._other_document = other.document
-        self._tolerances, self._tensors = tolerances, tensors
+        self._tolerances, self._tensors, self._channels = tolerances, tensors, channels
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             self.one: Runner = stack.enter_context(reference.runner(tensors))
@@ -236,6 +243,8 @@ class Comparison:
                 continue  # no tensor, such as a sequence
             tolerance = self._tolerances.of(name)
             error = compare(value, other, tolerance)
+            if (self._channels or name in self.outputs) and not error.mismatch:
+                error = replace(error, lost=lost_channels(value, other))
             if name in self.outputs and value.dtype != other.dtype:
                 self.retyped[name] = (value.dtype.name, other.dtype.name)
             node, op_type, order = self._makers.get(name, ("", "", -1))

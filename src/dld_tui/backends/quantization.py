@@ -19,7 +19,8 @@ from dld_tui.core.inputs.folder import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 
 INSTALL = "pip install 'dld-tui[cpu]'"
-_METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
+_METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
+            "distribution": "Distribution"}  # fmt: skip
 _RANGES, _TENSORS = 64, 8
 """Sets of inputs of which the ranges, or all of the values, are held at a time."""
 _ONE_FILE = 1 << 30
@@ -37,7 +38,7 @@ def main() -> None:
     reader = None
     try:
         options = json.loads(text)
-        if not options["dynamic"]:
+        if not options["dynamic"] and not options["weights_only"]:
             reader = _Sets(options, Path(target))
         _quantize(source, target, options, reader)
         _tidy(target)
@@ -51,6 +52,9 @@ def main() -> None:
 def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | None) -> None:
     from onnxruntime import quantization
 
+    if options["weights_only"]:
+        _quantize_weights(source, target, options)
+        return
     types = quantization.QuantType
     shared: dict[str, Any] = {
         "op_types_to_quantize": options["ops"] or None,
@@ -61,8 +65,14 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
         "use_external_data_format": Path(source).stat().st_size + _data(source) > _ONE_FILE,
     }
     if sets is None:
-        quantization.quantize_dynamic(source, target, **shared)
+        inside = {"EnableSubgraph": True, "MatMulConstBOnly": True}
+        quantization.quantize_dynamic(source, target, extra_options=inside, **shared)
         return
+    extra: dict[str, Any] = {"CalibStridedMinMax": sets.part}
+    if options["runtime"] == "tensorrt":
+        # TensorRT takes no zero points but 0, and adds biases in floating point.
+        extra |= {"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False,
+                  "QDQKeepRemovableActivations": True}  # fmt: skip
     quantization.quantize_static(
         source,
         target,
@@ -70,8 +80,29 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
         quant_format=quantization.QuantFormat.QDQ,
         activation_type=types.from_string(_type(options["activations"])),
         calibrate_method=getattr(quantization.CalibrationMethod, _METHODS[options["method"]]),
-        extra_options={"CalibStridedMinMax": sets.part},
+        extra_options=extra,
         **shared,
+    )
+
+
+def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None:
+    """Store the weights of matrix products in blocks of a few bits, by rounding to nearest."""
+    from onnxruntime.quantization import QuantFormat
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    weights = str(options["weights"])
+    quantizer = MatMulNBitsQuantizer(
+        onnx.load(source),
+        bits=int(weights.removeprefix("u").removeprefix("int")),
+        block_size=options["block"],
+        is_symmetric=not weights.startswith("u"),
+        nodes_to_exclude=options["exclude"] or None,
+        quant_format=QuantFormat.QDQ if options["runtime"] == "tensorrt" else QuantFormat.QOperator,
+        op_types_to_quantize=tuple(options["ops"]) or None,
+    )
+    quantizer.process()
+    quantizer.model.save_model_to_file(
+        target, Path(source).stat().st_size + _data(source) > _ONE_FILE
     )
 
 
@@ -97,6 +128,8 @@ def _tidy(target: str) -> None:
 
 
 def _type(name: str) -> str:
+    if name == "fp8":
+        return "QFLOAT8E4M3FN"
     return f"Q{name.replace('uint', 'UInt').replace('int', 'Int', not name.startswith('u'))}"
 
 

@@ -8,6 +8,7 @@ from dld_tui.cli.table import CommandInfo
 command = LazyGroup(
     (
         CommandInfo("fp16", "Convert to float16.", "dld_tui.cli.convert_fp16"),
+        CommandInfo("bf16", "Convert to bfloat16.", "dld_tui.cli.convert_bf16"),
         CommandInfo(
             "precisions", "Cast to the precisions of layers.", "dld_tui.cli.convert_precisions"
         ),

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import cast
 
 from dld_tui.activities import registry as activities
-from dld_tui.core.conversion.fp16_text import fp16_lines
 from dld_tui.core.conversion.loss_text import loss_lines
-from dld_tui.core.conversion.summary import summary_lines
+from dld_tui.core.conversion.report_text import report_lines
+from dld_tui.core.conversion.values_text import is_wrong, values_lines
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.params import settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.convert_form import ConvertForm
@@ -25,6 +26,7 @@ from dld_tui.widgets.host import host
 _OPSET = "opset"
 _CHOICES = (
     ("f", "convert_fp16", "fp16", "convert to fp16"),
+    ("b", "convert_bf16", "bf16", "convert to bf16"),
     ("p", "convert_precisions", "cast", "cast for the layers' precisions"),
     ("z", "convert_sanitize", "sanitized", "sanitize"),
     ("t", "convert_tensors", "tensors", "convert tensors"),
@@ -35,6 +37,8 @@ _CHOICES = (
     ("r", "convert_restore", "restored", "restore the weights"),
 )
 """Key, activity, what is added to the name of the file, and the edit's title in the history."""
+_SHOWN = 8
+"""Lines on wrong values above the question what to do."""
 _UNWRITTEN = ("preview", "list_only")
 """Settings with which nothing is written."""
 
@@ -111,6 +115,9 @@ class Modifying(Converting):
 
         def done(told: dict[str, JSON], is_current: bool) -> None:
             lines = result_lines(told)
+            if result is not None and is_wrong(told.get("values")):
+                self._ask_about_wrong(activity, values, result, told, is_current=is_current)
+                return
             if result is not None:
                 self.apply_result(result, lines, is_current=is_current)
                 return
@@ -122,6 +129,32 @@ class Modifying(Converting):
                 self._show_modified(lines, target)
 
         self.run_beside(activities.find(activity).title, activity, view, done)
+
+    def _ask_about_wrong(
+        self,
+        activity: str,
+        values: dict[str, JSON],
+        result: Result,
+        told: dict[str, JSON],
+        *,
+        is_current: bool,
+    ) -> None:
+        """Apply a result with wrong values only when that is asked for."""
+        settings = settings_of(activities.load(activity).request)
+        choices = [Choice("a", "apply it all the same, as one edit that u takes back", "apply")]
+        if not values.get("repair") and any(setting.name == "repair" for setting in settings):
+            choices.insert(0, Choice("r", "repair: leave the nodes that cause it", "repair"))
+        choices.append(Choice("d", "drop it; the model stays as it is", "drop"))
+
+        def answered(answer: str | None) -> None:
+            if answer == "repair":
+                self._modify(activity, values | {"repair": True}, applies=True)
+            elif answer == "apply":
+                self.apply_result(result, result_lines(told), is_current=is_current)
+
+        message = "\n".join(values_lines(cast("dict[str, JSON]", told["values"]))[:_SHOWN])
+        dialog = ChoiceDialog("The result has wrong values", message, choices)
+        self.app.push_screen(dialog, answered)
 
     def _show_modified(self, lines: list[str], target: Path) -> None:
         def answered(wanted: bool | None) -> None:
@@ -165,14 +198,8 @@ class LossDialog(ConversionDialog):
 def result_lines(result: dict[str, JSON]) -> list[str]:
     """Return what a conversion did, or would do. Fit for a terminal."""
     lines = [*cast("list[str]", result.get("lines", []))]
-    losses = cast("list[dict[str, JSON]]", result.get("losses", []))
-    if "library" in result:
-        lines += fp16_lines(result, all_losses=bool(result.get("range_check")))
-    elif losses or "tensors" in result:
-        lines += loss_lines(cast("list[dict[str, JSON]]", result.get("tensors", losses)))
-    if "before" in result:
-        before, after = (cast("dict[str, JSON]", result[side]) for side in ("before", "after"))
-        lines += summary_lines(before, after)
-    for key in ("notes", "remarks"):
-        lines += [visible(str(note)) for note in cast("list[JSON]", result.get(key, []))]
+    if "tensors" in result:
+        lines += loss_lines(cast("list[dict[str, JSON]]", result["tensors"]))
+    lines += report_lines(result)
+    lines += [visible(str(remark)) for remark in cast("list[JSON]", result.get("remarks", []))]
     return lines or ["nothing is lost"]

@@ -62,7 +62,7 @@ class Dialog(Front, ModalScreen[T | None]):
 
 
 def _rows(text: str, width: int, style: str = "") -> list[list[Piece]]:
-    return [[(row, style)] for row in wrap(text, width)]
+    return [[(row, style)] for line in text.split("\n") for row in wrap(line, width)]
 
 
 class ErrorDialog(Dialog[None]):

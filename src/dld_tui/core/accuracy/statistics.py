@@ -51,6 +51,8 @@ class TensorError:
     """Elements that a tolerance does not allow; None when there was none."""
     mismatch: str = ""
     """Why they cannot be compared: other shapes or kinds of elements."""
+    lost: str = ""
+    """Channels that carry nothing any more (:func:`.lost_channels`), where that was asked for."""
 
     @property
     def is_equal(self) -> bool:

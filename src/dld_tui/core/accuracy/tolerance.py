@@ -46,6 +46,8 @@ class Tolerance:
             return error.mismatch
         if error.special:
             return f"{error.special:,} elements are NaN or infinite in one of the two"
+        if error.lost:
+            return error.lost
         if self.cosine is not None or self.snr_db is not None:
             return self._figure_problem(error)
         if error.outside:

@@ -1,28 +1,21 @@
-"""Which nodes make a model's results wrong in float16, from the errors of its tensors."""
+"""Which nodes make the results of a converted model wrong, from the errors of its tensors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dld_tui.core.accuracy.result import Row
-from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.conversion.agreement import NarrowType
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.types import JSON
 
-LARGEST = 65504.0
-"""Of float16."""
-NEAR = Tolerance(1e-3, 1e-2)
-"""What is allowed of each element, or else of all together:"""
-_QUIET = 30.0
-"""dB of signal to noise: the noise is 3 % of the values."""
-
 
 @dataclass(frozen=True)
 class Culprit:
-    """A node that should stay in float32. All texts are foreign."""
+    """A node that should stay as it was. All texts are foreign."""
 
     scope: tuple[str, ...]
     node: str
@@ -39,58 +32,57 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a comparison with the float32 model has found."""
+    """What a comparison with the original model has found."""
 
     document: Document
-    """The float32 model; nodes are those of its main graph."""
+    """The original; nodes are those of its main graph."""
     rows: Sequence[Row]
     """Errors of its tensors."""
     ranges: Mapping[str, float]
     """The largest finite magnitudes of its tensors."""
     clipped: Mapping[str, float]
-    """Weights out of the range of float16, with their largest magnitudes."""
+    """Weights out of the range of the narrow type, with their largest magnitudes."""
+    narrow: NarrowType | None = None
+    """The type that nodes round to, where there is one."""
 
-
-def settled(row: Row) -> Row:
-    """Return a row without a problem where only single elements of many are somewhat off."""
-    error = row.error
-    quiet = error.snr_db is not None and error.snr_db >= _QUIET
-    harmless = row.problem and quiet and not error.special and not error.mismatch
-    return replace(row, problem="") if harmless else row
+    @property
+    def largest(self) -> float:
+        """The largest number of that type."""
+        return math.inf if self.narrow is None else self.narrow.largest
 
 
 def first_culprit(found: Findings) -> Culprit | None:
     """Return the first node, as the model computes, whose results are wrong and its inputs not."""
-    rows = {row.name: row for row in found.rows}
     for suspect in _suspects(found):
-        taken = _taken(suspect.node, rows)
         weights = _clipped_inputs(suspect.node, found.clipped)
-        if suspect.made.problem and (weights or not any(row.problem for row in taken)):
+        if suspect.made.problem and (weights or not any(row.problem for row in suspect.taken)):
             return _told(suspect, found)
     worst = _ranked(_suspects(found))
     return _told(worst[0], found) if worst else None
 
 
 def nodes_to_keep(found: Findings, kept: Collection[Node], most: int) -> dict[Node, str]:
-    """Return nodes that should stay in float32, too, with the reasons; none when all do already.
+    """Return nodes that should stay as they were, too, with the reasons; none when all do already.
 
-    These are the nodes that make or take what overflows, then those that take weights out of range,
-    and only when there are none of these the ones that add most noise.
+    These are the nodes that make or take what overflows, those that take weights out of range, and
+    those that lose channels; only when there are none of these the ones that add most noise.
 
     Args:
         found: What is wrong.
-        kept: The nodes that stay in float32 already.
+        kept: The nodes that stay as they were already.
         most: How many of those that only add noise.
     """
     suspects = _suspects(found)
     chosen: dict[Node, str] = {}
     for suspect in suspects:
         name = suspect.made.name
-        beyond = found.ranges.get(name, 0.0) > LARGEST and suspect.made.error.special
+        beyond = found.ranges.get(name, 0.0) > found.largest and suspect.made.error.special
         if beyond or suspect.added == math.inf:
             for node in _around(found.document, suspect.node, suspect.made.name):
                 chosen.setdefault(node, _why(suspect, found))
-        elif suspect.made.problem and _clipped_inputs(suspect.node, found.clipped):
+        elif (suspect.made.problem and _clipped_inputs(suspect.node, found.clipped)) or (
+            suspect.made.error.lost and not any(row.error.lost for row in suspect.taken)
+        ):
             chosen.setdefault(suspect.node, _why(suspect, found))
     left = {node: why for node, why in chosen.items() if node not in kept}
     if not left:
@@ -112,6 +104,8 @@ class _Suspect:
     node: Node
     made: Row
     """Its output with the largest error."""
+    taken: Sequence[Row]
+    """What it takes, other than weights."""
     added: float
     """Noise relative to the values, beyond that of its inputs; infinite for NaN and the like."""
 
@@ -125,9 +119,10 @@ def _suspects(found: Findings) -> list[_Suspect]:
         if not mine or _is_constant(node):
             continue  # it is its users' weight
         made = max(mine, key=lambda row: row.error.noise)
-        taken = max([row.error.noise for row in _taken(node, rows)], default=0.0)
-        added = 0.0 if taken == math.inf else max(made.error.noise - taken, 0.0)
-        suspects.append(_Suspect(node, made, added))
+        taken = _taken(node, rows)
+        noise = max([row.error.noise for row in taken], default=0.0)
+        added = 0.0 if noise == math.inf else max(made.error.noise - noise, 0.0)
+        suspects.append(_Suspect(node, made, taken, added))
     return suspects
 
 
@@ -146,7 +141,7 @@ def _ranked(suspects: Iterable[_Suspect]) -> list[_Suspect]:
 
 
 def _noisy(found: Findings, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:
-    """Return a node that adds noise; what makes its values where that is in float32 already."""
+    """Return a node that adds noise; what makes its values where that stays as it was already."""
     if suspect.node not in kept:
         return [suspect.node]
     return [node for node in _makers(found.document, suspect.node) if node not in kept]
@@ -187,15 +182,17 @@ def _told(suspect: _Suspect, found: Findings) -> Culprit:
 def _why(suspect: _Suspect, found: Findings) -> str:
     row = suspect.made
     weights = _clipped_inputs(suspect.node, found.clipped)
-    if weights and row.problem:
+    if weights and row.problem and found.narrow is not None:
         return (
-            f"its weight {weights[0]!r} reaches {found.clipped[weights[0]]:,.4g}, and float16 ends"
-            f" at {LARGEST:,.0f}"
+            f"its weight {weights[0]!r} reaches {found.clipped[weights[0]]:,.4g}, and"
+            f" {found.narrow.dtype} ends at {found.largest:,.6g}"
         )
     reach = found.ranges.get(row.name)
-    reached = "" if reach is None else f", in float32 it is up to {reach:,.4g}"
+    reached = "" if reach is None else f", in the original it is up to {reach:,.4g}"
     if row.error.special:
         return f"{row.name!r} becomes infinite or NaN{reached}"
+    if row.error.lost:
+        return f"{row.name!r}: {row.error.lost}"
     noise = "" if row.error.snr_db is None else f" (signal to noise {row.error.snr_db:.0f} dB)"
     how = "is far off" if row.problem else "is less exact"
     return f"{row.name!r} {how}{noise}{reached}"

@@ -1,9 +1,9 @@
-"""A model in float16: nodes compute in it, weights are converted, casts are where types meet.
+"""A model in float16 or bfloat16: nodes compute in it, weights are converted, casts are added.
 
 Made of the casts of :mod:`dld_tui.core.document.casting` for all nodes that can: those of weights
 become weights in float16, one at a time, and those at the model's borders new types of these.
 Values keep their names where nothing needs them in the old type any more. As in ONNX Runtime's
-converter, weights out of range become the largest number of float16, and none becomes zero.
+converter, weights out of range become the largest number of the type, and none becomes zero.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Collection, Generator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from dld_tui.core.conversion.agreement import FP16, NarrowType
 from dld_tui.core.conversion.copies import copy_of, infer, inline_calls
 from dld_tui.core.conversion.fp16_borders import halve_borders, redeclare
 from dld_tui.core.conversion.fp16_weights import Stored, WeightLoss, convert_weights, stored_casts
@@ -35,7 +36,7 @@ _FILLS = ("ConstantOfShape", "Expand", "Tile", "OneHot", "EyeLike", "RandomNorma
 
 @dataclass(frozen=True)
 class Fp16Options:
-    """What is to stay as it is."""
+    """Which type nodes get, and what is to stay as it is."""
 
     keep_io_types: bool = False
     """Inputs and outputs of the model keep float32."""
@@ -46,6 +47,8 @@ class Fp16Options:
     places: frozenset[tuple[tuple[str, ...], str]] = frozenset()
     """Nodes that keep their type for their values: paths of scopes, and refs, where calls of local
     functions are replaced already."""
+    narrow: NarrowType = FP16
+    """The type."""
 
 
 @dataclass
@@ -116,19 +119,21 @@ def fp16_steps(
         before = _casts(copy)
         chosen = _chosen(copy, options, made.kept)
         made.nodes = len(chosen)
-        plan = plan_casts(copy, dict.fromkeys(chosen, "fp16"))
+        plan = plan_casts(copy, dict.fromkeys(chosen, options.narrow.precision))
         renamed = _old_names(plan)
         stored = stored_casts(plan)
         _settle(plan, renamed, stored)
-        transaction = Transaction("to_fp16", {})
+        transaction = Transaction(f"to_{options.narrow.precision}", {})
         carry_out(plan, transaction)
-        redeclare(copy, renamed)
+        redeclare(copy, renamed, options.narrow)
         if not chosen:
-            made.notes.append("no node can compute in float16: nothing is another")
+            made.notes.append(f"no node can compute in {options.narrow.dtype}: nothing is another")
         elif not options.keep_io_types:
-            made.notes += halve_borders(copy, transaction)
-        yield from convert_weights(copy, transaction, stored, made.losses, cancelled)
-        redeclare(copy, {})
+            made.notes += halve_borders(copy, transaction, options.narrow)
+        yield from convert_weights(
+            copy, transaction, stored, options.narrow, made.losses, cancelled
+        )
+        redeclare(copy, {}, options.narrow)
         made.weights = len(stored)
         made.casts = _casts(copy) - before
     except BaseException:
@@ -153,9 +158,9 @@ def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[No
         for node in scope.nodes:
             names = [name for name in wanted if _is_named(node, name)]
             met.update(names)
-            why = _why_kept(node, blocked_ops, names, sizes)
+            why = _why_kept(node, blocked_ops, names, sizes, options.narrow)
             if why is None and (tuple(scope.path), node.ref) in options.places:
-                why = f"{node.op_type}: its values do not fit float16"
+                why = f"{node.op_type}: its values do not fit {options.narrow.dtype}"
             if why is None:
                 chosen.append(node)
             elif why:
@@ -174,10 +179,14 @@ def _is_named(node: Node, name: str) -> bool:
 
 
 def _why_kept(
-    node: Node, blocked: Collection[str], names: list[str], sizes: Collection[Node]
+    node: Node,
+    blocked: Collection[str],
+    names: list[str],
+    sizes: Collection[Node],
+    narrow: NarrowType,
 ) -> str | None:
     """Return why a node keeps its type: empty when it has none to change, None when it does not."""
-    found = changes_of(node, "fp16")
+    found = changes_of(node, narrow.precision)
     if isinstance(found, str):
         is_plain = "has no floating point" in found or "a constant has" in found
         return "" if is_plain or "only holds" in found else f"{node.op_type}: {found}"
@@ -185,15 +194,15 @@ def _why_kept(
         return ""
     if names or node.op_type in blocked:
         return f"{node.op_type}: blocked"
-    if precision_of(node) not in ("", "fp16"):
+    if precision_of(node) not in ("", narrow.precision):
         return f"{node.op_type}: its layer precision is {precision_of(node)}"
     if found.note:
-        return f"{node.op_type}: takes no float16 in this opset"
+        return f"{node.op_type}: takes no {narrow.dtype} in this opset"
     return "sizes of tensors are computed in it" if node in sizes else None
 
 
 def _size_arithmetic(scope: Scope) -> set[Node]:
-    """Return the nodes that compute with sizes of tensors only: float16 would round from 2,049."""
+    """Return the nodes that compute with sizes of tensors only: 16 bits would round them."""
     values: set[str] = set()
     found: set[Node] = set()
     for node in scope.nodes:

@@ -1,4 +1,4 @@
-"""Weights in float16, converted one after the other."""
+"""Weights in float16 or bfloat16, converted one after the other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
+from dld_tui.core.conversion.agreement import NarrowType
 from dld_tui.core.conversion.copies import is_graph_output, relink_users
 from dld_tui.core.document.casting import CastPlan
 from dld_tui.core.document.document import Document
@@ -21,17 +22,16 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.wiretext import set_text, set_texts, text_of
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.inputs.dtypes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.types import JSON, CancelCheck
 
-_LARGEST = float(np.finfo(np.float16).max)
-_SMALLEST = float(np.finfo(np.float16).smallest_subnormal)
 _FLOATS = ("float32", "float64", "bfloat16")
 
 
 @dataclass(frozen=True)
 class WeightLoss:
-    """A weight with values that float16 does not hold."""
+    """A weight with values that the narrow type does not hold."""
 
     name: str
     """Foreign text."""
@@ -54,7 +54,7 @@ class WeightLoss:
 
 @dataclass
 class Stored:
-    """A weight that nodes want in float16."""
+    """A weight that nodes want in the narrow type."""
 
     scope: Scope
     """Where it is defined."""
@@ -63,7 +63,7 @@ class Stored:
     node: Node | None
     """The Constant that makes it; None for an initializer."""
     target: str
-    """What the nodes call it in float16."""
+    """What the nodes call it there."""
     targets: list[str] = field(default_factory=list)
     """What casts of it would have been called."""
 
@@ -112,6 +112,7 @@ def convert_weights(
     copy: Document,
     transaction: Transaction,
     stored: dict[str, Stored],
+    narrow: NarrowType,
     losses: list[WeightLoss],
     cancelled: CancelCheck | None,
 ) -> Iterator[tuple[int, int]]:
@@ -125,10 +126,13 @@ def convert_weights(
     done = 0
     for weight, tensor in sources:
         assert tensor is not None
-        proto = emptied(tensor.proto, "float16")
+        proto = emptied(tensor.proto, narrow.dtype)
         loss = _Tally(weight.name)
         put_payload(
-            copy, proto, _halves(tensor, loss, cancelled), location=location_of(tensor.proto)
+            copy,
+            proto,
+            _halves(tensor, narrow, loss, cancelled),
+            location=location_of(tensor.proto),
         )
         if loss.overflow or loss.underflow:
             losses.append(
@@ -148,14 +152,16 @@ class _Tally:
     largest: float = 0.0
 
 
-def _halves(tensor: Tensor, loss: _Tally, cancelled: CancelCheck | None) -> Iterator[bytes]:
+def _halves(
+    tensor: Tensor, narrow: NarrowType, loss: _Tally, cancelled: CancelCheck | None
+) -> Iterator[bytes]:
     for start in range(0, tensor.element_count, PART_ELEMENTS):
         if cancelled is not None and cancelled():
             raise CancelledError
         values = tensor.read(start, PART_ELEMENTS)
         if values.dtype.kind == "V" or values.dtype.itemsize < 4:
             values = values.astype(np.float32)
-        yield encoded(_halved(values, loss), "float16")
+        yield encoded(_halved(values, narrow, loss), narrow.dtype)
 
 
 def largest(tensor: Tensor) -> float:
@@ -174,17 +180,18 @@ def largest(tensor: Tensor) -> float:
     return found
 
 
-def _halved(values: Array, loss: _Tally) -> Array:
+def _halved(values: Array, narrow: NarrowType, loss: _Tally) -> Array:
     with np.errstate(all="ignore"):
-        half: Array = values.astype(np.float16)
+        dtype = numpy_dtype(narrow.dtype)
+        half: Array = values.astype(dtype)
         over = np.isinf(half) & np.isfinite(values)
         under = (half == 0) & (values != 0)
         if over.any():
             loss.overflow += int(over.sum())
-            half[over] = np.copysign(np.float16(_LARGEST), values[over]).astype(np.float16)
+            half[over] = np.copysign(narrow.largest, values[over]).astype(dtype)
         if under.any():
             loss.underflow += int(under.sum())
-            half[under] = np.copysign(np.float16(_SMALLEST), values[under]).astype(np.float16)
+            half[under] = np.copysign(narrow.smallest, values[under]).astype(dtype)
         finite = np.isfinite(values)
         if (over.any() or under.any()) and finite.any():
             loss.largest = max(loss.largest, float(np.abs(values[finite]).max()))
@@ -229,7 +236,13 @@ def _place_constant(
     if new:
         made = onnx.NodeProto(op_type=node.op_type)
         set_texts(made, "input", node.inputs)
-        set_text(made, "name", free_node_name(home, f"{text_of(node.proto.name)}_float16"))
+        set_text(
+            made,
+            "name",
+            free_node_name(
+                home, f"{text_of(node.proto.name)}_{Tensor(proto, home.document).dtype}"
+            ),
+        )
         set_texts(made, "output", [new])
         made.attribute.append(attribute)
         place = home.index_of(node) + 1

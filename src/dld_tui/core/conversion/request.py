@@ -1,11 +1,15 @@
-"""What every conversion is asked: which model, and where the result goes."""
+"""What every conversion is asked: which model, where the result goes, and how it is verified."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.accuracy.params import about_tolerance
+from dld_tui.core.inputs.params import VERIFIED_HELP, about_inputs, about_shape
 from dld_tui.core.params import param
+
+_PAGE = "Verification"
 
 
 @dataclass(frozen=True)
@@ -20,4 +24,94 @@ class ConversionRequest:
         beside=("{name}.data",),
         spellings=("-o", "--output"),
         metavar="OUT",
+    )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How the result of a conversion is verified before it is written."""
+
+    verify: bool = param(
+        True,
+        label="Verify",
+        help="Load and run the result with ONNX Runtime before it is written.",
+        spellings=("--verify",),
+        page=_PAGE,
+    )
+    values: str = param(
+        "auto",
+        label="Values",
+        help="Whether to compare the results with those of the original; auto: with up to 67 MB of"
+        " weights.",
+        choices=("auto", "always", "never"),
+        spellings=("--values",),
+        page=_PAGE,
+    )
+    shape: tuple[str, ...] = param(
+        (),
+        **about_shape(help=VERIFIED_HELP, page=_PAGE),
+    )
+    inputs: Path | None = param(
+        None,
+        **about_inputs(page=_PAGE),
+    )
+    tolerance: tuple[str, ...] = param(
+        (),
+        **about_tolerance(
+            help="What outputs may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all,"
+            " NAME:atol=… for one.",
+            page=_PAGE,
+        ),
+    )
+    measure: bool = param(
+        True,
+        label="Latency",
+        help="Measure both models on the CPU of this machine for a moment.",
+        spellings=("--measure",),
+        page=_PAGE,
+    )
+
+
+@dataclass(frozen=True)
+class Repair:
+    """For conversions that can leave nodes as they were."""
+
+    repair: bool = param(
+        False,
+        label="Repair",
+        help="Where outputs are not near enough, leave the nodes that cause it as they were.",
+        spellings=("--repair",),
+        page=_PAGE,
+    )
+
+
+@dataclass(frozen=True)
+class HalfRequest(Repair, Verification, ConversionRequest):
+    """Which model becomes one in 16 bits, and what stays in float32."""
+
+    keep_io_types: bool = param(
+        False,
+        label="Keep I/O types",
+        help="Inputs and outputs of the model stay float32.",
+        spellings=("--keep-io-types",),
+    )
+    op_block: tuple[str, ...] = param(
+        (),
+        label="Blocked operators",
+        help="Operators that stay in float32, separated by commas.",
+        spellings=("--op-block",),
+        metavar="OP,OP",
+    )
+    node_block: tuple[str, ...] = param(
+        (),
+        label="Blocked nodes",
+        help="Name of a node that stays in float32; * stands for any characters.",
+        spellings=("--node-block",),
+        metavar="NAME",
+    )
+    range_check: bool = param(
+        False,
+        label="Range check",
+        help="List all weights with values that the type cannot hold.",
+        spellings=("--range-check",),
     )

@@ -1,9 +1,9 @@
-"""How near a float16 model is to the float32 one, for people."""
+"""How near a converted model is to the original, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.rows import figure, signal_text
@@ -13,56 +13,47 @@ from dld_tui.core.text import clip, visible
 _LISTED = 12
 
 
-def values_lines(values: Mapping[str, Any], library: str = "own") -> list[str]:
-    """Return lines on the `values` of the activity ``convert_fp16``. Fit for a terminal.
+def values_lines(values: Mapping[str, Any]) -> list[str]:
+    """Return lines on the ``values`` of a conversion's result. Fit for a terminal.
 
     Args:
-        values: See there.
-        library: What has converted the model.
+        values: As :mod:`dld_tui.backends.verification` has them.
     """
     if values["skipped"]:
         return [f"values were not compared: {visible(values['skipped'])}"]
     lines = _repaired(values["repaired"])
-    errors = {name: TensorError.from_json(one) for name, one in values["outputs"].items()}
+    errors = {name: TensorError.from_json(error) for name, error in values["outputs"].items()}
     if values["is_good"]:
         if errors:
             name, worst = max(errors.items(), key=lambda item: item[1].noise)
-            lines.append(f"values are near those in float32; worst output {_output(name, worst)}")
+            fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
+            lines.append(
+                f"values are near the original's on {fed}; worst output {_output(name, worst)}"
+            )
         return lines
-    for name, one in values["outputs"].items():
-        if one["problem"]:
-            lines.append(f"WRONG VALUES: output {_output(name, errors[name])}: {one['problem']}")
+    for name, output in values["outputs"].items():
+        if output["problem"]:
+            problem = visible(output["problem"])
+            lines.append(f"WRONG VALUES: output {_output(name, errors[name])}: {problem}")
     if (first := values["first"]) is not None:
         lines.append(f"  first at {_node(first)}: {_short(first['reason'], 200)}")
-        lines.append(f"  {_way_out(first, library)}")
+    if values.get("advice"):
+        lines.append(f"  {visible(values['advice'])}")
     return lines
 
 
-def is_wrong(values: Mapping[str, Any]) -> bool:
-    """Return whether the values were compared and are not near enough."""
-    return not values["skipped"] and not values["is_good"]
-
-
-def _way_out(first: Mapping[str, Any], library: str) -> str:
-    others = (
-        "--repair keeps all such nodes in float32, and dld accuracy MODEL --search fp16 finds the"
-        " fewest"
-    )
-    blocked = (
-        f"--node-block {_short(first['node'], 80)} or --op-block {_short(first['op_type'], 40)}"
-        " keeps it in float32"
-    )
-    if library == "polygraphy":  # it has no block lists
-        return f"with --library own, {blocked}; there, {others}"
-    if library != "own":
-        return f"{blocked}; with --library own, {others}"
-    return f"{blocked}; {others}"
+def is_wrong(values: object) -> bool:
+    """Return whether the values of a result were compared and are not near enough."""
+    if not isinstance(values, Mapping):
+        return False
+    known = cast("Mapping[str, Any]", values)
+    return not known["skipped"] and not known["is_good"]
 
 
 def _repaired(nodes: list[Mapping[str, Any]]) -> list[str]:
     if not nodes:
         return []
-    lines = [f"{fmt.plural(len(nodes), 'node')} kept in float32 for the values:"]
+    lines = [f"{fmt.plural(len(nodes), 'node')} left as they were for the values:"]
     lines += [f"  {_node(one)}: {_short(one['reason'], 120)}" for one in nodes[:_LISTED]]
     if len(nodes) > _LISTED:
         lines.append(f"  and {fmt.count(len(nodes) - _LISTED)} more")

@@ -1,6 +1,6 @@
-"""Whether a float16 model gives the values of the float32 one, and if not, because of which nodes.
+"""Whether a converted model gives the values of the original, and if not, because of which nodes.
 
-ONNX Runtime runs both on a CPU, the float16 one rounded between its nodes
+ONNX Runtime runs both on a CPU, one with float16 or bfloat16 rounded between its nodes
 (:mod:`dld_tui.core.conversion.rounded`).
 """
 
@@ -20,24 +20,16 @@ from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.copies import copy_of, inline_calls
-from dld_tui.core.conversion.culprits import (
-    LARGEST,
-    NEAR,
-    Culprit,
-    Findings,
-    culprits,
-    first_culprit,
-    nodes_to_keep,
-    settled,
-)
+from dld_tui.core.conversion.culprits import Culprit, Findings, first_culprit, nodes_to_keep
 from dld_tui.core.conversion.fp16_weights import largest
 from dld_tui.core.conversion.rounded import rounded_copy
 from dld_tui.core.conversion.tensors import Selection, candidates
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.inputs.feeds import Feeds
-from dld_tui.core.inputs.folder import load_input_sets
+from dld_tui.core.inputs.folder import load_input_sets, set_folders
 from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import parse_shapes
@@ -57,9 +49,11 @@ class Question:
     """Of random inputs, ``NAME:1x3x224x224``."""
     folder: Path | None = None
     """Of inputs; None for random ones."""
+    most_sets: int | None = None
+    """How many sets of inputs of the folder are compared; None for all."""
     tolerances: Sequence[str] = ()
-    """As :func:`~dld_tui.core.accuracy.tolerance.parse_tolerances` takes them; by default elements
-    may be off somewhat when the noise is small."""
+    """As :func:`~dld_tui.core.accuracy.tolerance.parse_tolerances` takes them; those of the
+    agreement by default."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +82,12 @@ class Verdict:
 
 
 class ValueCheck:
-    """Compares results with the float32 model that they were made of. Close it.
+    """Compares results with the model that they were made of. Close it.
 
     Args:
         original: That model; it stays as it is, and open until this is closed.
         asked: On what, and how good it has to be.
+        agreement: What is near enough by default, and how a result is run.
 
     Raises:
         UsageError: A shape or a tolerance makes no sense.
@@ -100,15 +95,18 @@ class ValueCheck:
         ActivityError: The model cannot be run.
     """
 
-    def __init__(self, original: Document, asked: Question) -> None:
+    def __init__(self, original: Document, asked: Question, agreement: Agreement) -> None:
         self._strict = bool(asked.tolerances)
-        self._tolerances = parse_tolerances(asked.tolerances) if self._strict else Tolerances(NEAR)
+        self._agreement = agreement
+        near = Tolerances(agreement.tolerance)
+        self._tolerances = parse_tolerances(asked.tolerances) if self._strict else near
         self._folder = original.path.parent if original.path is not None else None
         self.document = copy_of(original)
-        """The float32 model, its calls of local functions replaced as a conversion does it."""
+        """The original, its calls of local functions replaced as a conversion does it."""
         try:
             inline_calls(self.document)
-            self._feeds = self._inputs(asked)
+            self.feeds = self._inputs(asked)
+            """Sets of inputs that the original takes."""
         except BaseException:
             self.document.close()
             raise
@@ -117,7 +115,7 @@ class ValueCheck:
     @property
     def remarks(self) -> list[str]:
         """What was guessed of the inputs."""
-        return self._feeds.remarks
+        return self.feeds.remarks
 
     def close(self) -> None:
         """Give back what it holds."""
@@ -133,7 +131,8 @@ class ValueCheck:
         with self._runner() as runner:
             specs, outputs = specs_for(runner.inputs, self.document), runner.outputs
             if asked.folder is not None:
-                return Feeds([one.values for one in load_input_sets(asked.folder, specs)])
+                folders = set_folders(asked.folder)[: asked.most_sets]
+                return Feeds([load_input_sets(one, specs)[0].values for one in folders])
             given = parse_shapes(asked.shapes, [spec.name for spec in specs])
             guess, _ = first_that_runs(
                 candidate_guesses(specs, self.document, given), 0, partial(runner.values, outputs)
@@ -141,32 +140,36 @@ class ValueCheck:
             return Feeds([guess.values(0)], guess)
 
     def run(self, result: Document) -> Verdict:
-        """Compare a result, the model in float16; all of its tensors when its outputs are wrong.
+        """Compare a result; all of its tensors when its outputs are wrong.
 
         Raises:
             ActivityError: It cannot be run.
         """
-        with contextlib.closing(rounded_copy(result)) as rounded:
-            verdict = Verdict(self._compared(rounded, tensors=False))
+        with contextlib.ExitStack() as stack:
+            runnable = result
+            if self._agreement.narrow:
+                runnable = rounded_copy(result, self._agreement.narrow.dtype)
+                stack.callback(runnable.close)
+            verdict = Verdict(self._compared(runnable, tensors=False))
             if verdict.is_good:
                 return verdict
-            rows = self._compared(rounded, tensors=True)
+            rows = self._compared(runnable, tensors=True)
         self._ranges = self._ranges or dict(self._measured())
-        found = Findings(self.document, rows, self._ranges, self._clipped)
+        found = Findings(self.document, rows, self._ranges, self._clipped, self._agreement.narrow)
         outputs = [row for row in rows if row.is_output]
         return Verdict(outputs, first_culprit(found), found)
 
-    def _compared(self, rounded: Document, *, tensors: bool) -> list[Row]:
-        sides = self._side(self.document), self._side(rounded)
+    def _compared(self, result: Document, *, tensors: bool) -> list[Row]:
+        sides = self._side(self.document), self._side(result)
         rows: list[Row] = []
-        with Comparison(*sides, self._tolerances, tensors) as comparison:
-            for state in comparison.run(self._feeds.sets, budget=_BUDGET):
+        with Comparison(*sides, self._tolerances, tensors, channels=tensors) as comparison:
+            for state in comparison.run(self.feeds.sets, budget=_BUDGET):
                 rows = state.rows if isinstance(state, State) else rows
-        return rows if self._strict else [settled(row) for row in rows]
+        return rows if self._strict else [self._agreement.judged(row) for row in rows]
 
     def _measured(self) -> Iterator[tuple[str, float]]:
         """Yield the largest finite magnitude of each tensor of the main graph, for one input."""
-        feed = self._feeds.sets[0]
+        feed = self.feeds.sets[0]
         names = [name for node in self.document.main.nodes for name in node.outputs if name]
         with self._runner() as runner:
             for group in groups(types_with(self.document, feed), names, _BUDGET):
@@ -179,16 +182,16 @@ class ValueCheck:
 
     @cached_property
     def _clipped(self) -> dict[str, float]:
-        """The largest magnitudes of weights out of the range of float16."""
+        """The largest magnitudes of weights out of the range of the narrow type."""
+        narrow = self._agreement.narrow
+        if narrow is None:
+            return {}
         every = Selection(kinds=("initializer", "constant"))
-        found = {
-            one.name: largest(one.tensor) for one in candidates(self.document, "float16", every)
+        peaks = {
+            one.name: largest(one.tensor) for one in candidates(self.document, narrow.dtype, every)
         }
-        return {name: value for name, value in found.items() if value > LARGEST}
+        return {name: peak for name, peak in peaks.items() if peak > narrow.largest}
 
     def to_keep(self, verdict: Verdict, kept: Collection[Node], most: int) -> dict[Node, str]:
-        """Return nodes of :attr:`document` that should stay in float32, too, with the reasons."""
+        """Return nodes of :attr:`document` that should stay as they were, too, and the reasons."""
         return {} if verdict.found is None else nodes_to_keep(verdict.found, kept, most)
-
-
-__all__ = ["Culprit", "Question", "ValueCheck", "Verdict", "culprits"]

@@ -1,0 +1,38 @@
+"""A model in bfloat16, whose values are verified with ONNX Runtime before it is written.
+
+Result: that of :mod:`dld_tui.backends.half_conversion` with ``"library"``, which is ``own``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.conversion.request import HalfRequest
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Request(HalfRequest):
+    """Which model, where to, and what stays in float32."""
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Convert.
+
+    Raises:
+        InputError: The model cannot be opened, or a weight or an input not be read.
+        UsageError: A blocked node is not there, or settings do not go together.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.half_conversion import convert, require_repairable
+    from dld_tui.core.conversion.agreement import BFLOAT16
+    from dld_tui.core.conversion.copies import open_model
+
+    require_repairable(request)
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document:
+        settings: dict[str, JSON] = {"library": "own", "range_check": request.range_check}
+        yield from convert(request, document, BFLOAT16, settings)

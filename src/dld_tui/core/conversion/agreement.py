@@ -1,0 +1,54 @@
+"""How near to the original the results of a conversion must be, by what it does to numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.tolerance import Tolerance
+
+
+@dataclass(frozen=True)
+class NarrowType:
+    """A floating point type of 16 bits."""
+
+    precision: str
+    """As layers name it."""
+    dtype: str
+    """As ONNX names it."""
+    largest: float
+    smallest: float
+    """The smallest number above 0."""
+
+
+FP16 = NarrowType("fp16", "float16", 65504.0, 2.0**-24)
+BF16 = NarrowType("bf16", "bfloat16", (2 - 2**-7) * 2.0**127, 2.0**-133)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What counts as near enough when nobody gives a tolerance."""
+
+    tolerance: Tolerance
+    """For each element."""
+    quiet_db: float
+    """Signal to noise ratio from which single elements may be off by more, in dB."""
+    narrow: NarrowType | None = None
+    """The type to which every node rounds, where ONNX Runtime would not show it on a CPU."""
+
+    def judged(self, row: Row) -> Row:
+        """Return a row without its problem where the noise of the whole tensor is small enough."""
+        error = row.error
+        quiet = error.snr_db is not None and error.snr_db >= self.quiet_db
+        harmless = quiet and not (error.special or error.mismatch or error.lost)
+        return replace(row, problem="") if row.problem and harmless else row
+
+
+SAME = Agreement(Tolerance(1e-5, 1e-4), 70.0)
+"""The same arithmetic in another order or by other operators."""
+FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16)
+"""Noise of 3 % of the values."""
+BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16)
+"""Noise of 10 %: three digits fewer than float16."""
+QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0)
+"""Noise of 32 % of the values, a cosine of about 0.95: what a classifier's ranking survives."""
