@@ -123,7 +123,9 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, G
         guesses = candidate_guesses(
             specs, document, parse_shapes(shapes, [spec.name for spec in specs])
         )
-        guess, _ = first_that_runs(guesses, 0, lambda feeds: session.run(session.feed(dict(feeds))))
+        guess, _ = first_that_runs(
+            guesses, 0, lambda feeds: session.run_unread(session.feed(dict(feeds)))
+        )
         return "", guess
     finally:
         discard_view(view)

@@ -175,6 +175,24 @@ class Session:
         with errors_of(self._model, "run"):
             return list(self._session.run(None, feed, options))
 
+    def run_unread(self, feed: Feed) -> None:
+        """Run once on tensors and drop the outputs, whose types NumPy may lack.
+
+        Raises:
+            ActivityError: The run failed; names the node where the text does.
+        """
+        runtime = load()
+        options = runtime.RunOptions()
+        options.log_severity_level = _FATAL
+        with errors_of(self._model, "run"):
+            values = {
+                name: value
+                if isinstance(value, runtime.OrtValue)
+                else runtime.OrtValue.ortvalue_from_numpy(value)
+                for name, value in feed.items()
+            }
+            self._session.run_with_ort_values(None, values, options)
+
     def profiling_start_ns(self) -> int:
         """Return when profiling began: the zero of its times, in nanoseconds of the Unix epoch."""
         return int(self._session.get_profiling_start_time_ns())

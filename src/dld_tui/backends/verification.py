@@ -26,6 +26,7 @@ from dld_tui.core import fmt
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.culprits import Culprit, culprits
 from dld_tui.core.conversion.request import Verification
+from dld_tui.core.conversion.rounded import rounded_copy
 from dld_tui.core.conversion.summary import figures
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
@@ -102,8 +103,7 @@ class Verifier:
         """
         if not self._asked.verify:
             return Checked(skipped="it is switched off")
-        asked = self._asked
-        notes = yield from verify(self._original, result, self._output, asked.shape, self._hint)
+        notes = yield from self._tried(result)
         check = yield from self._prepared()
         if isinstance(check, str):
             return Checked(notes, check)
@@ -149,6 +149,21 @@ class Verifier:
             "inputs": "random" if self._folder is None else "files", "sets": sets,
         }  # fmt: skip
         return {"values": values, "latency_ms": latency}
+
+    def _tried(self, result: Document) -> Generator[Event, None, list[str]]:
+        narrow = self._agreement.narrow
+        with contextlib.ExitStack() as stack:
+            notes = []
+            if narrow is not None and not self._agreement.has_kernels:
+                result = rounded_copy(result, narrow.dtype)
+                stack.callback(result.close)
+                notes.append(
+                    f"ONNX Runtime cannot compute in {narrow.dtype} on a CPU: nodes were computed"
+                    " in float32, and rounded"
+                )
+            original, shape = self._original, self._asked.shape
+            notes += yield from verify(original, result, self._output, shape, self._hint)
+        return notes
 
     def _prepared(self) -> Generator[Event, None, ValueCheck | str]:
         if self._check is None:

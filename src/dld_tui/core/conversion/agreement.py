@@ -35,6 +35,8 @@ class Agreement:
     """Signal to noise ratio from which single elements may be off by more, in dB."""
     narrow: NarrowType | None = None
     """The type to which every node rounds, where ONNX Runtime would not show it on a CPU."""
+    has_kernels: bool = True
+    """Whether ONNX Runtime can run the result on a CPU as it is."""
 
     def judged(self, row: Row) -> Row:
         """Return a row without its problem where the noise of the whole tensor is small enough."""
@@ -48,7 +50,7 @@ SAME = Agreement(Tolerance(1e-5, 1e-4), 70.0)
 """The same arithmetic in another order or by other operators."""
 FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16)
 """Noise of 3 % of the values."""
-BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16)
+BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False)
 """Noise of 10 %: three digits fewer than float16."""
 QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0)
 """Noise of 32 % of the values, a cosine of about 0.95: what a classifier's ranking survives."""
