@@ -61,7 +61,7 @@ def refusal(folder: Path, tmp_path: Path) -> str:
         ("x.npy", GOOD[:0], "set_1: input x float32[N, 4] has no elements"),
         ("x.npy", b"words", "x.npy: cannot be read: it is no .npy file"),
         ("x.npy", pickle.dumps(Evil()), "x.npy: cannot be read: it is no .npy file"),
-        ("x.npy", objects, "x.npy: cannot be read: it holds Python objects"),
+        ("x.npy", objects, "x.npy: holds pickled objects, which could run code"),
         ("x.npy", Path.mkdir, "x.npy: is not a file"),
         ("x.npz", lambda path: np.savez(path, x=GOOD), "there is no file for input x float32[N, 4]"
          ". Files are input_0.pb, input_1.pb, … or NAME.npy, not as x.npz"),
