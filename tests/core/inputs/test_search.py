@@ -19,7 +19,7 @@ from tests.support import models
 
 ort = pytest.importorskip("onnxruntime")
 
-HEAD = '<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>\n'
+HEAD = '<ir_version: 10, opset_import: ["" : 20, "local" : 1]>\n'
 
 
 def w(name: str, *dims: int) -> str:
@@ -132,10 +132,35 @@ LINE = f"""g (float[N, 3, 48, W] x) => (float[a, b, c, d] y) {{
 CALLED = """g (float[N, K] x) => (float[a, b] y) { y = local.fit <n = 24> (x) }
 <domain: "local", opset_import: ["" : 20]>
 fit <n> (v) => (z) { one = Constant <value_ints = [1]> () s = Constant <value_int: int = @n> ()
-    t = Unsqueeze (s, zero) zero = Constant <value_ints = [0]> () u = Concat <axis = 0> (one, t)
+    zero = Constant <value_ints = [0]> () t = Unsqueeze (s, zero) u = Concat <axis = 0> (one, t)
     z = Reshape (v, u) }"""
 STATES = f"""g (float[N, 1, T] waveform) => (float[a, b, c] y) {{
     {w("k", 2, 1, 400)} y = Conv <strides = [160]> (waveform, k) }}"""
+
+SPEECH = f"""g (float[batch, sequence_length] input_values) => (float[a, b, c] y) {{
+    {w("k", 2, 1, 10)} ax = Constant <value_ints = [1]> ()
+    u = Unsqueeze (input_values, ax) y = Conv <strides = [5]> (u, k) }}"""
+CLIP = f"""g (float[B, 3, T, H, W] x) => (float[a, b, c, d, e] y) {{
+    {w("k", 2, 3, 3, 3, 3)} y = Conv (x, k) }}"""
+VOICES = f"""g (int64[batch, phonemes] input, int64[batch] input_lengths, int64[batch] sid)
+    => (float[a, b, c] y) {{ {w("words", 130, 8)} {w("speakers", 4, 8)}
+    e = Gather (words, input) s = Gather (speakers, sid) ax = Constant <value_ints = [1]> ()
+    u = Unsqueeze (s, ax) z = Add (e, u) l = Cast <to = 1> (input_lengths)
+    k = ReduceMax (l) y = Mul (z, k) }}"""
+BOXES = """g (float[batch, num_boxes, 4] boxes, float[batch, num_classes, num_boxes] scores,
+    int64[1] max_output, float[1] threshold) => (int64[n, m] y) {
+    y = NonMaxSuppression (boxes, scores, max_output, threshold) }"""
+CROSSED = f"""g (int64[b, decoder_sequence_length] decoder_input_ids,
+    float[b, encoder_sequence_length, 8] encoder_hidden_states,
+    float[b, 2, past_decoder_sequence_length, 4] past_key_values_0_decoder_key,
+    float[b, 2, encoder_sequence_length_out, 4] past_key_values_0_encoder_key)
+    => (float[q, r, s, t] y, float[q, r, s, t] z) {{
+    {w("words", 100, 8)} e = Gather (words, decoder_input_ids)
+    s = Constant <value_ints = [0, 0, 2, 4]> () r = Reshape (e, s)
+    k = Transpose <perm = [0, 2, 1, 3]> (r)
+    y = Concat <axis = 2> (past_key_values_0_decoder_key, k)
+    rs = Reshape (encoder_hidden_states, s) kk = Transpose <perm = [0, 2, 1, 3]> (rs)
+    z = Add (kk, past_key_values_0_encoder_key) }}"""
 
 CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("detector", DETECTOR, {"images": (1, 3, 640, 640)}),
@@ -159,6 +184,13 @@ CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("shaped", SHAPED, {"size": (2,)}),
     ("shifted", SHIFTED, {"position_ids": (1, 16)}),
     ("line", LINE, {"x": (1, 3, 48, 320)}),
+    ("odd pair", ODD_PAIR, {"left": (1, 50), "right": (1, 100)}),
+    ("called", CALLED, {"x": (1, 24)}),
+    ("speech", SPEECH, {"input_values": (1, 16000)}),
+    ("clip", CLIP, {"x": (1, 3, 16, 224, 224)}),
+    ("voices", VOICES, {"input": (1, 128), "input_lengths": (1,)}),
+    ("boxes", BOXES, {"boxes": (1, 8, 4), "scores": (1, 8, 8)}),
+    ("crossed", CROSSED, {"decoder_input_ids": (1, 16), "encoder_hidden_states": (1, 128, 8)}),
     ("waveform", STATES, {"waveform": (1, 1, 16000)}),
 ]
 
@@ -215,7 +247,7 @@ def test_what_is_chosen_says_why(tmp_path: Path) -> None:
     )
     assert lenet.option == "x:1x1x28x28"
     images = first_guess(models.write(tmp_path, HEAD + DETECTOR)).inputs[0]
-    assert "height and width 640 by its name H" in images.text
+    assert "height and width 640 by the names H, W" in images.text
 
 
 def test_values_suit_what_inputs_are(tmp_path: Path) -> None:
@@ -231,6 +263,14 @@ def test_values_suit_what_inputs_are(tmp_path: Path) -> None:
     assert fills["batch_indices"].high == 0
     assert fills["timestep"].high == 999
     assert fills["x_lengths"].low > 1
+
+
+def test_classes_that_are_listed_bound_an_input(tmp_path: Path) -> None:
+    text = """g (int32[N, 4] codes) => (bool[a, b, c] y) {
+        last = Constant <value_ints = [-1]> () u = Unsqueeze (codes, last)
+        l = Constant <value = int32[1, 1, 5] {0, 1, 2, 3, 4}> () y = Equal (u, l) }"""
+    (codes,) = first_guess(models.write(tmp_path, HEAD + text)).inputs
+    assert (codes.fill.low, codes.fill.high) == (0, 4)
 
 
 def test_ids_are_spread_over_the_table(tmp_path: Path) -> None:

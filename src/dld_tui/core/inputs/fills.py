@@ -117,8 +117,9 @@ def _floats(
         return Fill("uniform", name, 0.0, 999.0)
     if words & CACHE_WORDS:
         return Fill("uniform", f"a cache by {name}")
-    if words & (AUDIO_WORDS - {"samples"}):
-        return Fill("uniform", f"audio by {name}", -1.0, 1.0)
+    roles = around.roles.get(spec.name, ())
+    if words & (AUDIO_WORDS - {"samples"}) or any(role.startswith("samples") for role in roles):
+        return Fill("uniform", f"audio by {name}" if words & AUDIO_WORDS else "audio", -1.0, 1.0)
     if len(shape) == 4:
         return Fill("uniform", "an image by its shape", 0.0, 1.0)
     return Fill("uniform", "floating point numbers")

@@ -10,7 +10,6 @@ from dld_tui.core.document.values import PLACEHOLDERS
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import GIVEN, shape_text
 from dld_tui.core.inputs.roles import (
-    AUDIO_WORDS,
     BATCH,
     CACHE_WORDS,
     CONTEXT,
@@ -24,8 +23,10 @@ from dld_tui.core.inputs.roles import (
     TOKENS,
     TOTAL,
     UNKNOWN,
+    VIDEO,
     ModelTraits,
     Role,
+    is_audio,
     matching_output,
     named_role,
     placed_role,
@@ -124,6 +125,8 @@ class FreeSizes:
     def _variable(self, key: str, spec: InputSpec, axis: int, name: str) -> str:
         role = named_role(name, self._traits) if name else None
         reason = f"{role.name}: its name {name}" if role is not None and name else ""
+        if role is FRAMES and len(spec.dims or ()) == 5:
+            role = VIDEO
         if spec.name in self._rankless:
             role = UNKNOWN if len(spec.dims or ()) < 4 else placed_role(spec, axis, self._traits)[0]
             reason = f"{role.name}: trial, as the model does not say how many dimensions it has"
@@ -152,8 +155,7 @@ class FreeSizes:
         ):
             return False
         is_plain = len(dims) == 2 or (len(dims) == 3 and 1 in dims[1:])
-        words = set(words_of(spec.name))
-        return is_plain and (self._traits.is_streaming or bool(words & AUDIO_WORDS))
+        return is_plain and (self._traits.is_streaming or is_audio(spec))
 
     def _cache_axis(self, spec: InputSpec, axis: int) -> tuple[Role, str] | None:
         """Return that an axis is the length of a cache, where an output has it longer."""

@@ -29,6 +29,7 @@ GIVEN = "given"
 FOLLOWS = "follows from what is given"
 """The reason of a size that what the user gave for another input tells."""
 _MOST_LINES = 6
+_NAMED = "its name "
 
 
 @dataclass(frozen=True)
@@ -64,15 +65,18 @@ class InputGuess:
     @property
     def why(self) -> str:
         """The reasons of the guessed dimensions, each once. For people."""
-        found: dict[str, list[int]] = {}
+        found: dict[tuple[str, int], list[str]] = {}
         for size, reason in zip(self.shape, self.reasons, strict=True):
             if reason not in ("", GIVEN, FOLLOWS):
-                found.setdefault(reason, []).append(size)
+                what, _, why = reason.partition(": ")
+                whys = found.setdefault((what, size), [])
+                whys += [why] if why not in whys else []
         parts = []
-        for reason, sizes in found.items():
-            what, _, why = reason.partition(": ")
-            shown = "x".join(map(str, dict.fromkeys(sizes)))
-            parts.append(f"{what} {shown} by {why}" if why else f"{reason} {shown}")
+        for (what, size), whys in found.items():
+            names = [why.removeprefix(_NAMED) for why in whys]
+            is_named = len(whys) > 1 and all(why.startswith(_NAMED) for why in whys)
+            why = f"the names {', '.join(names)}" if is_named else ", ".join(whys)
+            parts.append(f"{what} {size} by {why}")
         return visible(", ".join(parts))
 
     @property

@@ -38,17 +38,18 @@ class Known:
     most: Number = None
     """No element is greater."""
     tensor: Tensor | None = None
-    """Constant values that nobody has read yet."""
+    """Where constant values are."""
 
     def values(self) -> tuple[Number, ...] | None:
         """Return the elements, where they are known and few."""
-        if self.numbers is None and self.tensor is not None:
-            tensor, self.tensor = self.tensor, None
-            if tensor.element_count <= MOST_NUMBERS and len(tensor.shape) <= 1:
-                try:
-                    self.numbers = tuple(tensor.read().reshape(-1).tolist())
-                except (DldError, ValueError):
-                    self.numbers = None
+        tensor = self.tensor
+        if self.numbers is not None or tensor is None:
+            return self.numbers
+        if tensor.element_count <= MOST_NUMBERS and len(tensor.shape) <= 1:
+            try:
+                self.numbers = tuple(tensor.read().reshape(-1).tolist())
+            except (DldError, ValueError):
+                self.tensor = None
         return self.numbers
 
 
@@ -97,7 +98,7 @@ class Attributes:
     def constant(self) -> Known:
         """Return the value of a Constant."""
         document = self.node.scope.document
-        for proto in self.node.proto.attribute:
+        for proto in self.protos().values():
             kind = proto.type or attribute_type(proto)
             if kind == _A.TENSOR:
                 tensor = Tensor(proto.t, document)

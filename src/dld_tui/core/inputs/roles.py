@@ -31,6 +31,7 @@ class Role:
 
 BATCH = Role("batch", (1, 2, 4, 8))
 TOKENS = Role("sequence length", (128, 64, 77, 256, 512, 32, 16, 8, 4, 2, 1))
+PROMPT = Role("sequence length", (77, 64, 128, 256, 512, 16, 1))
 TARGET = Role("target sequence length", (16, 8, 32, 64, 1))
 CONTEXT = Role("length of the encoder's result", (128, 77, 1500, 64, 256, 512, 16, 1))
 PAST = Role("past length", (0, 127, 128, 64, 16, 1))
@@ -148,6 +149,8 @@ def _in_context(role: Role, traits: ModelTraits) -> Role:
         return DETECTED if traits.is_detector else SIDE
     if role is SAMPLES and traits.is_streaming:
         return CHUNK
+    if role is TOKENS and traits.is_latent:
+        return PROMPT
     return role
 
 
@@ -186,7 +189,7 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
 def _audio_or_tokens(spec: InputSpec, words: set[str], traits: ModelTraits) -> tuple[Role, str]:
     if traits.is_streaming:
         return CHUNK, "an audio model with a state"
-    if words & AUDIO_WORDS:
+    if is_audio(spec):
         return SAMPLES, f"the name {spec.name}"
     if len(spec.dims or ()) == 3:
         return SAMPLES, "one channel"
@@ -218,6 +221,12 @@ def _in_space(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, st
     if traits.is_detector:
         return DETECTED, "a detector"
     return SIDE, f"the name {spec.name}" if words & _IMAGE_WORDS else "its place"
+
+
+def is_audio(spec: InputSpec) -> bool:
+    """Return whether an input is sound by its name; ``input_values`` is what speech models take."""
+    words = words_of(spec.name)
+    return bool(set(words) & AUDIO_WORDS) or words == ("input", "values")
 
 
 def is_state(spec: InputSpec) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
+from dld_tui.core.errors import DldError
 from dld_tui.core.inputs.known import (
     MOST_NUMBERS,
     UNKNOWN,
@@ -24,6 +25,9 @@ from dld_tui.core.inputs.known import (
 
 if TYPE_CHECKING:
     from dld_tui.core.inputs.propagation import Propagation
+
+
+_MOST_CLASSES = 1 << 16
 
 
 def _copied(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -133,9 +137,24 @@ def _elementwise(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Know
     if kind == "Equal" and len(i) == 2:
         for value, constant in ((i[0], i[1]), (i[1], i[0])):
             compared = only(constant.values())
+            if value.source is not None and (classes := _classes(constant)):
+                p.bound(Known(source=value.source), classes)
             if value.source is not None and compared is not None and constant.source is None:
                 p.compared.setdefault(value.source[0], []).append(compared)
     return [Known(dims, numbers, _shifted(kind, i), _most(kind, i))]
+
+
+def _classes(constant: Known) -> int | None:
+    """Return how many classes are compared with, where a constant lists them, as in a one-hot."""
+    tensor = constant.tensor
+    if tensor is None or not 1 < tensor.element_count <= _MOST_CLASSES:
+        return None
+    try:
+        listed = tensor.read().reshape(-1)
+    except (DldError, ValueError):
+        return None
+    is_counted = listed.dtype.kind in "iu" and int(listed.min()) >= 0
+    return int(listed.max()) + 1 if is_counted else None
 
 
 def _shifted(kind: str, i: list[Known]) -> tuple[str, int] | None:

@@ -80,8 +80,11 @@ def input_lines(report: Report) -> Iterator[str]:
     for same in [*alike.values()][:_MOST_LINES]:
         first = same[0]
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-        values = f"; {first.values}" if first.values and not more else ""
-        why = f" (guessed: {first.why}{values})" if first.why else ""
+        values = "" if more else first.values
+        if first.why:
+            why = f" (guessed: {first.why}{f'; {values}' if values else ''})"
+        else:
+            why = f" ({values})" if values else ""
         yield f"{clip(visible(first.name), _NAME, keep='middle')}{more} {first.shape_text}" + (
             visible(why)
         )
