@@ -33,6 +33,7 @@ from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
@@ -210,7 +211,8 @@ def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
     if len(rows) > top:
         write(f"{fmt.plural(len(rows) - top, 'more row')}: --top 0 shows all")
     if any(row.estimate for row in rows[:top]):
-        write("≈ the time of a layer made of several nodes is shared equally between them")
+        layers = [layer for subject in comparison.subjects for layer in subject.layers]
+        _write_wrapped(f"≈ {sharing_note(layers)}", "  ")
     kernels = [label(i) for i, measured in enumerate(comparison.measured) if measured.on_gpu]
     if kernels:
         _write_wrapped(f"Times on a GPU are of its kernels: {', '.join(kernels)}.", "")

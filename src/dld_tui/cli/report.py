@@ -12,6 +12,7 @@ from dld_tui.cli.output import Column, narrate, require_free, write, write_json,
 from dld_tui.core import fmt
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.export_file import write_html
@@ -190,4 +191,4 @@ def _write_groups(report: Report, by: str) -> None:
     ]
     write_table(columns, rows)
     if any(group.estimate for group in groups):
-        write("≈ the time of a layer made of several nodes is shared equally between them")
+        write(f"≈ {sharing_note(report.layers)}")

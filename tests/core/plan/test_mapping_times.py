@@ -101,5 +101,8 @@ def test_without_a_profile_there_are_no_times(document: Document) -> None:
 def test_times_by_node_of_the_model(document: Document) -> None:
     made = plan([layer(0, "big + act", time_ms=3.0), layer(1, "small", time_ms=1.0)])
     big, act, small = document.main.nodes
-    assert node_times(made, document) == {big: 1.5, act: 1.5, small: 1.0}
+    assert node_times(made, document, "equal") == {big: 1.5, act: 1.5, small: 1.0}
+    by_cost = node_times(made, document)
+    assert by_cost[big] == pytest.approx(3.0 * 36 / 37)
+    assert by_cost[act] == pytest.approx(3.0 / 37)
     assert node_times(made, document, "macs") == {big: 3.0, small: 1.0}

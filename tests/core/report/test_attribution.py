@@ -104,6 +104,9 @@ def test_the_most_telling_node_comes_first(tmp_path: Path) -> None:
     )
     links, confidence = attribution.links(Kernel("plus", "FusedConv"))
     assert ([link.name for link in links], confidence) == (["plus", "sum", "act2"], "tensor")
-    assert [link.share for link in links] == [pytest.approx(1 / 3)] * 3
+    assert [link.share for link in links] == [
+        pytest.approx(share) for share in (4 / 6, 1 / 6, 1 / 6)
+    ]
+    assert attribution.shared_by == "macs"
     links, _ = attribution.links(Kernel("swish", "QuickGelu"))
     assert {link.name or link.node for link in links} == {">f", "mul"}

@@ -192,7 +192,7 @@ def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
     return said
 
 
-def node_times(plan: EnginePlan, document: Document, rule: Rule = "equal") -> dict[Node, float]:
+def node_times(plan: EnginePlan, document: Document, rule: Rule = "cost") -> dict[Node, float]:
     """Return the milliseconds of the nodes of a model, for the overlay of its graph."""
     found: dict[Node, float] = {}
     for time in share_times(plan, map_plan(plan, document), rule):

@@ -49,6 +49,27 @@ def node_macs(node: Node) -> int | None:
     return math.prod(made) * inner
 
 
+def macs_per_element(node: Node) -> int | None:
+    """Return the multiply-accumulates for one element of the result, from the weights alone.
+
+    For shapes that are not known before the model runs, such as a free batch size. None where the
+    weights do not tell it.
+    """
+    weights_at = _CONVOLUTIONS.get(node.op_type, _PRODUCTS.get(node.op_type, 1))
+    if not counts_macs(node) or len(node.inputs) <= weights_at:
+        return None
+    weights = dims_of(node.scope, node.inputs[weights_at])
+    if not weights:
+        return None
+    if node.op_type in _CONVOLUTIONS:
+        return math.prod(weights[1:])
+    if node.op_type == "ConvTranspose":  # for one element that is read; strides are as large
+        return math.prod(weights[1:])
+    if node.op_type == "Gemm":
+        return weights[-1] if _flag(node, "transB") else weights[0]
+    return weights[-2] if len(weights) > 1 else weights[0]
+
+
 def _product(data: tuple[int, ...] | None, weights: tuple[int, ...] | None) -> int | None:
     """Return M x N x K of a Gemm whose result has no shape: both operands are matrices."""
     if data is None or weights is None or len(data) != 2 or len(weights) != 2:

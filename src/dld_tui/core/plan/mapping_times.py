@@ -1,28 +1,32 @@
 """The time of engine layers shared over the ONNX nodes that they compute.
 
-What a layer of several nodes took cannot be measured by node: it is shared by a stated rule, and
-labelled an estimate. Nodes that work on weights only run when the engine is built, and get nothing.
+What a layer of several nodes took cannot be measured by node: it is shared by what the nodes cost
+(:mod:`dld_tui.core.node_cost`) or by another stated rule, and labelled an estimate. Nodes that work on weights only run when the engine is built, and get
+nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from dld_tui.core.node_cost import cost_shares
 from dld_tui.core.plan.mapping_macs import counts_macs, node_macs
 from dld_tui.core.plan.mapping_nodes import LayerNodes, NodeRef
 from dld_tui.core.report.groups import NO_NODE
+from dld_tui.core.report.trt_names import layer_type
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
-    from dld_tui.core.plan.model import EnginePlan
+    from dld_tui.core.plan.model import EngineLayer, EnginePlan
 
-Rule: TypeAlias = Literal["equal", "macs"]
-"""``equal``: each node the same. ``macs``: by multiply-accumulates, so that what is fused to a
-convolution or a matrix product gets nothing."""
+Rule: TypeAlias = Literal["cost", "equal", "macs"]
+"""``cost``: by multiply-accumulates or bytes, as fits. ``equal``: each node the same. ``macs``: by
+multiply-accumulates, so that what is fused to a convolution or a matrix product gets nothing."""
 
-RULES: tuple[Rule, ...] = ("equal", "macs")
+RULES: tuple[Rule, ...] = ("cost", "equal", "macs")
 _DEEPEST = 32
 
 
@@ -38,7 +42,8 @@ class NodeTime:
     layers: tuple[int, ...]
     """`EngineLayer.index` of the layers that the time is of."""
     rules: tuple[str, ...] = ()
-    """How it was shared: ``equal``, ``macs``; both when shapes were missing in some layers."""
+    """How it was shared: ``macs``, ``bytes``, ``equal``; several when shapes were missing in some
+    layers."""
     inserted_ms: float = 0.0
     """The part of `time_ms` that copies took which TensorRT put in for the node."""
     node: NodeRef | None = None
@@ -53,7 +58,7 @@ class _Sum:
 
 
 def share_times(
-    plan: EnginePlan, mapping: Mapping[int, LayerNodes], rule: Rule = "equal"
+    plan: EnginePlan, mapping: Mapping[int, LayerNodes], rule: Rule = "cost"
 ) -> list[NodeTime]:
     """Return the times of the nodes, longest first; empty when the plan has no profile.
 
@@ -69,7 +74,7 @@ def share_times(
         if layer.time_ms is None:
             continue
         nodes = mapping.get(layer.index, LayerNodes())
-        parts, used = shares_of(nodes.nodes, rule)
+        parts, used = shares_of(nodes.nodes, rule, elements_of(layer))
         owners: Sequence[tuple[NodeRef | None, float]] = parts or [(None, 1.0)]
         for ref, share in owners:
             found = sums.setdefault(ref, _Sum())
@@ -90,14 +95,22 @@ def share_times(
 
 
 def shares_of(
-    nodes: Sequence[NodeRef], rule: Rule = "equal"
+    nodes: Sequence[NodeRef], rule: Rule = "cost", elements: int | None = None
 ) -> tuple[list[tuple[NodeRef, float]], str]:
     """Return the share of each node in its layer, and the rule that could be applied.
 
     By MACs needs the shapes of all convolutions and products of the layer; without them, and in a
     layer without any, it is shared equally.
+
+    Args:
+        nodes: Of the layer.
+        rule: How to share.
+        elements: How many the layer makes, for nodes whose shapes are not known.
     """
     at_run = [ref for ref in nodes if not _is_folded(ref)] or list(nodes)
+    if rule == "cost":
+        shares, used = cost_shares([(ref.node, operator_of(ref)) for ref in at_run], elements)
+        return list(zip(at_run, shares, strict=True)), used
     counts = [_macs(ref) for ref in at_run] if rule == "macs" and len(at_run) > 1 else []
     known = [count for count in counts if count is not None]
     total = sum(known)
@@ -106,6 +119,18 @@ def shares_of(
             (ref, count / total) for ref, count in zip(at_run, known, strict=True) if count
         ], "macs"
     return [(ref, 1 / len(at_run)) for ref in at_run], "equal"
+
+
+def operator_of(ref: NodeRef) -> str:
+    """Return the operator of a node; without a model, what its name says of it."""
+    return ref.op_type or layer_type(ref.name)
+
+
+def elements_of(layer: EngineLayer) -> int | None:
+    """Return how many elements a layer makes; None when its shapes are not known."""
+    dims = layer.outputs[0].dims if layer.outputs else None
+    known = dims is not None and all(dim >= 0 for dim in dims)
+    return math.prod(dims) if dims is not None and known else None
 
 
 def _macs(ref: NodeRef) -> int | None:

@@ -12,8 +12,9 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.engine_header import MAGICS
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
+from dld_tui.core.node_cost import SHARED_BY
 from dld_tui.core.plan.mapping import LayerNodes, map_plan
-from dld_tui.core.plan.mapping_times import Rule, shares_of
+from dld_tui.core.plan.mapping_times import Rule, elements_of, shares_of
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.report.groups import UNKNOWN
 from dld_tui.core.report.records import Confidence, Layer, NodeLink
@@ -68,7 +69,7 @@ def plan_subject(
     plan: EnginePlan,
     mapping: Mapping[int, LayerNodes],
     document: Document | None = None,
-    rule: Rule = "equal",
+    rule: Rule = "cost",
 ) -> Subject:
     """Return a plan as a comparison reads it.
 
@@ -138,9 +139,9 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule, by_median
         precision=layer.precision or None,
         input_types=_types(layer.inputs),
         output_types=_types(layer.outputs),
-        nodes=_links(nodes, rule),
+        nodes=_links(layer, nodes, rule),
         confidence=_CONFIDENCE.get(nodes.confidence, "none"),
-        details=_details(layer, nodes),
+        details=_details(layer, nodes, rule),
         index=at,
         time_ms=time_ms,
         percent=layer.percent,
@@ -153,9 +154,9 @@ def _types(tensors: tuple[EngineTensor, ...]) -> tuple[str, ...]:
     return tuple(tensor.dtype for tensor in tensors)
 
 
-def _links(nodes: LayerNodes, rule: Rule) -> tuple[NodeLink, ...]:
+def _links(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> tuple[NodeLink, ...]:
     confidence = _CONFIDENCE.get(nodes.confidence, "none")
-    shares = dict(shares_of(nodes.nodes, rule)[0]) if nodes.nodes else {}
+    shares = dict(shares_of(nodes.nodes, rule, elements_of(layer))[0]) if nodes.nodes else {}
     return tuple(
         NodeLink(
             ref.scope,
@@ -170,8 +171,11 @@ def _links(nodes: LayerNodes, rule: Rule) -> tuple[NodeLink, ...]:
     )
 
 
-def _details(layer: EngineLayer, nodes: LayerNodes) -> dict[str, JSON]:
+def _details(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> dict[str, JSON]:
+    several = len(nodes.nodes) > 1
+    used = shares_of(nodes.nodes, rule, elements_of(layer))[1] if several else None
     found: dict[str, JSON] = {
+        SHARED_BY: used,
         PLACE: layer.index,
         "layer_type": layer.type,
         TACTIC: layer.tactic,

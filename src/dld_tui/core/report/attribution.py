@@ -7,9 +7,11 @@ of the optimiser leads to it). What neither explains is ``none``; nothing is gue
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core.node_cost import SharedBy, cost_shares
 from dld_tui.core.report.fusion import FusionTracer
 from dld_tui.core.report.node_finder import NodeFinder
 from dld_tui.core.report.ort_kernel import Kernel
@@ -41,6 +43,9 @@ class Attribution:
         self._tracer: FusionTracer | None = None
         self._optimised: NodeFinder | None = None
         self._aligned: dict[Kernel, Node] = {}
+        self._are_fused = True
+        self.shared_by: SharedBy | None = None
+        """How the time of the last kernel was shared; None when it had one node or none."""
         if optimised is not None:
             self._optimised = NodeFinder(optimised)
             self._tracer = FusionTracer(self._finder, optimised)
@@ -63,10 +68,13 @@ class Attribution:
         return same
 
     def links(self, kernel: Kernel) -> tuple[tuple[NodeLink, ...], Confidence]:
-        """Return the nodes that a kernel stands for, sharing its time equally, and how sure it is.
+        """Return the nodes that a kernel stands for, sharing its time by cost, and how sure it is.
 
-        The first is the one that says most about the kernel: of its own name or operator.
+        What it was shared by is in :attr:`shared_by`. The first is the one that says most about the
+        kernel: of its own name or operator.
         """
+        self._are_fused = True
+        self.shared_by = None
         nodes, confidence = self._by_tensors(kernel)
         if not nodes:
             nodes, confidence = self._by_name(kernel)
@@ -75,14 +83,21 @@ class Attribution:
         ordered = sorted(
             nodes, key=lambda n: (n.name != kernel.name or not n.name, n.op_type != kernel.op_type)
         )
-        share = 1 / len(ordered)
-        return tuple(self._link(node, confidence, share) for node in ordered), confidence
+        shares = [1 / len(ordered)] * len(ordered)
+        if len(ordered) > 1:
+            self.shared_by = "equal"
+            if self._are_fused:
+                operators = [(node, node.op_type) for node in ordered]
+                shares, self.shared_by = cost_shares(operators, _elements(kernel))
+        links = zip(ordered, shares, strict=True)
+        return tuple(self._link(node, confidence, share) for node, share in links), confidence
 
     def _by_tensors(self, kernel: Kernel) -> tuple[list[Node], Confidence]:
         node = self._optimised_node(kernel)
         if node is None or self._tracer is None:
             return [], "none"
         if self._tracer.moves_data(node):
+            self._are_fused = False  # it works for them, and computes none
             return self._tracer.nodes_served(node), "rule"
         return self._tracer.nodes_of(node), "tensor"
 
@@ -100,6 +115,7 @@ class Attribution:
             if not found:
                 continue
             if len(found) > 1:
+                self._are_fused = False  # it is one of them
                 return found, "rule"
             if found[0].op_type == kernel.op_type and clue.exact:
                 return found, "name"
@@ -116,6 +132,13 @@ class Attribution:
     def _link(self, node: Node, confidence: Confidence, share: float) -> NodeLink:
         path = self._finder.path_of(node.scope)
         return NodeLink(path, node.ref, node.name, node.op_type, confidence, share)
+
+
+def _elements(kernel: Kernel) -> int | None:
+    """Return how many elements a kernel made when it ran."""
+    dims = kernel.output_dims[0] if kernel.output_dims else None
+    numbers = [dim for dim in dims or () if isinstance(dim, int) and dim >= 0]
+    return None if dims is None or len(numbers) < len(dims) else math.prod(numbers)
 
 
 def _back_to(node: Node, op_type: str) -> list[Node]:

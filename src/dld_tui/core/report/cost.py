@@ -13,7 +13,7 @@ from dld_tui.core.report.records import Layer
 
 _HOST = "CPUExecutionProvider"
 _DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
-_ELEMENT_BITS = {
+ELEMENT_BITS = {
     "float": 32, "float32": 32, "float16": 16, "bfloat16": 16, "double": 64, "float64": 64,
     "int64": 64, "uint64": 64, "int32": 32, "uint32": 32, "int16": 16, "uint16": 16, "int8": 8,
     "uint8": 8, "bool": 8, "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8,
@@ -87,7 +87,7 @@ def _of_first(layer: Layer) -> int | None:
 
 
 def _bits(dims: tuple[int | str | None, ...] | None, kind: str) -> int | None:
-    each = _ELEMENT_BITS.get(kind)
+    each = ELEMENT_BITS.get(kind)
     if each is None or dims is None:
         return None
     count = 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.node_cost import SHARED_BY
 from dld_tui.core.report.attribution import Attribution
 from dld_tui.core.report.nesting import depths
 from dld_tui.core.report.ort_kernel import Kernel
@@ -216,6 +217,9 @@ class _Importer:
         nodes, confidence = (
             self._attribution.links(kernel) if self._attribution is not None else ((), "none")
         )
+        details = kernel.details
+        if self._attribution is not None and self._attribution.shared_by is not None:
+            details = {**details, SHARED_BY: self._attribution.shared_by}
         return Layer(
             name=kernel.name,
             type=kernel.op_type,
@@ -227,7 +231,7 @@ class _Importer:
             output_types=kernel.output_types,
             nodes=nodes,
             confidence=confidence,
-            details=kernel.details,
+            details=details,
         )
 
     def _providers(self) -> dict[str, int]:

@@ -32,8 +32,8 @@ class NodeLink:
     op_type: str
     confidence: Confidence = "name"
     share: float = 1.0
-    """The part of the layer's time given to this node, 0 to 1. An estimate when below 1: a layer
-    made of several nodes is shared equally."""
+    """The part of the layer's time given to this node, 0 to 1. An estimate where a layer has
+    several: by their cost, see :mod:`dld_tui.core.node_cost`."""
     calls: tuple[str, ...] = ()
     """The nodes that call the local functions it is in, the outermost first, where that is known:
     then a body has its own times for each call."""

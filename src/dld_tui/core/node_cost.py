@@ -1,0 +1,141 @@
+"""How the time of a fused layer is shared among its ONNX nodes: by what each of them costs.
+
+What was fused cannot be measured apart, so every share of it is an estimate. Where a layer has
+convolutions or matrix products, what is computed counts: their multiply-accumulates, and one
+operation an element of everything else. In fused Conv, BatchNormalization and Relu the convolution
+then has nearly all of it. Where it has none, what is moved counts: the bytes that each node reads
+and writes. Where nothing is known of a node, all get the same, and that is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dld_tui.core.plan.mapping_macs import counts_macs, dims_of, macs_per_element, node_macs
+from dld_tui.core.report.cost import ELEMENT_BITS
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.report.records import Layer
+
+SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
+"""What the time of a layer was shared by."""
+
+SHARED_BY = "shared_by"
+"""The detail of a layer that says so."""
+
+_PRODUCTS = frozenset(
+    {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger",
+     "QLinearMatMul"}
+)  # fmt: skip
+_DEFAULT_BITS = 32
+
+
+def cost_shares(
+    nodes: Sequence[tuple[Node | None, str]], elements: int | None = None
+) -> tuple[list[float], SharedBy]:
+    """Return the share of each node in the layer that computes them all, and what it is by.
+
+    Args:
+        nodes: (node, operator); without a node when the model is not known, then the operator may
+            be empty.
+        elements: How many elements the layer makes, for nodes whose shapes are not known.
+
+    Returns:
+        Shares that sum to 1; none without nodes.
+    """
+    if not nodes:
+        return [], "equal"
+    equal = [1 / len(nodes)] * len(nodes)
+    if len(nodes) == 1:
+        return equal, "equal"
+    by_macs = _macs(nodes, elements)
+    costs, rule = (by_macs, "macs") if by_macs is not None else (_bytes(nodes, elements), "bytes")
+    total = math.fsum(costs) if costs is not None else 0.0
+    if costs is None or not 0 < total < math.inf:
+        return equal, "equal"
+    return [cost / total for cost in costs], "macs" if rule == "macs" else "bytes"
+
+
+def sharing_note(layers: Iterable[Layer]) -> str:
+    """Return how the times of layers made of several nodes were shared; empty without any."""
+    counts: dict[str, int] = {}
+    for layer in layers:
+        if len(layer.nodes) > 1:
+            told = layer.details.get(SHARED_BY)
+            rule = told if told in ("macs", "bytes") else "equal"
+            counts[str(rule)] = counts.get(str(rule), 0) + 1
+    if not counts:
+        return ""
+    words = {
+        "macs": "by their multiply-accumulates",
+        "bytes": "by the bytes they move",
+        "equal": "equally, as nothing is known of their cost",
+    }
+    parts = ", ".join(f"{words[rule]} ({counts[rule]:,})" for rule in words if rule in counts)
+    return f"the time of a layer made of several nodes is an estimate, shared {parts}"
+
+
+def _macs(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> list[float] | None:
+    """Return operations a node, as multiply-accumulates; None without a product."""
+    products = [
+        op_type in _PRODUCTS and (node is None or counts_macs(node)) for node, op_type in nodes
+    ]
+    if not any(products):
+        return None
+    sizes = _sizes(nodes, elements)
+    costs: list[float | None] = []
+    for (node, _), size, product in zip(nodes, sizes, products, strict=True):
+        if not product:
+            costs.append(size)
+            continue
+        count = None if node is None else node_macs(node)
+        if count is None and node is not None:
+            each = macs_per_element(node)
+            count = None if each is None else round(each * size)
+        costs.append(None if count is None else float(count))
+    if None not in costs:
+        return [cost or 0.0 for cost in costs]
+    # Of a product nothing is known but that it is one: the products have it all.
+    return [float(product) for product in products]
+
+
+def _bytes(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> list[float] | None:
+    """Return the bytes that each node reads and writes; None when no size is known of any."""
+    if all(node is None or _made(node) is None for node, _ in nodes) and elements is None:
+        return None
+    if any(node is None for node, _ in nodes):
+        return None
+    sizes = _sizes(nodes, elements)
+    costs = []
+    for (node, _), size in zip(nodes, sizes, strict=True):
+        assert node is not None
+        moved = 0.0
+        for name in (*node.inputs, *node.outputs):
+            if not name:
+                continue
+            known = node.scope.value_type(name)
+            dims = dims_of(node.scope, name)
+            dtype = known.dtype if known is not None else None
+            count = size if dims is None else math.prod(dims)
+            moved += count * ELEMENT_BITS.get(dtype or "", _DEFAULT_BITS) / 8
+        costs.append(moved)
+    return costs
+
+
+def _sizes(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> list[float]:
+    """Return how many elements each node makes.
+
+    Where that is not known: what the layer makes, else as many as the largest of the others, else
+    the same for all.
+    """
+    known = [None if node is None else _made(node) for node, _ in nodes]
+    rest = elements if elements is not None else max(filter(None, known), default=1)
+    return [float(rest if size is None else size) for size in known]
+
+
+def _made(node: Node) -> int | None:
+    dims = next((dims_of(node.scope, name) for name in node.outputs if name), None)
+    return None if dims is None else math.prod(dims)
