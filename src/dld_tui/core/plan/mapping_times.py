@@ -1,8 +1,8 @@
 """The time of engine layers shared over the ONNX nodes that they compute.
 
 What a layer of several nodes took cannot be measured by node: it is shared by what the nodes cost
-(:mod:`dld_tui.core.node_cost`) or by another stated rule, and labelled an estimate. Nodes that work on weights only run when the engine is built, and get
-nothing.
+(:mod:`dld_tui.core.node_cost`) or by another stated rule, and labelled an estimate. Nodes that work
+on weights only run when the engine is built, and get nothing.
 """
 
 from __future__ import annotations
