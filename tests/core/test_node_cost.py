@@ -1,4 +1,4 @@
-"""How the shares of fused layers are told; what they are is in tests/oracles/test_node_shares.py."""
+"""How the shares of fused layers are told; their figures are in test_node_shares of the oracles."""
 
 from __future__ import annotations
 
