@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,27 @@ def test_names_of_processors(
     monkeypatch.setattr(module, "_cpu_fields", lambda: fields)
 
     assert cpu_name() == name
+
+
+def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    seconds = iter([(100, 10.0, 5.0), (108, 14.0, 7.0)])
+
+    def at(now: tuple[float, float, float]) -> None:
+        busy, clock, own = now
+        line = f"cpu {int(busy * ticks)} 0 0 500 9 0 0 0 0 0\ncpu0 1"
+        monkeypatch.setattr(module, "_read", lambda path: line)
+        monkeypatch.setattr(module.time, "monotonic", lambda: clock)
+        monkeypatch.setattr(module, "_own_seconds", lambda: own)
+
+    at(next(seconds))
+    watch = module.CpuWatch()
+    at(next(seconds))
+    assert watch.facts()["other_busy_threads"] == 1.5  # 8 s of work, 2 of them ours, in 4 s
+
+
+def test_without_a_count_of_the_processors_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_read", lambda path: None)
+    assert "other_busy_threads" not in module.CpuWatch().facts()

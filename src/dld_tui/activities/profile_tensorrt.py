@@ -80,7 +80,7 @@ def run(request: Request) -> Iterator[Event]:
         yield from profiling.events()
     result: dict[str, JSON] = {
         "report": str(profiling.report_path),
-        "summary": latency_summary(profiling.latencies, percentiles),
+        "summary": latency_summary(profiling.latencies, percentiles, "TensorRT"),
         "phases_ms": profiling.times.summary(),
         "library": title,
     }

@@ -138,8 +138,8 @@ def run_request(
         built = params.from_json(activity.request, request)
         writer.send(Started(name, activity.info.title))
         return _drive(activity.run(built), writer, control)
-    except CancelledError:
-        return Cancelled()
+    except CancelledError as error:
+        return Cancelled(error.hint or "")
     except DldError as error:
         return Failed.from_error(error)
     except MemoryError:
@@ -179,6 +179,10 @@ def _drive(
             if isinstance(event, TERMINAL):
                 return event
             writer.send(event)
+        if isinstance(events, Generator):
+            # Not closed in silence: what is raised again may say what was left.
+            with contextlib.suppress(StopIteration):
+                events.throw(CancelledError())
         return Cancelled()
 
 

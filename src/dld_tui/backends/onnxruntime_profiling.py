@@ -22,7 +22,7 @@ from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_remarks import copies_note, fallback_notes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.environment import peak_memory
+from dld_tui.core.environment import CpuWatch, peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.gpu.attribution import LayerSpan, PassSpan
@@ -149,7 +149,9 @@ class ProfilingRun:
             for remark in self._guess.remarks:
                 yield Log(f"Input {remark}")
         yield from self._warm_up(session)
+        watch = CpuWatch()
         yield from self._measure_latency(session)
+        self._report.add_environment(watch.facts())
         self._measure_memory()
         self._bound.clear()
         del session  # two at once would take twice the memory

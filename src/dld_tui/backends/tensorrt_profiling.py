@@ -28,7 +28,7 @@ from dld_tui.backends.tensorrt_report import (
 )
 from dld_tui.backends.tensorrt_runtime import Engine
 from dld_tui.backends.tensorrt_timing import LayerPass, PassTimer, PassTimes, layer_passes
-from dld_tui.core.environment import peak_memory
+from dld_tui.core.environment import CpuWatch, peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.inputs.guess import INPUTS, Guess
@@ -166,7 +166,9 @@ class ProfilingRun:
             yield Metric("load", self._load_ms, "ms")
             self._make_inputs(engine)
             self._open(cuda, engine, plan.streams)
+            watch = CpuWatch()
             yield from self._measure_latency(cuda)
+            self._report.add_environment(watch.facts())
             self._measure_memory(engine)
             self._drop_executions()
             yield from self._measure_layers(cuda, engine)

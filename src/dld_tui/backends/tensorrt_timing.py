@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from dld_tui.backends.tensorrt_execution import Execution
-from dld_tui.core.report.statistics import summarise
+from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class PassTimes:
         """Return the figures of each part, and the passes a second."""
         found: dict[str, JSON] = {}
         for name in ("h2d", "compute", "d2h", "enqueue"):
-            figures = summarise(getattr(self, name))
+            # Percentiles stand beside those of trtexec.
+            figures = summarise(getattr(self, name), percentile_at=trtexec_percentile)
             if figures is not None and figures.max > 0:
                 every = asdict(figures)
                 found[name] = {figure: every[figure] for figure in _FIGURES}

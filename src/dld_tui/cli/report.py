@@ -19,6 +19,7 @@ from dld_tui.core.report.export_file import write_html
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.inputs import input_lines
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.parquet import write_parquet
 from dld_tui.core.report.records import Layer
@@ -138,6 +139,8 @@ def header_lines(report: Report) -> Iterator[str]:
     yield f"device   {report.device or fmt.UNKNOWN}"
     for line in input_lines(report):
         yield f"input    {line}"
+    for fact in measured_facts(report):
+        yield f"{fact.name:<8} {fact.text}"
 
 
 def _write_layers(report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -184,3 +185,39 @@ def _read(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
+
+
+class CpuWatch:
+    """How busy other programs keep the processors while something is measured.
+
+    Read from ``/proc/stat`` and this process's own times; unknown elsewhere. In a container the
+    whole machine counts, since that is what one shares.
+    """
+
+    def __init__(self) -> None:
+        self._began = _busy_seconds()
+        self._own = _own_seconds()
+        self._at = time.monotonic()
+
+    def facts(self) -> dict[str, JSON]:
+        """Return ``other_busy_threads``, the mean since the start, and ``load_average_after``."""
+        found: dict[str, JSON] = {"load_average_after": _load_average()}
+        now, passed = _busy_seconds(), time.monotonic() - self._at
+        if now is not None and self._began is not None and passed > 0:
+            others = (now - self._began) - (_own_seconds() - self._own)
+            found["other_busy_threads"] = round(max(0.0, others / passed), 2)
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _own_seconds() -> float:
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def _busy_seconds() -> float | None:
+    """Return the seconds that all processors have worked, or worked for another machine."""
+    fields = (_read(Path("/proc/stat")) or "").partition("\n")[0].split()
+    if len(fields) < 9 or fields[0] != "cpu" or not all(part.isdecimal() for part in fields[1:9]):
+        return None
+    user, nice, system, _idle, _wait, interrupts, soft, stolen = map(int, fields[1:9])
+    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")

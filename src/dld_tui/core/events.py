@@ -115,6 +115,9 @@ class Failed:
 class Cancelled:
     """The work was stopped on request; nothing half-written is left."""
 
+    left: str = ""
+    """What was done before and is kept, for people. Foreign text."""
+
 
 Event: TypeAlias = "Started | Progress | Log | Metric | Part | Finished | Failed | Cancelled"
 TERMINAL = (Finished, Failed, Cancelled)
@@ -135,7 +138,7 @@ _FIELD_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("str", (str,)),
 )
 
-_NEW = ("phases", "finding")
+_NEW = ("phases", "finding", "left")
 """Fields that are left out while they are empty."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.paths import unused
-from dld_tui.core.report.statistics import percentile, summarise
+from dld_tui.core.report.statistics import percentile_of, summarise
 from dld_tui.core.types import JSON
 
 _FIGURES = ("median", "min", "max", "mean", "std", "p90", "p95", "p99")
@@ -28,9 +28,18 @@ def parse_percentiles(text: str) -> list[float]:
     return percentiles
 
 
-def latency_summary(latencies: list[float], percentiles: list[float]) -> dict[str, JSON]:
-    """Return the figures of timed passes, in milliseconds; none without a pass."""
-    figures = summarise(latencies)
+def latency_summary(
+    latencies: list[float], percentiles: list[float], backend: str = ""
+) -> dict[str, JSON]:
+    """Return the figures of timed passes, in milliseconds; none without a pass.
+
+    Args:
+        latencies: Of the passes.
+        percentiles: The ones that were asked for.
+        backend: As a report names it; of TensorRT they are trtexec's.
+    """
+    percentile = percentile_of(backend)
+    figures = summarise(latencies, percentile_at=percentile)
     if figures is None:
         return {}
     ordered = sorted(latencies)

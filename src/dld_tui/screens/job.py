@@ -24,6 +24,7 @@ from dld_tui.core.events import (
     Metric,
     Progress,
 )
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.job_runner import JobRunner
 from dld_tui.targets import registry as targets
@@ -204,6 +205,8 @@ class JobScreen(SubPage):
         if isinstance(self.end, Cancelled):
             took = fmt.duration(self._ended_at - self._began)
             text = f"{self.job_title} was stopped after {took}"
+            if self.end.left:
+                text += f". {visible(self.end.left)}"
             return [[(row, "dim")] for row in wrap(text, width)]
         if not isinstance(self.end, Failed):
             return []
@@ -216,7 +219,8 @@ class JobScreen(SubPage):
         if isinstance(self.end, Finished):
             return [(f"{shown.good} done", "good strong")]
         if isinstance(self.end, Cancelled):
-            return [(f"{shown.warning} stopped; nothing half-written is left", "warn")]
+            rest = "what was measured is kept" if self.end.left else "nothing half-written is left"
+            return [(f"{shown.warning} stopped; {rest}", "warn")]
         return [(f"{shown.error} failed", "bad strong")]
 
     def _ended(self) -> None:

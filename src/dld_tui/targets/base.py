@@ -84,7 +84,9 @@ class Job(ABC):
                 return event.result
             if isinstance(event, Failed):
                 raise event.to_error()
-            if not isinstance(event, Cancelled) and on_event is not None:
+            if isinstance(event, Cancelled):
+                raise CancelledError(hint=event.left or None)
+            if on_event is not None:
                 on_event(event)
         raise CancelledError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dld_tui.core import fmt
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
@@ -37,6 +38,14 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
         lines.append([("GPU, clocks and power", "strong")])
         for name, value, style in device:
             lines.append([(" " + fit(name, width, keep="end") + "  ", "dim"), (value, style)])
+        lines.append([])
+    measured = measured_facts(report)
+    if measured:
+        width = min(max(len(fact.name) for fact in measured), _NAME_CELLS)
+        lines.append([("Also measured", "strong")])
+        for fact in measured:
+            style = "warn" if fact.is_doubtful else ""
+            lines.append([(" " + fit(fact.name, width) + "  ", "dim"), (fact.text, style)])
         lines.append([])
     rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
     for title, facts in (

@@ -14,6 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.report.cost import is_launched, priced
 from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
@@ -267,6 +268,10 @@ def coverage(report: Report) -> list[Block]:
             length = "longer" if more >= 0 else "less"
             line = [("with profiling ", "dim"), (f"{abs(more):.0f} %", ""), (f" {length}", "dim")]
             blocks.append(block([line]))
+    for fact in measured_facts(report):
+        style = "warn" if fact.is_doubtful else ""
+        text = visible(fact.short or fact.text)
+        blocks.append(block([[(f"{fact.name} ", "dim"), (text, style)]]))
     joined = report.joined_percent
     if joined is not None and not report.model and not any(one.nodes for one in report.layers):
         blocks.append(block([[("not joined to ONNX nodes: no model is named", "dim")]]))

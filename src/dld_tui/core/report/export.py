@@ -10,6 +10,7 @@ from dld_tui.core.csv_text import csv_text
 from dld_tui.core.report.encoding import as_list
 from dld_tui.core.report.gpu_summary import gpu_of_median_pass
 from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.measured_facts import measured_json
 from dld_tui.core.report.records import Dims, Group, Layer
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.types import JSON
@@ -65,6 +66,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "joined_percent": report.joined_percent,
         "inputs": [one.to_json() for one in report_inputs(report)],
         "gpu": gpu_json(report),
+        "measured": measured_json(report),
         "layers": [
             {**layer_json(layer), "time_interval_ms": interval_json(report, layer)}
             for layer in report.layers

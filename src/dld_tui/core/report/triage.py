@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times, is_launched, priced
 from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.ort_kernel import may_hold_others
 from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Note
 from dld_tui.core.report.rows import LAYERS_ONLY
-from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary, summarise
 from dld_tui.core.report.triage_gpu import (
     fallback_lines,
     gpu_doubts,
@@ -41,6 +42,7 @@ def triage(report: Report) -> list[str]:
     lines = [_latency_line(report)]
     if report.status == "partial":
         lines.append("Partial: the run was stopped or is still going on.")
+        lines.append(left_line(report))
     lines += report.problems
     lines += _trust_lines(report)
     lines += gpu_lines(report)
@@ -57,6 +59,14 @@ def remarks(report: Report) -> list[Note]:
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
     hints = [Note(line) for line in precision_lines(report)]
     return [*(Note(line, "warning") for line in doubts), *hints, *report.notes]
+
+
+def left_line(report: Report) -> str:
+    """Return what a run that was stopped left."""
+    loop, passes = len(report.latencies), len(report.counted_passes)
+    timed = fmt.plural(loop, "timed inference") if loop else "no timed inference"
+    profiled = fmt.plural(passes, "profiled pass", "profiled passes") if passes else "no layers"
+    return f"It left {timed} and {profiled}; figures are of these."
 
 
 def _latency_line(report: Report) -> str:
@@ -76,7 +86,11 @@ def _latency_line(report: Report) -> str:
 
 
 def _trust_lines(report: Report) -> list[str]:
-    lines: list[str] = []
+    lines = [
+        f"The machine was busy: {fact.name} {fact.text}."
+        for fact in measured_facts(report)
+        if fact.is_doubtful
+    ]
     latency = report.latency
     if latency is None:
         return lines
@@ -96,7 +110,8 @@ def _trust_lines(report: Report) -> list[str]:
 def _variation_cause(report: Report, latency: LatencySummary) -> str:
     passes = [found.duration_us / 1000 for found in report.counted_passes]
     values = report.latencies if latency.source == "latency loop" else passes
-    if len(values) > 1 and values[0] == latency.max and values[0] > 1.1 * max(values[1:]):
+    rest = summarise(values[1:])
+    if rest is not None and rest.cov_percent < latency.cov_percent / 2 and values[0] > rest.max:
         return f"the first pass took {fmt.milliseconds(values[0])} ms, as a warm-up does"
     return "clocks are not locked or the machine is busy"
 

@@ -17,6 +17,7 @@ from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
 from dld_tui.core.report.html.tables import Column, facts, table
 from dld_tui.core.report.html.timeline import Graph, Lane, Span, timeline
 from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, PassEvent
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.types import JSON
@@ -49,6 +50,11 @@ def report_page(report: Report) -> str:
         Section("by-op", "By ONNX operator", _group_table(report, "op")),
         Section("by-provider", "By execution provider", _group_table(report, "provider")),
         Section("inputs", "Inputs", _input_table(report)),
+        Section(
+            "measured",
+            "Also measured",
+            facts((fact.name, fact.text) for fact in measured_facts(report)),
+        ),
         Section("settings", "Settings", facts(_flat(report.settings))),
         Section("environment", "Environment", facts(_flat(report.environment))),
         Section("model", "Model", facts(_flat(report.model))),
@@ -230,7 +236,7 @@ def layer_table(report: Report) -> str:
 def _layer_cells(layer: Layer, has_gpu: bool) -> list[tables.Cell]:
     gpu = [tables.milliseconds(layer.gpu_time_ms)] if has_gpu else []
     return [
-        tables.count(layer.index + 1),
+        tables.count(layer.index),
         layer.name,
         layer.type,
         tables.milliseconds(layer.time_ms),

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.report.html.report_page import report_page
+from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.model import Report
+from dld_tui.core.report.triage import triage
+from tests.support.profiles import start_report
+
+PHASES: Any = {
+    "h2d": {"median": 0.2, "min": 0.1, "max": 0.9, "p99": 0.8},
+    "compute": {"median": 1.25, "min": 1.2, "max": 1.9, "p99": 1.8},
+    "d2h": {"median": 0.125},
+    "enqueue": {"median": 0.05, "min": -1, "max": None, "p99": 0.06},
+}
+
+
+def write(path: Path, environment: dict[str, Any]) -> Report:
+    settings = {"cuda_graph": True, "cuda_graph_used": True, "input_shapes": {"x": [1, 3]}}
+    with start_report(path, settings=settings, environment=environment) as report:
+        report.add_latencies([1.5] * 200)
+        report.set_fact("phases_ms", PHASES)
+        report.set_fact("throughput_per_s", 612.5)
+        report.set_fact("load_ms", 35.5)
+        report.set_fact("peak_memory_bytes", 1_500_000_000)
+        report.set_fact("activation_bytes", 2_000_000)
+        report.set_fact("engine", {"layers": 12})
+    return Report.open(path)
+
+
+def test_what_is_measured_is_shown_everywhere(tmp_path: Path) -> None:
+    with write(tmp_path / "r.dldprof", {"cpu_threads": 8, "other_busy_threads": 0.1}) as report:
+        facts = {fact.name: fact.text for fact in measured_facts(report)}
+        document: Any = report.to_json()
+        page, lines = report_page(report), triage(report)
+    assert facts == {
+        "copy to the GPU": "median 0.200, min 0.100, max 0.900, p99 0.800 ms",
+        "GPU compute": "median 1.250, min 1.200, max 1.900, p99 1.800 ms",
+        "copy from the GPU": "median 0.125 ms",
+        "enqueue (processor)": "median 0.050, p99 0.060 ms",
+        "throughput": "612.5 inferences/s of elapsed time",
+        "CUDA graph": "used",
+        "model load": "35.500 ms",
+        "peak memory of the process": "1.5 GB",
+        "device memory of the engine": "2 MB",
+        "other programs": "kept 0.1 of 8 hardware threads busy meanwhile",
+    }
+    assert all(text in page for text in (*facts, *facts.values()))
+    assert document["measured"]["phases_ms"] == PHASES
+    assert document["measured"]["throughput_per_s"] == 612.5
+    assert document["measured"]["cuda_graph"] is True
+    assert not any("busy" in line for line in lines)
+
+
+def test_a_busy_machine_is_a_doubt(tmp_path: Path) -> None:
+    with write(tmp_path / "a.dldprof", {"cpu_threads": 2, "other_busy_threads": 1.5}) as report:
+        text = "The machine was busy: other programs kept 1.5 of 2 hardware threads busy meanwhile."
+        assert text in triage(report)
+    with write(tmp_path / "b.dldprof", {"cpu_threads": 2, "load_average": [8.8, 1, 1]}) as report:
+        text = "The machine was busy: machine load 8.8 on 2 threads before the run."
+        assert text in triage(report)
+
+
+def test_what_is_no_figure_is_left_out(tmp_path: Path) -> None:
+    with start_report(tmp_path / "r.dldprof", environment={"other_busy_threads": "x"}) as report:
+        report.set_fact("phases_ms", {"h2d": 3, "compute": {"median": "x"}})
+        report.set_fact("throughput_per_s", -1)
+        report.set_fact("peak_memory_bytes", "much")
+        report.add_latencies([1.0])
+    with Report.open(tmp_path / "r.dldprof") as report:
+        found = [(fact.name, fact.text) for fact in measured_facts(report)]
+    assert found == [("GPU compute", "–")]
