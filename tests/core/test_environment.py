@@ -86,7 +86,7 @@ def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
         busy, clock, own = now
         line = f"cpu {int(busy * ticks)} 0 0 500 9 0 0 0 0 0\ncpu0 1"
         monkeypatch.setattr(module, "_read", lambda path: line)
-        monkeypatch.setattr(module.time, "monotonic", lambda: clock)
+        monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: clock)
         monkeypatch.setattr(module, "_own_seconds", lambda: own)
 
     at(next(seconds))

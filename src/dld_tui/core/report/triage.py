@@ -57,7 +57,7 @@ def triage(report: Report) -> list[str]:
 def remarks(report: Report) -> list[Note]:
     """Return what a screen says beside the figures: doubts, fallback nodes, the run's notes."""
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
-    hints = [Note(line) for line in precision_lines(report)]
+    hints = [Note(line) for line in (*order_lines(report), *precision_lines(report))]
     return [*(Note(line, "warning") for line in doubts), *hints, *report.notes]
 
 

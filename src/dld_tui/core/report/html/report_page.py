@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.gpu_records import Counter, GpuEvent
 from dld_tui.core.report.html import tables
@@ -19,7 +21,7 @@ from dld_tui.core.report.html.timeline import Graph, Lane, Span, timeline
 from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, PassEvent
-from dld_tui.core.report.triage import remarks
+from dld_tui.core.report.triage import coverage_lines, remarks
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -39,7 +41,14 @@ def report_page(report: Report) -> str:
     )
     sections = [
         Section(
-            "look", "What to look at", paragraphs([(n.text, n.level) for n in remarks(report)])
+            "look",
+            "What to look at",
+            paragraphs(
+                [
+                    *((n.text, n.level) for n in remarks(report)),
+                    *((line, "info") for line in coverage_lines(report)),
+                ]
+            ),
         ),
         Section("latency", _latency_title(report), histogram(_latencies(report))),
         Section("timeline", _timeline_title(report), pass_timeline(report)),
@@ -72,10 +81,10 @@ def _tiles(report: Report) -> str:
             Tile("p99, ms", fmt.milliseconds(latency.p99)),
             Tile("inferences/s", f"{latency.throughput:,.1f}"),
             Tile("variation, %", fmt.percent(latency.cov_percent)),
-            Tile(latency.source, fmt.count(latency.count)),
+            Tile(f"passes of the {latency.source}", fmt.count(latency.count)),
         ]
     found.append(Tile("layers", fmt.count(len(report.layers))))
-    found.append(Tile("sum of layers, ms", fmt.milliseconds(report.total_ms)))
+    found.append(Tile("all layers of a pass, ms", fmt.milliseconds(report.total_ms)))
     return tiles(found)
 
 
@@ -271,13 +280,37 @@ def _group_table(report: Report, by: str) -> str:
         ]
         for group in groups
     ]
-    return table(f"{by}-table", columns, rows, sorted_by=2)
+    note = sharing_note(report.layers) if any(group.estimate for group in groups) else ""
+    return table(f"{by}-table", columns, rows, sorted_by=2) + paragraphs(
+        [(f"≈ {note}", "info")] if note else []
+    )
 
 
 def _flat(values: dict[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield names and values as people read them; inputs have a table of their own."""
     for name, value in values.items():
         if isinstance(value, dict) and value and not prefix:
-            yield from _flat(value, f"{name}.")
+            if name != "input_shapes":
+                yield from _flat(value, f"{name}.")
         elif value is not None and value != "" and value != []:
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield prefix + name, shown
+            yield _readable(prefix + (name or "ai.onnx"), value)
+
+
+def _readable(name: str, value: JSON) -> tuple[str, str]:
+    if isinstance(value, bool):
+        return name, "yes" if value else "no"
+    if isinstance(value, int) and name == "mtime_ns":
+        try:
+            time = datetime.fromtimestamp(value / 1e9, timezone.utc)
+        except (OverflowError, ValueError, OSError):
+            return "modified", fmt.UNKNOWN
+        return "modified", f"{time:%Y-%m-%d %H:%M:%S} UTC"
+    if isinstance(value, int) and (name == "bytes" or name.endswith(("_bytes", ".bytes"))):
+        return name.removesuffix("_bytes") if name != "bytes" else "size", fmt.size(value)
+    if isinstance(value, (int, float)) and name.endswith("_ns"):
+        return name.removesuffix("_ns") + "_ms", fmt.milliseconds(value / 1e6)
+    if isinstance(value, float):
+        return name, f"{value:.10g}"
+    if isinstance(value, list) and all(isinstance(item, (str, int, float)) for item in value):
+        return name, ", ".join(map(str, value))
+    return name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
