@@ -12,7 +12,7 @@ from dld_tui.activities.infer_shapes import Request, run
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.places import scope_at
 from dld_tui.core.document.snapshot import snapshot
-from dld_tui.core.errors import ActivityError, InputError
+from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.targets.local import LocalTarget
 from tests.core.document import test_labels
@@ -41,7 +41,7 @@ nested (float[N, 4] x, bool c) => (float[N, K] y)
 def infer(path: Path) -> dict[str, Any]:
     """Return the types by the path of the scope, as JSON."""
     scopes, errors = inferred(Request(path))
-    assert errors == []
+    assert [error for error in errors if error["rule"] != "runtime-operator"] == []
     return scopes
 
 
@@ -126,12 +126,11 @@ def test_what_inference_refuses_is_said_in_a_short_line(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
 
-    with pytest.raises(ActivityError) as caught:
-        infer(path)
-    assert caught.value.where == str(path)
-    assert "shape inference stopped" in caught.value.message
-    assert len(caught.value.message) <= 530
-    assert "\n" not in caught.value.message
+    _, errors = inferred(Request(path))
+    assert {error["rule"] for error in errors} == {"onnx:shape-inference"}
+    for error in errors:
+        assert len(error["message"]) <= 530
+        assert "\n" not in error["message"]
 
 
 def test_what_is_not_a_model_is_refused(tmp_path: Path) -> None:
@@ -165,13 +164,18 @@ def test_a_large_result_comes_in_parts(tmp_path: Path) -> None:
 def test_what_does_not_fit_together_is_told_of_its_node_and_the_rest_is_inferred(
     tmp_path: Path,
 ) -> None:
-    path = models.write(tmp_path, test_labels.WRONG)
+    path = models.write(
+        tmp_path, test_labels.WRONG.replace("bool c)", "bool c, float[4, 2, 3, 3] w)")
+    )
     scopes, errors = inferred(Request(path))
 
     assert scopes["[]"]["a"] == ["float32", [1, 4, 6, 6]]
     (error,) = (error for error in errors if error["place"] == [])
-    assert error["index"] == 1
-    assert error["message"].startswith("Relu: Inferred shape and existing shape differ")
+    assert error["index"] == 0
+    assert error["rule"] == "operand-shape"
+    assert error["message"] == "Conv: The data has 3 channels, the weight takes 2"
+    # The declared shape of an output is no fault: runtimes go by what operators make.
+    assert scopes["[]"]["y"] == ["float32", [1, 3, 8, 8]]
 
 
 def test_a_snapshot_of_an_edited_document_with_small_external_data(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ async def test_errors_of_inference_lead_to_the_node_and_go_when_mended(tmp_path:
 async def test_a_model_that_inference_refuses_is_said(tmp_path: Path) -> None:
     text = SHAPES.replace('"" : 18', '"other" : 1')
     async with inferred(tmp_path, text) as session:
-        assert [message[:20] for message in external(session)] == ["shapes are not known"]
+        assert any("No opset import" in message for message in external(session))
 
 
 async def test_new_models_and_everything_changed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Types and shapes of all values of a model, as the onnx package infers them.
+"""Types and shapes of all values of a model, as the onnx package infers them, and what is wrong.
 
 The model file may be one that the caller wrote for this: the unsaved state of a document without
 its payloads (:mod:`dld_tui.core.document.snapshot`). Payloads are not read, but for small ones in
@@ -7,8 +7,8 @@ files of external data: sizes are computed from them.
 The types come as parts, ``{"place": PLACE, "kinds": [TYPE, …], "types": {VALUE: NUMBER}}``, where
 NUMBER is that of a kind. PLACE is as in :mod:`dld_tui.core.document.places`, TYPE is ``[dtype or
 null, dims or null]`` with the container (``sequence``, ``optional``, …) as a third element where
-there is one. Result: ``{"errors":
-[{"message", "place", "index"}]}``, what does not fit together in the model.
+there is one. Result: ``{"errors": [{"rule", "message", "place", "index"}]}``, what no runtime will
+take (:mod:`dld_tui.core.checks.prediction`).
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         InputError: The model cannot be opened.
-        ActivityError: Inference refuses the model as a whole; it says why.
     """
+    from dld_tui.core.checks.prediction import predict
     from dld_tui.core.document.places import bodies
-    from dld_tui.core.document.type_inference import infer_types, take_in_small_data
+    from dld_tui.core.document.type_inference import take_in_small_data
 
     yield Progress(0, None, stage="Opening the model")
     model = _read(request)
@@ -65,13 +65,12 @@ def run(request: Request) -> Iterator[Event]:
     if home is not None:
         take_in_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
-    inferred, remarks = infer_types(model, home or request.model)
-
+    inferred, predictions = predict(model)
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
             break  # functions have no types of their own
         yield from _parts(place, body)
-    yield Finished({"errors": [remark.to_json() for remark in remarks]})
+    yield Finished({"errors": [entry.to_json() for entry in predictions]})
 
 
 def _read(request: Request) -> onnx.ModelProto:

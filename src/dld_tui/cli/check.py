@@ -8,9 +8,11 @@ from typing import cast
 
 import click
 
+from dld_tui.cli.inference import predicted
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.checks import RULES, Finding, Level, check
 from dld_tui.core.checks.findings import ORDER, by_severity
+from dld_tui.core.checks.remarks import without_repeats
 from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.checks.speed_rules import SPEED_RULES
@@ -67,7 +69,9 @@ def command(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Check a model, one finding a line. Reads no weights, but with --polygraphy.
+    """Check a model, one finding a line: what no runtime will take, and what is odd.
+
+    Reads no weights, but with --polygraphy.
 
     Exit status 1 when there are errors or warnings; with --fix, when some are left.
     """
@@ -78,14 +82,13 @@ def command(
     speed = speed or any(rule in SPEED_RULES for rule in rules)
     document = Document.open(model)
     try:
-        if speed:
-            from dld_tui.cli.inference import infer
-
-            infer(document, model)
-        findings = _chosen(_checked(document, speed), rules, level)
+        predictions = predicted(document, model)
+        findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
         repaired = 0
         if output is not None:
-            repaired, findings = _repaired(document, findings, rules, level, speed)
+            repaired = _repair(document, findings, rules, level, speed)
+            predictions = predicted(document, model)
+            findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
             _save(document, output)
             narrate(f"{output}: {repaired} repair{'' if repaired == 1 else 's'} made")
         if full or polygraphy:
@@ -101,6 +104,10 @@ def command(
 def _checked(document: Document, speed: bool) -> list[Finding]:
     found = check(document)
     return by_severity([*found, *speed_findings(document)]) if speed else found
+
+
+def _with(predictions: list[Finding], known: list[Finding]) -> list[Finding]:
+    return by_severity([*known, *without_repeats(predictions, known)])
 
 
 def _others(
@@ -122,10 +129,10 @@ def _chosen(findings: list[Finding], rules: Sequence[str], level: str) -> list[F
     ]
 
 
-def _repaired(
+def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: str, speed: bool
-) -> tuple[int, list[Finding]]:
-    """Repair what can be, and return how many repairs that were and what is left."""
+) -> int:
+    """Repair what can be, and return how many repairs that were."""
     made = 0
     for _ in range(_MOST_ROUNDS):
         steps = repair_steps(findings)
@@ -140,7 +147,7 @@ def _repaired(
             break
         made += len(steps)
         findings = _chosen(_checked(document, speed), rules, level)
-    return made, findings
+    return made
 
 
 def _save(document: Document, output: Path) -> None:

@@ -1,30 +1,63 @@
-"""Types that a model does not declare, found by shape inference in a child process."""
+"""Types that a model does not declare, and what no runtime will take, from a child process."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any, cast
 
 from dld_tui.cli.output import narrate
+from dld_tui.core.checks.findings import Finding
+from dld_tui.core.checks.remarks import predicted_findings
 from dld_tui.core.document.places import scope_at
 from dld_tui.core.document.snapshot import snapshot
 from dld_tui.core.document.values import ValueType
-from dld_tui.core.errors import DldError
+from dld_tui.core.errors import ActivityError, CancelledError, DldError
 from dld_tui.core.events import Event, Part
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets import registry
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
+LIMIT_S = 120.0
+"""Seconds after which inference is stopped."""
+RULE = "onnx:shape-inference"
+
 
 def infer(document: Document, home: Path) -> bool:
-    """Note the types that shape inference finds, in a child process; False when it finds none."""
-    found = False
+    """Note the types that shape inference finds; False when it finds none."""
+    try:
+        _run(document, home)
+    except DldError as error:
+        narrate(f"{home}: {error.message}")
+    return any(scope.inferred for scope in document.scopes())
+
+
+def predicted(document: Document, home: Path) -> list[Finding]:
+    """Note the types of a model in it and return what no runtime will take of it.
+
+    Where the child process ends badly, that is the finding.
+
+    Raises:
+        CancelledError: The user stopped it.
+    """
+    for scope in document.scopes():
+        scope.inferred = {}
+    try:
+        return predicted_findings(document, _run(document, home))
+    except CancelledError:
+        raise
+    except DldError as error:
+        return [Finding("warning", RULE, f"shapes are not known: {visible(error.message)}")]
+
+
+def _run(document: Document, home: Path) -> JSON:
+    """Note inferred types and return what is wrong; see the activity ``infer_shapes``."""
 
     def take(event: Event) -> None:
-        nonlocal found
         if not isinstance(event, Part):
             return
         scope = scope_at(document, cast("list[JSON]", event.data["place"]))
@@ -35,15 +68,27 @@ def infer(document: Document, home: Path) -> bool:
         if scope is not None:
             types = cast("dict[str, int]", event.data["types"])
             scope.inferred.update((name, kinds[number]) for name, number in types.items())
-            found = True
 
-    try:
-        with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-            path = Path(folder) / "snapshot.onnx"
-            path.write_bytes(b"".join(snapshot(document, doubtful=True)))
-            request: dict[str, JSON] = {"model": str(path), "snapshot": True, "home": str(home)}
-            with registry.get().start("infer_shapes", request) as job:
-                job.result(take)
-    except DldError as error:
-        narrate(f"{home}: {error.message}")
-    return found
+    timed_out = False
+    with tempfile.TemporaryDirectory(prefix="dld-") as folder:
+        path = Path(folder) / "snapshot.onnx"
+        path.write_bytes(b"".join(snapshot(document, doubtful=True)))
+        request: dict[str, JSON] = {"model": str(path), "snapshot": True, "home": str(home)}
+        with registry.get().start("infer_shapes", request) as job:
+
+            def stop() -> None:
+                nonlocal timed_out
+                timed_out = True
+                job.cancel()
+
+            timer = Timer(LIMIT_S, stop)
+            timer.daemon = True
+            timer.start()
+            try:
+                return job.result(take)["errors"]
+            except CancelledError:
+                if timed_out:
+                    raise ActivityError(f"inference was stopped after {LIMIT_S:g} s") from None
+                raise
+            finally:
+                timer.cancel()

@@ -9,7 +9,6 @@ from threading import Thread
 from time import sleep
 from typing import Any, cast
 
-from dld_tui.core.document.labels import Remark
 from dld_tui.core.document.values import ValueType
 from dld_tui.core.events import Event, Part
 from dld_tui.core.types import JSON, CancelCheck
@@ -25,7 +24,8 @@ class InferredTypes:
 
     scopes: list[tuple[list[JSON], dict[str, ValueType]]] = field(default_factory=list)
     """Types by value name, for the place of each scope (:mod:`dld_tui.core.document.places`)."""
-    errors: list[Remark] = field(default_factory=list)
+    errors: JSON = field(default_factory=list)
+    """What no runtime will take, as the activity ``infer_shapes`` tells it."""
 
 
 def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> InferredTypes:
@@ -49,7 +49,7 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
     }  # fmt: skip
     with registry.get().start("infer_shapes", request) as job, Watch(job, cancelled):
         result = job.result(types.take)
-    found.errors = [Remark.from_json(data) for data in cast("list[JSON]", result["errors"])]
+    found.errors = result["errors"]
     return found
 
 

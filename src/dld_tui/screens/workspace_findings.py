@@ -12,6 +12,7 @@ from textual.worker import Worker
 
 from dld_tui.core.checks import Checker, Finding
 from dld_tui.core.checks.findings import by_severity
+from dld_tui.core.checks.remarks import without_repeats
 from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.document import Change, Transaction
 from dld_tui.core.text import visible
@@ -154,6 +155,7 @@ class Checking(Editing):
 
     def _show_all(self) -> None:
         external = [finding for found in self._external.values() for finding in found]
+        external = without_repeats(external, self._found)
         findings = [*self.notices, *self._found, *external]
         if self.document.journal_error:
             message = visible(self.document.journal_error)

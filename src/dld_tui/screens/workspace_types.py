@@ -13,7 +13,7 @@ from textual.timer import Timer
 from textual.worker import Worker
 
 from dld_tui.core.checks import Finding
-from dld_tui.core.checks.remarks import remark_finding
+from dld_tui.core.checks.remarks import predicted_findings
 from dld_tui.core.document import Change
 from dld_tui.core.document.late_types import late_types
 from dld_tui.core.document.places import scope_at
@@ -152,8 +152,7 @@ class Typing(Modifying):
         self.types_are_fresh = True
         self.types_changed()
         self._declare_late()
-        findings = [remark_finding(document, "error", RULE, remark) for remark in found.errors]
-        self.add_external(findings, RULE)
+        self.add_external(predicted_findings(document, found.errors), RULE)
         self._show_types()
 
     def _declare_late(self) -> None:

@@ -9,6 +9,7 @@ import onnx
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of
+from dld_tui.core.checks.rules import Level
 from dld_tui.core.checks.signatures import Key, Root, function_key
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Scope
@@ -29,6 +30,9 @@ def check_model(
     yield from _check_imports(roots)
     if not document.main.proto.name:
         yield found("graph-name", "The graph has no name", repair=Repair("name_graph"))
+    main = document.main
+    if not (main.nodes or main.inputs or main.outputs or main.records["initializer"]):
+        yield found("empty-graph", "The graph has no nodes, inputs, outputs and weights")
     size = sum(sum(state.inline.values()) for state in every)
     if size > LARGEST_FILE:
         text = f"{fmt.size(size)} of weights are in the model's file; more than 2 GiB cannot be"
@@ -47,7 +51,8 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
         imports = [onnx.helper.make_opsetid(d, min(v, 2**31)) for d, v in root.entries]
         version = onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True)
         repair = _set_ir(max(version, 4))
-        yield found("ir-missing", "ir_version missing", repair=repair)
+        level: Level = "warning" if model.HasField("ir_version") else "error"  # 0 is taken
+        yield found("ir-missing", "ir_version missing", repair=repair, level=level)
     elif model.ir_version > newest_ir:
         text = f"IR version {model.ir_version} unsupported: newer than {newest_ir}"
         yield found("ir-unsupported", text)

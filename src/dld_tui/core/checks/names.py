@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of
+from dld_tui.core.checks.rules import Level
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Node, Scope
 
@@ -33,6 +34,9 @@ def check_node_name(state: ScopeState, name: str) -> None:
         return
     second = sorted(nodes, key=lambda node: state.positions.get(node, 0))[1]
     message = f"{len(nodes)} nodes are called {name_of(name)}"
+    # Readers make weights of constants: their names are then no nodes' any more.
+    others = sum(node.op_type != "Constant" for node in nodes)
+    level: Level = "error" if others > 1 else "warning"
     state.name_findings[name] = [
-        found("duplicate-node-name", message, state.scope, second, repair=_RENAME)
+        found("duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level)
     ]

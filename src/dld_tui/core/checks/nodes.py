@@ -7,6 +7,7 @@ import onnx
 from dld_tui.core.checks.bodies import check_bodies
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of, names_of
 from dld_tui.core.checks.names import odd_name
+from dld_tui.core.checks.rules import Level
 from dld_tui.core.checks.signatures import UNLIMITED, Key, Signature, Taken
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.tensors import attribute_problems
@@ -42,7 +43,11 @@ def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[F
     signature = state.root.signature(state.keys[node])
     if signature.problem is not None:
         rule, message = signature.problem
-        findings.append(found(rule, message, node.scope, node, repair=signature.repair))
+        # Readers take it for a constant, whatever its operator set.
+        level: Level | None = "warning" if state.keys[node][1] == "Constant" else None
+        findings.append(
+            found(rule, message, node.scope, node, repair=signature.repair, level=level)
+        )
     if signature.checked:
         if (
             not signature.least_inputs <= len(inputs) <= signature.most_inputs

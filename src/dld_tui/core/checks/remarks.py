@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from dld_tui.core.checks.findings import Finding
+from dld_tui.core.checks.rules import RULES
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.labels import Remark
 from dld_tui.core.document.places import node_at, scope_at
@@ -34,5 +35,26 @@ def findings_of(document: Document, result: JSON) -> list[Finding]:
     found = []
     for entry in cast("list[dict[str, JSON]]", result):
         level, rule = str(entry["level"]), str(entry["rule"])
+        found.append(remark_finding(document, level, rule, Remark.from_json(entry)))
+    return found
+
+
+def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
+    """Leave out predictions that say of a node what a rule of the checker says of it already."""
+    said = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
+    return [finding for finding in predicted if (finding.rule, id(finding.node)) not in said]
+
+
+def predicted_findings(document: Document, errors: JSON) -> list[Finding]:
+    """Return the findings in the result of the activity ``infer_shapes``.
+
+    Args:
+        document: The model, as it was when it was looked at.
+        errors: ``errors`` of the result.
+    """
+    found = []
+    for entry in cast("list[dict[str, JSON]]", errors):
+        rule = str(entry["rule"])
+        level = RULES.get(rule, "error")
         found.append(remark_finding(document, level, rule, Remark.from_json(entry)))
     return found

@@ -22,6 +22,7 @@ RULES: dict[str, Level] = {
     "model-size": "error",
     "initializer-not-input": "warning",
     "graph-name": "info",
+    "empty-graph": "error",
     # functions and subgraphs
     "recursive-function": "error",
     "duplicate-function": "error",
@@ -33,7 +34,7 @@ RULES: dict[str, Level] = {
     "undefined-input": "error",
     "missing-output": "error",
     "graph-cycle": "error",
-    "unsorted-nodes": "error",
+    "unsorted-nodes": "warning",
     "unused-node": "warning",
     "unused-output": "info",
     "unused-input": "info",
@@ -55,11 +56,18 @@ RULES: dict[str, Level] = {
     "missing-attribute": "error",
     "duplicate-attribute": "error",
     "attribute-reference": "error",
+    "attribute-value": "error",
+    # what ONNX Runtime takes
+    "runtime-version": "error",
+    "runtime-operator": "error",
+    "no-kernel": "warning",
     # types and shapes
+    "onnx:shape-inference": "error",
+    "operand-shape": "error",
     "input-type": "error",
     "output-type": "error",
     "type-conflict": "error",
-    "shape-conflict": "error",
+    "shape-conflict": "warning",
     "missing-type": "error",
     "shape": "error",
     "negative-dimension": "warning",
@@ -67,9 +75,21 @@ RULES: dict[str, Level] = {
     # tensors
     "unused-initializer": "warning",
     "duplicate-initializer": "error",
-    "tensor-without-data": "warning",
+    "tensor-without-data": "error",
     "tensor-data": "error",
     "external-data": "error",
     "external-keys": "warning",
 }
 """The level that findings of each rule usually have."""
+
+PREDICTED = frozenset(
+    {
+        "onnx:shape-inference",
+        "operand-shape",
+        "attribute-value",
+        "runtime-version",
+        "runtime-operator",
+        "no-kernel",
+    }
+)
+"""Rules of what inference finds (:mod:`.prediction`); the others need none."""

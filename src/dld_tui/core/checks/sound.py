@@ -12,6 +12,9 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.types import CancelCheck
 
+_NO_FAULT = {"tensor-without-data"}
+"""Errors that conversions are asked for: a model without weights is not to be run."""
+
 
 def require_sound(before: Path, after: Path, cancelled: CancelCheck) -> None:
     """Refuse a model with errors of a kind that the one that it was made of has not.
@@ -30,6 +33,7 @@ def require_sound(before: Path, after: Path, cancelled: CancelCheck) -> None:
     if not errors:
         return
     known = {finding.rule for finding in _errors(before, cancelled)}
+    known |= _NO_FAULT
     added = [finding for finding in errors if finding.rule not in known]
     if added:
         more = f" (and {len(added) - 1} more)" if added[1:] else ""

@@ -95,6 +95,8 @@ class ScopeState:
         declared = name in self.inputs
         for list_name in _TYPED_LISTS:
             if known is None and list_name in records:
+                if list_name == "value_info" and self.is_constant(name):
+                    continue  # readers go by the constant, whatever is declared
                 for record in self.records_of(list_name, name):
                     known = known or type_of_proto(record.type)
         if "initializer" in records:
@@ -137,6 +139,11 @@ class ScopeState:
         names.update(dict.fromkeys(self.inputs))
         names.update(dict.fromkeys(self.outputs))
         return names
+
+    def is_constant(self, name: str) -> bool:
+        """Return whether a Constant node makes a value."""
+        nodes = self.producers.get(name)
+        return nodes is not None and any(node.op_type == "Constant" for node in nodes)
 
     def defines(self, name: str) -> bool:
         """Return whether this very scope defines a value."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from dld_tui.core.checks.findings import Finding, found, name_of
+from dld_tui.core.checks.rules import Level
 from dld_tui.core.document import Node, Scope, Tensor
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.files.external import KNOWN_ENTRIES
@@ -90,7 +91,9 @@ def _problems(
     problem = tensor.problem
     if problem is not None:
         rule = next((rule for text, rule in _RULES if text in problem), "tensor-data")
-        findings.append(found(rule, f"{subject}: {problem}", scope, node, value=value))
+        level: Level | None = "warning" if "has both" in problem else None  # readers take one
+        text = f"{subject}: {problem}"
+        findings.append(found(rule, text, scope, node, value=value, level=level))
     return findings
 
 

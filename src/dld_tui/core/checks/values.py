@@ -244,7 +244,12 @@ def _compare(
                 f"Value {name_of(name)} is {shown(first[1])} in {first[0]} and {shown(kind)} in"
                 f" {what}"
             )
-            findings.append(found("type-conflict", text, state.scope, value=name, repair=repair))
+            kind_level: Level = "warning" if state.is_constant(name) else "error"
+            findings.append(
+                found(
+                    "type-conflict", text, state.scope, value=name, repair=repair, level=kind_level
+                )
+            )
             return
     shaped = [(what, dims) for what, _, dims in declared if dims is not None]
     for what, dims in shaped[1:]:
@@ -253,7 +258,11 @@ def _compare(
                 f"Value {name_of(name)} is {_dims(shaped[0][1])} in {shaped[0][0]} and"
                 f" {_dims(dims)} in {what}"
             )
-            findings.append(found("shape-conflict", text, state.scope, value=name, repair=repair))
+            # Runtimes go by what operators make, and refuse only what does not fit the weights.
+            level: Level = "error" if "the initializer" in sources else "warning"
+            findings.append(
+                found("shape-conflict", text, state.scope, value=name, repair=repair, level=level)
+            )
             return
 
 

@@ -69,6 +69,16 @@ class Labels:
         match = _LABEL.fullmatch(name)
         return None if match is None else self._nodes[int(match.group(1))][:3]
 
+    def place_in(self, name: str) -> tuple[Place, int] | None:
+        """Return place and position of the node whose label is in a name, None when there is none.
+
+        Where functions are inlined, the names of nodes get something before or after them.
+        """
+        found = _LABEL.findall(name)
+        if not found or int(found[-1]) >= len(self._nodes):
+            return None
+        return self._nodes[int(found[-1])][:2]
+
     def remarks(self, text: str, *named: str) -> list[Remark]:
         """Return what a message of onnx says, one remark for each node that it complains of.
 

@@ -6,6 +6,8 @@ It is native code that can end the process on a bad model: call this in a child 
 from __future__ import annotations
 
 import contextlib
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 
+_DECLARED = "existing shape differ"
+"""Of a shape that the file declares and that is not what the node makes."""
+_MOST_CONFLICTS = 8
+"""How often declared shapes are left out: what follows from one comes to light without it."""
+
+
 def take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
     """Put small external data into a model: onnx computes sizes from what is inline only.
 
@@ -47,11 +55,172 @@ def take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
                     set_inline(tensor, files.blob(entries_of(tensor), expected=length).read())
 
 
+@dataclass
+class Inference:
+    """What inference says of a model."""
+
+    model: onnx.ModelProto
+    """A copy with ``value_info`` for all values that onnx can tell of; labels as node names."""
+    labels: Labels
+    remarks: list[Remark]
+    """What does not fit together in the model."""
+    failed: bool = False
+    """Whether inference refused the model as a whole: the copy has no more types than it had."""
+
+
+def infer(model: onnx.ModelProto, labels: Labels | None = None) -> Inference:
+    """Infer the types of a model; never fails.
+
+    Where a declared shape of what a node makes differs from the inferred one, the declared one is
+    left out, as ONNX Runtime does: runtimes go by what operators make.
+
+    Args:
+        model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
+            lacks, labels as names of its nodes, and loses declared shapes that are wrong.
+        labels: Those that it has already.
+    """
+    if labels is None:
+        _plain_domains(model)
+        used = {node.domain for _, body in bodies(model) for node in body.node}
+        imported = {entry.domain for entry in model.opset_import}
+        # One node of a domain that is not imported would end it for all the others.
+        for domain in sorted(used - {"", "ai.onnx"} - imported):
+            model.opset_import.add(domain=domain, version=1)
+        _take_weights_as_constants(model)
+        labels = Labels(model)
+        sort_nodes(model.graph)
+    remarks: list[Remark] = []
+    for _ in range(_MOST_CONFLICTS):
+        try:
+            return Inference(_inferred(model, strict=True), labels, [])
+        # The seam: C++ errors of several classes without a common base.
+        except Exception as error:  # noqa: BLE001
+            remarks = labels.remarks(str(error))
+        if not _forget_conflicts(model, remarks):
+            break
+    remarks = [remark for remark in remarks if _DECLARED not in remark.message]
+    try:  # only the strict way tells its errors, and then nothing else
+        return Inference(_inferred(model, strict=False), labels, remarks)
+    except Exception as error:  # noqa: BLE001
+        return Inference(model, labels, remarks or labels.remarks(str(error)), failed=True)
+
+
+def _plain_domains(model: onnx.ModelProto) -> None:
+    """Write one name for the operators of ONNX, and for constants, which all readers know."""
+    lists = [model.opset_import, *(function.opset_import for function in model.functions)]
+    for entry in (entry for imports in lists for entry in imports):
+        if entry.domain == "ai.onnx":
+            entry.domain = ""
+    for _, graph in bodies(model):
+        for node in graph.node:
+            if node.domain == "ai.onnx" or (node.domain and node.op_type == "Constant"):
+                node.domain = ""
+
+
+def _take_weights_as_constants(model: onnx.ModelProto) -> None:
+    """Prepare a model for inference as runtimes read it.
+
+    Before IR version 4 all initializers are inputs, too, and constants all the same. What is
+    declared of the value of a Constant node holds for nobody.
+    """
+    if 0 < model.ir_version < 4:
+        weights = {tensor.name for tensor in model.graph.initializer}
+        kept = [info for info in model.graph.input if info.name not in weights]
+        copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
+        del model.graph.input[:]
+        model.graph.input.extend(copies)
+        model.ir_version = 4
+    for _, body in bodies(model):
+        constants = {
+            node.output[0] for node in body.node if node.op_type == "Constant" and node.output
+        }
+        if not constants or not isinstance(body, onnx.GraphProto):
+            continue
+        for info in body.value_info:
+            if info.name in constants:
+                info.type.Clear()
+
+
+def sort_nodes(graph: onnx.GraphProto) -> None:
+    """Bring nodes into an order in which they can run, where they are in none, as runtimes do."""
+    made = {text_of(name) for node in graph.node for name in node.output if name}
+    seen: set[str] = set()
+    waiting: list[tuple[onnx.NodeProto, set[str]]] = []
+    sorted_nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        missing = (_used(node) & made) - seen
+        if missing or waiting:
+            waiting.append((node, missing))
+        else:
+            sorted_nodes.append(node)
+            seen.update(map(text_of, node.output))
+    if not any(missing for _, missing in waiting):
+        return
+    while waiting:
+        left = []
+        for node, missing in waiting:
+            if missing - seen:
+                left.append((node, missing - seen))
+            else:
+                sorted_nodes.append(node)
+                seen.update(map(text_of, node.output))
+        if len(left) == len(waiting):
+            return  # a cycle: another rule tells
+        waiting = left
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in sorted_nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _used(node: onnx.NodeProto) -> set[str]:
+    names = {text_of(name) for name in node.input if name}
+    for attribute in node.attribute:
+        if not attribute.HasField("g") and not attribute.graphs:
+            continue
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                names |= _used(inner)
+            names.update(text_of(info.name) for info in graph.output)
+    return names
+
+
+def _inferred(model: onnx.ModelProto, *, strict: bool) -> onnx.ModelProto:
+    return onnx.shape_inference.infer_shapes(
+        model, check_type=False, strict_mode=strict, data_prop=True
+    )
+
+
+def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
+    """Leave out declared shapes that are not what nodes make; return whether there were some."""
+    wrong = [
+        remark for remark in remarks if _DECLARED in remark.message and remark.place is not None
+    ]
+    if not wrong:
+        return False
+    graphs = {json.dumps(place): body for place, body in bodies(model)}
+    found = False
+    for remark in wrong:
+        body = graphs.get(json.dumps(remark.place))
+        if not isinstance(body, onnx.GraphProto) or remark.index is None:
+            continue
+        names = set(body.node[remark.index].output)
+        for info in (*body.value_info, *body.output):
+            kind = info.type
+            if (
+                info.name in names
+                and kind.HasField("tensor_type")
+                and kind.tensor_type.HasField("shape")
+            ):
+                info.type.tensor_type.ClearField("shape")
+                found = True
+    return found
+
+
 def infer_types(model: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelProto, list[Remark]]:
     """Return a copy of a model with ``value_info`` for all values that onnx can tell of.
 
     Args:
-        model: The model, whose payloads may be cut out; it gets imports that it lacks.
+        model: The model, whose payloads may be cut out; it is changed as :func:`infer` says.
         path: How errors name it.
 
     Returns:
@@ -60,22 +229,10 @@ def infer_types(model: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelPr
     Raises:
         ActivityError: Inference refuses the model as a whole; it says why.
     """
-    used = {node.domain for _, body in bodies(model) for node in body.node}
-    imported = {entry.domain for entry in model.opset_import}
-    # One node of a domain that is not imported would end it for all the others.
-    for domain in sorted(used - {"", "ai.onnx"} - imported):
-        model.opset_import.add(domain=domain, version=1)
-    labels = Labels(model)
-    remarks: list[Remark] = []
-    for strict in (True, False):  # only the strict way tells its errors, and then nothing else
-        try:
-            return onnx.shape_inference.infer_shapes(
-                model, check_type=False, strict_mode=strict, data_prop=True
-            ), remarks
-        # The seam: C++ errors of several classes without a common base.
-        except Exception as error:  # noqa: BLE001
-            remarks = labels.remarks(str(error))
-    why = remarks[0].message if remarks else "the model is inconsistent"
+    found = infer(model)
+    if not found.failed:
+        return found.model, found.remarks
+    why = found.remarks[0].message if found.remarks else "the model is inconsistent"
     raise ActivityError(
         f"shape inference stopped: {why}", where=None if path is None else str(path)
     )

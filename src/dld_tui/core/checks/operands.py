@@ -1,0 +1,204 @@
+"""Rules about the operands of single operators that shape inference does not have.
+
+What they refuse, ONNX Runtime refuses when it creates a kernel or runs it: attribute values that no
+runtime takes, channels, ranks and lengths that do not fit each other. Unknown dimensions fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dld_tui.core.checks import operands_learned as learned
+from dld_tui.core.checks import operands_shapes as shapes
+from dld_tui.core.checks import operands_windows as windows
+from dld_tui.core.checks.calls import Call
+from dld_tui.core.checks.operand_tools import VALUE, Said, wrong
+from dld_tui.core.document.type_names import shown, tensor_type
+from dld_tui.core.text import clip, visible
+
+_AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+_DIRECTION = ("forward", "reverse", "bidirectional")
+_REDUCTION = ("none", "mean", "sum")
+_SCATTER = ("none", "add", "mul", "min", "max")
+_TRANSFORM = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+_TREE = {"post_transform": _TRANSFORM, "aggregate_function": ("SUM", "AVERAGE", "MIN", "MAX")}
+_COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_crop_and_resize", "tf_half_pixel_for_nn",
+)  # fmt: skip
+_ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
+    **{
+        ("", name): {"auto_pad": _AUTO_PAD}
+        for name in ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv")
+    },
+    **{("", name): {"auto_pad": _AUTO_PAD} for name in ("MaxPool", "AveragePool", "LpPool")},
+    **{("", name): {"direction": _DIRECTION} for name in ("LSTM", "GRU", "RNN")},
+    ("com.microsoft", "DynamicQuantizeLSTM"): {"direction": _DIRECTION},
+    ("", "Pad"): {"mode": ("constant", "reflect", "edge", "wrap")},
+    ("", "Resize"): {
+        "mode": ("nearest", "linear", "cubic"),
+        "coordinate_transformation_mode": _COORDINATES,
+        "nearest_mode": _ROUNDING,
+        "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
+    },
+    ("", "Upsample"): {"mode": ("nearest", "linear", "bilinear")},
+    ("", "DepthToSpace"): {"mode": ("DCR", "CRD")},
+    ("", "Gelu"): {"approximate": ("none", "tanh")},
+    ("", "ScatterND"): {"reduction": _SCATTER},
+    ("", "ScatterElements"): {"reduction": _SCATTER},
+    ("", "GridSample"): {
+        "mode": ("linear", "cubic", "nearest", "bilinear", "bicubic"),
+        "padding_mode": ("zeros", "border", "reflection"),
+    },
+    ("", "RoiAlign"): {
+        "mode": ("avg", "max"),
+        "coordinate_transformation_mode": ("half_pixel", "output_half_pixel"),
+    },
+    ("", "BitShift"): {"direction": ("LEFT", "RIGHT")},
+    ("", "NegativeLogLikelihoodLoss"): {"reduction": _REDUCTION},
+    ("", "SoftmaxCrossEntropyLoss"): {"reduction": _REDUCTION},
+    ("", "TfIdfVectorizer"): {"mode": ("TF", "IDF", "TFIDF")},
+    ("", "StringNormalizer"): {"case_change_action": ("LOWER", "UPPER", "NONE")},
+    ("ai.onnx.ml", "Normalizer"): {"norm": ("MAX", "L1", "L2")},
+    ("ai.onnx.ml", "LinearClassifier"): {"post_transform": _TRANSFORM},
+    ("ai.onnx.ml", "LinearRegressor"): {"post_transform": _TRANSFORM},
+    ("ai.onnx.ml", "SVMClassifier"): {"post_transform": _TRANSFORM},
+    ("ai.onnx.ml", "SVMRegressor"): {"post_transform": _TRANSFORM},
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): _TREE,
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): _TREE,
+}
+"""The texts that attributes may have, by operator."""
+
+
+def check_operands(call: Call) -> Said:
+    """Yield what is wrong with the attributes and operands of a call."""
+    key = (call.domain, call.op_type)
+    for name, words in _WORDS.get(key, {}).items():
+        text = call.attribute(name)
+        if isinstance(text, str) and text not in words:
+            shown = clip(visible(text), 40)
+            yield VALUE, f"Attribute {name} is {shown!r}, it takes {', '.join(words)}"
+    rule = _RULES.get(key)
+    if rule is not None:
+        yield from rule(call)
+
+
+def check_signature(call: Call) -> Said:
+    """Yield where the operands of a call are not what its operator takes, by inferred types."""
+    from dld_tui.core.operators.registry import schema_for
+
+    schema = schema_for(call.op_type, call.domain, call.version) if call.version else None
+    if schema is None:
+        return
+    bound: dict[str, str] = {}
+    variables = {constraint.name for constraint in schema.type_constraints}
+    for index, name in enumerate(call.node.input):
+        if not schema.inputs:
+            return
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+        if index >= len(schema.inputs) and formal.option != "variadic":
+            return
+        if not name:
+            if formal.option == "single":
+                yield "missing-input", f"Input {index} ({formal.name}) is left out"
+            continue
+        operand = call.input(index)
+        known = tensor_type(operand.dtype) if operand.kind == "tensor_type" else None
+        if known is None:
+            continue
+        if known not in formal.types:
+            yield "input-type", f"Input {index} is {shown(known)}, it does not take that"
+        elif formal.type_name in variables and formal.homogeneous:
+            first = bound.setdefault(formal.type_name, known)
+            if first != known:
+                yield "type-conflict", f"Input {index} is {shown(known)}, another {shown(first)}"
+
+
+def _needs_input(call: Call) -> Said:
+    for index, name in enumerate(call.node.input):
+        if not name:
+            yield wrong(f"Input {index} is left out")
+            return
+
+
+def _joined(*rules: Callable[[Call], Said]) -> Callable[[Call], Said]:
+    def check(call: Call) -> Said:
+        for rule in rules:
+            yield from rule(call)
+
+    return check
+
+
+_BROADCAST = [
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Pow",
+    "Mod",
+    "And",
+    "Or",
+    "Xor",
+    "Equal",
+    "Less",
+    "Greater",
+    "LessOrEqual",
+    "GreaterOrEqual",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "BitShift",
+    "PRelu",
+    "Where",
+]
+_MANY = ("Sum", "Max", "Min", "Mean")
+_MS = "com.microsoft"
+_RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
+    **{("", name): shapes.broadcast for name in _BROADCAST},
+    **{("", name): _joined(_needs_input, shapes.broadcast) for name in _MANY},
+    ("", "Conv"): windows.convolution(0, 1, 2),
+    ("", "ConvInteger"): windows.convolution(0, 1, None),
+    ("", "QLinearConv"): windows.convolution(0, 3, 8),
+    ("", "ConvTranspose"): windows.convolution(0, 1, 2, transposed=True),
+    (_MS, "FusedConv"): windows.convolution(0, 1, 2),
+    ("", "MaxPool"): windows.pool,
+    ("", "AveragePool"): windows.pool,
+    ("", "LpPool"): windows.pool,
+    ("", "GlobalAveragePool"): windows.global_pool,
+    ("", "GlobalMaxPool"): windows.global_pool,
+    ("", "BatchNormalization"): windows.batch_norm,
+    ("", "InstanceNormalization"): windows.instance_norm,
+    ("", "LayerNormalization"): windows.layer_norm,
+    ("", "Reshape"): shapes.reshape,
+    ("", "Expand"): shapes.one_dimension(1),
+    ("", "Tile"): shapes.one_dimension(1),
+    ("", "ConstantOfShape"): shapes.one_dimension(0),
+    ("", "Slice"): shapes.slices,
+    ("", "Squeeze"): shapes.squeeze,
+    ("", "Unsqueeze"): shapes.unsqueeze,
+    ("", "ArgMax"): shapes.one_axis(0),
+    ("", "ArgMin"): shapes.one_axis(0),
+    ("", "GatherElements"): shapes.one_axis(0),
+    ("", "ScatterElements"): shapes.one_axis(0),
+    ("", "Split"): shapes.one_axis(0),
+    ("", "Transpose"): shapes.transpose,
+    ("", "Concat"): _joined(_needs_input, shapes.concat),
+    ("", "Clip"): shapes.clip_limits,
+    ("", "Gather"): shapes.gather,
+    ("", "Cast"): shapes.cast_type,
+    ("", "MatMul"): shapes.matmul(0, 1),
+    ("", "MatMulInteger"): shapes.matmul(0, 1),
+    ("", "QLinearMatMul"): shapes.matmul(0, 3),
+    (_MS, "MatMulIntegerToFloat"): shapes.matmul(0, 1),
+    ("", "Resize"): shapes.resize,
+    ("", "LSTM"): learned.recurrent(4),
+    ("", "GRU"): learned.recurrent(3),
+    ("", "RNN"): learned.recurrent(1),
+    (_MS, "DynamicQuantizeLSTM"): learned.recurrent(4, quantized=True),
+    ("ai.onnx.ml", "Scaler"): learned.scaler,
+    ("ai.onnx.ml", "LinearClassifier"): learned.linear_classifier,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): learned.tree("class"),
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): learned.tree("target"),
+    ("ai.onnx.ml", "ZipMap"): learned.zip_map,
+}

@@ -1,0 +1,262 @@
+"""What no runtime will take of a model, by inference of types and shapes and rules on them.
+
+It is native code in part, which can end the process on a bad model: call :func:`predict` in a child
+process. Terminal and command both take what it finds from the activity ``infer_shapes``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx
+import onnx.inliner
+
+from dld_tui.core.checks import kernels
+from dld_tui.core.checks.calls import Call, calls
+from dld_tui.core.checks.findings import Finding, name_of
+from dld_tui.core.checks.more_shapes import add_types
+from dld_tui.core.checks.operands import check_operands, check_signature
+from dld_tui.core.checks.remarks import predicted_findings, without_repeats
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.labels import Labels, Remark
+from dld_tui.core.document.places import bodies
+from dld_tui.core.document.type_inference import Inference, infer
+from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.domains import plain_domain
+from dld_tui.core.types import JSON
+
+INFERENCE = "onnx:shape-inference"
+_OF_OPERATORS = ("runtime-operator", "no-kernel")
+_DEEPEST_FUNCTION = 5
+_MOST_SAID = 200
+"""Findings of one rule of a model; more of the same say no more."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One thing that a runtime will refuse."""
+
+    rule: str
+    remark: Remark
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return it as JSON data."""
+        return {"rule": self.rule, **self.remark.to_json()}
+
+
+def predict(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Prediction]]:
+    """Return a model with the types that can be inferred, and what is wrong in it.
+
+    Args:
+        model: The model, whose payloads may be cut out. It is changed.
+    """
+    found = infer(model)
+    inferred = found.model
+    predictions = [Prediction(INFERENCE, remark) for remark in found.remarks]
+    whole = _inlined(found) if model.functions else found
+    if whole is not found:
+        predictions += [Prediction(INFERENCE, remark) for remark in whole.remarks]
+    whole = _without_declarations(whole)
+    add_types(whole)
+    predictions += [Prediction(INFERENCE, remark) for remark in whole.remarks]
+    predictions += _check_versions(whole.model)
+    predictions += _check_calls(whole, predictions)
+    return inferred, _once(predictions)
+
+
+def _inlined(found: Inference) -> Inference:
+    """Return a model with the bodies of its functions in the place of their calls, inferred."""
+    imported = {plain_domain(text_of(entry.domain)) for entry in found.model.opset_import}
+    for function in found.model.functions:
+        for entry in function.opset_import:
+            if plain_domain(text_of(entry.domain)) not in imported:
+                imported.add(plain_domain(text_of(entry.domain)))
+                found.model.opset_import.add(domain=entry.domain, version=entry.version)
+    try:
+        flat = onnx.inliner.inline_local_functions(found.model)
+    # The seam: the inliner is native code that refuses what is wrong in its own ways.
+    except Exception:  # noqa: BLE001
+        return found
+    del flat.graph.value_info[:]
+    return infer(flat, found.labels)
+
+
+def _without_declarations(found: Inference) -> Inference:
+    """Infer again from inputs and weights alone: what is declared in between may be wrong."""
+    model = onnx.ModelProto()
+    model.CopyFrom(found.model)
+    for _, body in bodies(model):
+        if isinstance(body, onnx.GraphProto):
+            del body.value_info[:]
+            for info in body.output:
+                if info.type.HasField("tensor_type"):
+                    info.type.tensor_type.ClearField("shape")
+    return infer(model, found.labels)
+
+
+def _imports(model: onnx.ModelProto) -> dict[str, int]:
+    return {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
+
+
+def _check_versions(model: onnx.ModelProto) -> list[Prediction]:
+    known = kernels.facts()
+    said = []
+    if model.ir_version > known.ir:
+        said.append(f"IR version {model.ir_version}: {kernels.title()} takes {known.ir} at most")
+    entries = [(plain_domain(text_of(e.domain)), int(e.version)) for e in model.opset_import]
+    for domain, version in dict.fromkeys(entries):
+        newest = known.opsets.get(domain)
+        if newest is not None and version > newest:
+            name = domain or "ai.onnx"
+            said.append(f"Opset {version} of {name}: {kernels.title()} takes {newest} at most")
+    return [Prediction("runtime-version", Remark(text)) for text in said]
+
+
+def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
+    blamed = {_place(entry.remark) for entry in known}
+    made: list[Prediction] = []
+    functions: dict[tuple[str, str], None] = {}
+    verdicts: dict[tuple[object, ...], _Verdict] = {}
+    local = {(text_of(f.domain), text_of(f.name)) for f in found.model.functions}
+    for call in calls(found.model.graph, _imports(found.model)):
+        if (call.domain, call.op_type) in local:
+            continue
+        verdict = verdicts.get(key := call.key())
+        if verdict is None:
+            verdict = verdicts[key] = _verdict(call)
+        for rule, message in (*verdict.said, *check_operands(call)):
+            remark = _remark(found.labels, call, message)
+            if _place(remark) not in blamed:
+                made.append(Prediction(rule, remark))
+        if verdict.unknown is not None:
+            remark = _remark(found.labels, call, verdict.unknown)
+            made.append(Prediction("runtime-operator", remark))
+        elif verdict.has_kernel is False:
+            if verdict.is_function:
+                functions[call.domain, call.op_type] = None
+            else:
+                made.append(_no_kernel(found.labels, call))
+    if functions:
+        made += _check_functions(found, list(functions))
+    return made
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """What depends on the operator and the types of its operands only: few differ in a model."""
+
+    said: list[tuple[str, str]]
+    unknown: str | None
+    has_kernel: bool | None
+    is_function: bool
+
+
+def _verdict(call: Call) -> _Verdict:
+    return _Verdict(
+        list(check_signature(call)),
+        kernels.unknown_to_runtime(call),
+        kernels.has_kernel(call),
+        kernels.is_function(call),
+    )
+
+
+def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list[Prediction]:
+    """Look for kernels of what operators without a kernel of their own are made of."""
+    model = found.model
+    lacking: list[Call] = []
+    for _ in range(_DEEPEST_FUNCTION):
+        try:
+            flat = onnx.inliner.inline_selected_functions(
+                model, functions, inline_schema_functions=True
+            )
+        # The seam: the inliner is native code that refuses what is wrong in its own ways.
+        except Exception:  # noqa: BLE001
+            return []
+        model = infer(flat, found.labels).model
+        lacking = [
+            call
+            for call in calls(model.graph, _imports(model))
+            if kernels.has_kernel(call) is False
+        ]
+        inner = [(call.domain, call.op_type) for call in lacking if kernels.is_function(call)]
+        if not inner:
+            break
+        functions = inner
+    return [_no_kernel(found.labels, call) for call in lacking]
+
+
+def _no_kernel(labels: Labels, call: Call) -> Prediction:
+    types = kernels.types_text(call)
+    of = f" of {types}" if types else ""
+    text = f"{kernels.title()} has no CPU kernel for it{of} in opset {call.version}"
+    return Prediction("no-kernel", _remark(labels, call, text))
+
+
+def _remark(labels: Labels, call: Call, message: str) -> Remark:
+    place = labels.place_in(text_of(call.node.name))
+    said = f"{name_of(call.op_type)}: {message}"
+    return Remark(said) if place is None else Remark(said, place[0], place[1])
+
+
+def _place(remark: Remark) -> str:
+    return f"{remark.place} {remark.index}"
+
+
+def _once(predictions: list[Prediction]) -> list[Prediction]:
+    """Leave out what is said of a node already, and what is said too often."""
+    found: dict[tuple[str, str, str], Prediction] = {}
+    for entry in predictions:
+        is_placed = entry.rule == INFERENCE and entry.remark.place is not None
+        text = "" if is_placed else entry.remark.message  # it says the same in other words
+        found.setdefault((entry.rule, text, _place(entry.remark)), entry)
+    counts: dict[str, int] = {}
+    kept: list[Prediction] = []
+    for entry in _by_operator(list(found.values())):
+        counts[entry.rule] = counts.get(entry.rule, 0) + 1
+        if counts[entry.rule] <= _MOST_SAID:
+            kept.append(entry)
+    return kept
+
+
+def _by_operator(predictions: list[Prediction]) -> list[Prediction]:
+    """Say once, of the first node, what is so of each call of an operator."""
+    same: dict[tuple[str, str], list[Prediction]] = {}
+    for entry in predictions:
+        text = entry.remark.message if entry.rule in _OF_OPERATORS else f"{len(same)}"
+        same.setdefault((entry.rule, text), []).append(entry)
+    return [
+        entries[0]
+        if len(entries) == 1
+        else replace(
+            entries[0],
+            remark=replace(
+                entries[0].remark,
+                message=f"{entries[0].remark.message} (and {len(entries) - 1} more)",
+            ),
+        )
+        for entries in same.values()
+    ]
+
+
+def checked(document: Document, home: Path | None = None) -> list[Finding]:
+    """Return all findings of a document, worked out in this very process.
+
+    For processes that may end: see above. Types that are inferred are noted in the document.
+    """
+    from dld_tui.core.checks import check
+    from dld_tui.core.checks.findings import by_severity
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.document.type_inference import take_in_small_data, take_types
+
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    home = home or document.path
+    if home is not None:
+        take_in_small_data(model, home)
+    inferred, predictions = predict(model)
+    with contextlib.suppress(KeyError):
+        take_types(document, inferred)
+    found = predicted_findings(document, [entry.to_json() for entry in predictions])
+    known = check(document)
+    return by_severity([*known, *without_repeats(found, known)])
