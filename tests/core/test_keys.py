@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 from textual.keys import _character_to_key
 
 from dld_tui.core.commands import COMMANDS
-from dld_tui.core.keys import key_name, unknown_and_clashing
+from dld_tui.core.keys import key_name, unknown_and_clashing, with_keys
 
 
 @pytest.mark.parametrize(
@@ -71,3 +74,17 @@ def test_no_key_of_the_table_is_printed_as_the_library_calls_it() -> None:
 def test_every_printable_key_has_its_character() -> None:
     for char in map(chr, range(33, 127)):
         assert key_name(_character_to_key(char)) == char, char
+
+
+def test_hints_name_the_keys_that_the_user_has() -> None:
+    text = "{job.again} again  {job.copy} copy"
+    assert with_keys(text, {}) == "F5 again  y copy"
+    assert with_keys(text, {"job.again": "ctrl+@,x"}) == "^Space again  y copy"
+
+
+def test_hints_name_commands_that_there_are() -> None:
+    source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
+    for path in (*source.glob("screens/*.py"), *source.glob("widgets/*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                with_keys(node.value, {})  # an unknown one raises

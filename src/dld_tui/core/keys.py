@@ -26,6 +26,7 @@ _CHARACTERS = {
     if not char.isalnum()
 }
 """By the names that the library makes of Unicode's, such as ``less_than_sign``."""
+_COMMAND = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
 _ALIASES = {"ctrl+@": "ctrl+space", "ctrl+at": "ctrl+space", "ctrl+i": "tab", "ctrl+m": "enter",
             "ctrl+left_square_bracket": "escape"}  # fmt: skip
 """What a terminal sends alike; the other is what people press."""
@@ -40,6 +41,23 @@ def key_name(key: str) -> str:
         return "^" + (name.upper() if len(name) == 1 else name)
     prefix = "".join(modifier.capitalize() + "+" for modifier in modifiers)
     return prefix + (name.upper() if modifiers and len(name) == 1 else name)
+
+
+def with_keys(text: str, keymap: Mapping[str, str]) -> str:
+    """Return a hint with the first key of each command that it names, as ``{job.again} again``.
+
+    Args:
+        text: The hint.
+        keymap: The user's keys, by the ids of the commands.
+
+    Raises:
+        KeyError: There is no such command.
+    """
+
+    def key(match: re.Match[str]) -> str:
+        return key_name(keymap.get(match[1], by_id()[match[1]].keys).split(",")[0])
+
+    return _COMMAND.sub(key, text)
 
 
 def _other_name(base: str) -> str:

@@ -53,6 +53,7 @@ _COMMANDS = {
 }
 """Command lines that are not made of the activity's name."""
 _NOTHING = "Nothing to compare with yet: fill in Against, Round to or another Other …"
+_KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  Esc close"
 _AND = " + "
 """Between the names of several targets; no name holds a blank."""
 
@@ -117,7 +118,7 @@ class ActivityScreen(GuessingForm):
             Rows([[]] * self._command_rows, id="command"),
         )
         box.set_class(bool(rows), "-stated")
-        box.frame(info.title, "F5 run  ^PgDn page  F9 copy  Esc close")
+        box.frame(info.title, _KEYS)
         yield box
 
     def _remembered(self) -> dict[str, JSON]:

@@ -117,10 +117,10 @@ class JobScreen(SubPage):
     def body(self) -> Iterable[Widget]:
         """Return the progress and the log."""
         box = JobBox(ProgressRows(), Rows([[]], id="figures"))
-        box.frame(self.job_title, "Esc cancel")
+        box.frame(self.job_title, "{job.cancel} cancel")
         yield box
         log = LogView(empty="nothing was said yet", gutter=False, tail=True)
-        log.frame("Log", "y copy")
+        log.frame("Log", "{job.copy} copy")
         yield log
 
     def on_mount(self) -> None:
@@ -225,8 +225,8 @@ class JobScreen(SubPage):
 
     def _ended(self) -> None:
         box = self.query_one(JobBox)
-        node = "  s go to node" if "failed_node" in self.facts() else ""
-        box.frame(self.job_title, f"Esc close  F5 again{node}")
+        node = "  {job.node} go to node" if "failed_node" in self.facts() else ""
+        box.frame(self.job_title, "{job.cancel} close  {job.again} again" + node)
         if isinstance(self.end, Failed):
             self._texts.append(str(self.end.to_error()))
             if self.end.details:
@@ -300,7 +300,7 @@ class JobScreen(SubPage):
         self._lines, self._texts = [], []
         self._metrics.clear()
         self.runner = JobRunner(self._start)
-        self.query_one(JobBox).frame(self.job_title, "Esc cancel")
+        self.query_one(JobBox).frame(self.job_title, "{job.cancel} cancel")
         self._show_log()
         self.refresh_bindings()
         self._run()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
+from dld_tui.core.keys import with_keys
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets import glyphs
 
@@ -31,7 +32,13 @@ class Frame(_Base):
     frame_keys = ""
 
     def frame(self, title: str, keys: str = "") -> None:
-        """Set what the upper border says at its left and at its right."""
+        """Set what the upper border says at its left and at its right.
+
+        A command's id in braces among the keys, as in ``{tools.add} add``, stands for its key.
+        """
+        if "{" in keys:
+            config = getattr(self.app, "config", None)
+            keys = with_keys(keys, config.keys if config is not None else {})
         title, keys = visible(title), visible(keys)
         if (title, keys) != (self.frame_title, self.frame_keys) or self._border_title is None:
             self.frame_title, self.frame_keys = title, keys
