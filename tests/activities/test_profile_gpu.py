@@ -5,45 +5,74 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import run
 from dld_tui.activities.profile_onnxruntime_request import Request
 from dld_tui.backends import gpu_capture
+from dld_tui.backends.onnxruntime import Session
 from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime_profiling import ProfilingRun
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Event, Finished
+from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.gpu.activity import Activity, ActivityLog
 from dld_tui.core.gpu.counters import CounterSpec, Series
+from dld_tui.core.latency import TimeCalls, noting_times
 from dld_tui.core.report.model import Report
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
-STEP_NS = 2_000
+KERNELS = 8
 
 
 class FakeTracer:
-    """Says that from its start to its stop a kernel was launched every two microseconds."""
+    """Says that each call of the model launched kernels, in the middle of its time.
 
-    def __init__(self, device: int) -> None:
+    Attributes:
+        calls: Begin and end of all calls of the model so far.
+        lasts_ns: How long a kernel takes, in passes with calls and in those without.
+        names: Of the k-th kernel, with calls and without.
+    """
+
+    calls: ClassVar[list[tuple[int, int]]] = []
+    lasts_ns: ClassVar[dict[bool, int]] = {True: 200, False: 100}
+    names: ClassVar[dict[bool, str]] = {True: "k{}", False: "k{}"}
+
+    def __init__(self, device: int, *, calls: bool) -> None:
         assert device == 0
+        self.with_calls = calls
 
     def start(self) -> None:
-        self.started = time.time_ns()
+        self.first = len(self.calls)
 
     def flush(self) -> None: ...
 
     def stop(self) -> ActivityLog:
         log = ActivityLog()
-        for number, when in enumerate(range(self.started, time.time_ns(), STEP_NS)):
-            log.launched(number, when)
-            log.work.append(
-                Activity("kernel", "gemm", when + 9_000, when + 10_000, number, "stream 7")
-            )
+        name, lasts = self.names[self.with_calls], self.lasts_ns[self.with_calls]
+        for begin, end in self.calls[self.first :]:
+            for number in range(KERNELS):
+                correlation = len(log.work)
+                # Well inside of the call: what Python does around it is not in the profile.
+                when = begin + (end - begin) * (45 + 30 * number // KERNELS) // 100
+                if self.with_calls:
+                    log.launched(correlation, when - 100)
+                work = (when, when + lasts, correlation, "stream 7")
+                log.work.append(Activity("kernel", name.format(number), *work))
         return log
+
+
+def noted(timer: Callable[..., TimeCalls]) -> Callable[..., TimeCalls]:
+    """Return `Session.timer` with its calls noted for the tracer."""
+
+    def make(session: Session, feeds: Any) -> TimeCalls:
+        return noting_times(timer(session, feeds), FakeTracer.calls)
+
+    return make
 
 
 class FakeSampler:
@@ -66,6 +95,8 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SessionSettings, "uses_cuda", True)
     monkeypatch.setattr(gpu_capture, "ActivityTracer", FakeTracer)
     monkeypatch.setattr(gpu_capture, "HardwareSampler", FakeSampler)
+    monkeypatch.setattr(Session, "timer", noted(Session.timer))
+    monkeypatch.setattr(FakeTracer, "calls", [])
 
 
 def profile(folder: Path, **more: Any) -> tuple[Report, list[Event]]:
@@ -92,7 +123,7 @@ def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
         assert counter.title == "SM active"
         assert counter.samples > 0
         assert absent.absent == "no such counter"
-        last = report.passes[-1]
+        last = report.kernel_passes[-1]
         end = last.start_us + last.duration_us
         assert any(report.counter_series(counter.id, last.start_us - 50, end + 50, 4))
         # No NVML here: its figures are said to be unknown, not written as zero.
@@ -101,10 +132,123 @@ def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
         assert "No row PCIe: no such counter." in texts(report)
 
 
+def test_kernels_recorded_alone_are_joined_to_layers_by_position(tmp_path: Path) -> None:
+    report, events = profile(tmp_path)
+
+    with report:
+        timeline: Any = report.facts["gpu_timeline"]
+        assert (timeline["passes"], timeline["joined_passes"]) == (6, 6)
+        assert timeline["kernels"] == 6 * KERNELS
+        assert timeline["problem"] is None
+        # Who launched what is known from the profiled run, how long it took from the other one.
+        passes = [report.gpu_events(one.index) for one in report.counted_passes]
+        whole = next(events for events in passes if len(events) == KERNELS)
+        assert {one.duration_us for one in whole} == {FakeTracer.lasts_ns[True] / 1000}
+        alone = report.kernel_passes[0]
+        work = report.gpu_events(alone.index)
+        assert [one.name for one in work] == [f"k{n}" for n in range(KERNELS)]
+        assert {one.duration_us for one in work} == {FakeTracer.lasts_ns[False] / 1000}
+        assert timeline["attributed"] == sum(
+            one.layer is not None
+            for passed in report.kernel_passes
+            for one in report.gpu_events(passed.index)
+        )
+        assert report.median_pass in [one.index for one in report.kernel_passes]
+        assert report.profiled_latency is not None
+        assert report.profiled_latency.count == 6
+        assert alone.start_us < report.passes[0].start_us  # on one clock: they ran before
+    stages = [one.stage for one in events if isinstance(one, Progress)]
+    assert stages.index("Recording the GPU") < stages.index("Measuring layers")
+
+
+def test_kernels_with_other_names_are_told_and_have_no_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeTracer, "names", {True: "k{}", False: "other{}"})
+    report, _ = profile(tmp_path)
+
+    with report:
+        timeline: Any = report.facts["gpu_timeline"]
+        assert (timeline["joined_passes"], timeline["attributed"]) == (0, 0)
+        assert "In 6 of 6 passes at true speed, kernels cannot be joined to layers" in texts(report)
+        assert "kernel 1 is other0, in the profiled run k" in texts(report)
+        # What is known still is: times of layers are those of the profiled run.
+        measured = {one.index for one in report.counted_passes}
+        assert report.gpu_passes == measured
+
+
+def test_operators_at_once_are_not_joined_by_position(tmp_path: Path) -> None:
+    report, _ = profile(tmp_path, inter_threads=2)
+
+    with report:
+        timeline: Any = report.facts["gpu_timeline"]
+        assert timeline["attributed"] == 0
+        assert "no fixed order" in texts(report)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({}, "a CUDA graph needs inputs and outputs that stay"), ({"io_binding": True}, None)],
+)
+def test_cuda_graphs_need_io_binding(
+    tmp_path: Path, more: dict[str, Any], said: str | None
+) -> None:
+    request = Request(
+        models.write(tmp_path, models.CHAIN), provider_option=("enable_cuda_graph=1",), **more
+    )
+    if said is None:
+        assert profile_onnxruntime._plan(request).session.cuda_graph
+        return
+    with pytest.raises(UsageError, match=said) as caught:
+        list(run(request))
+    assert "--io-binding" in str(caught.value.hint)
+
+
+def test_layers_are_profiled_without_the_graph() -> None:
+    options = {"CUDA": {"enable_cuda_graph": "1", "arena_extend_strategy": "x"}}
+    settings = SessionSettings(("CUDA",), options)
+    assert settings.cuda_graph
+    plain = settings.without_graph()
+    assert not plain.cuda_graph
+    assert plain.provider_options == {"CUDA": {"arena_extend_strategy": "x"}}
+    assert not SessionSettings(("CUDA",), {"CUDA": {"enable_cuda_graph": "0"}}).cuda_graph
+
+
+def test_a_crash_while_layers_are_profiled_leaves_the_timeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*arguments: Any) -> Any:
+        raise ActivityError("the profiled session crashed")
+
+    monkeypatch.setattr(ProfilingRun, "_profiled_session", crash)
+    with pytest.raises(ActivityError) as caught:
+        profile(tmp_path)
+    assert "What was measured before is in" in str(caught.value.hint)
+    with Report.open(next(tmp_path.glob("*.dldprof"))) as report:
+        assert report.status == "partial"
+        assert len(report.kernel_passes) == 6
+        assert len(report.gpu_events(report.kernel_passes[0].index)) == KERNELS
+
+
+def test_clocks_are_those_of_the_passes() -> None:
+    states: list[dict[str, Any]] = [
+        {"gpu_sm_mhz": mhz, "gpu_power_w": 100.0, "gpu_throttling": why}
+        for mhz, why in ((1980, "none"), (1755, "power limit"), (1980, "none"))
+    ]
+    assert gpu_capture._during(states) == {
+        "gpu_sm_mhz": 1980.0,
+        "gpu_sm_mhz_lowest": 1755.0,
+        "gpu_sm_mhz_highest": 1980.0,
+        "gpu_power_w": 100.0,
+        "gpu_throttling": "power limit",
+    }
+    assert gpu_capture._during([]) == {}
+
+
 def test_without_cupti_the_rest_is_measured_and_the_reason_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing(*arguments: Any) -> Any:
+    def missing(*arguments: Any, **more: Any) -> Any:
         raise UnavailableError("cupti-python is not installed", hint="Install it")
 
     monkeypatch.setattr(gpu_capture, "ActivityTracer", missing)
@@ -144,8 +288,9 @@ def test_counters_of_some_passes_only(tmp_path: Path) -> None:
     report, _ = profile(tmp_path, counter_passes=2)
 
     with report:
-        assert report.counters[0].first_us > report.passes[3].start_us
-        assert len(report.passes) == 7
+        assert report.counters[0].first_us > report.kernel_passes[3].start_us
+        assert [one.state for one in report.passes].count("kernels alone") == 6
+        assert len(report.passes) == 13
 
 
 def test_clocks_that_cannot_be_locked_are_told(

@@ -232,7 +232,7 @@ def test_kernels_are_shown_by_stream(
         work(stream, milliseconds, profiled)
 
     class Tracer:
-        def __init__(self, device: int) -> None:
+        def __init__(self, device: int, *, calls: bool) -> None:
             log.work.clear()
             log.launches.clear()
 

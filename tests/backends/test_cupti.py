@@ -42,6 +42,16 @@ def test_work_and_the_calls_that_launched_it() -> None:
     assert log.dropped == 0
 
 
+def test_kernels_alone_record_no_calls() -> None:
+    fake = gpu.FakeCupti([gpu.kernel("gemm", 100, 150, 1, graph_node_id=5)])
+    tracer = ActivityTracer(module=fake, calls=False)
+    tracer.start()
+
+    assert fake.enabled == {gpu.Kind.CONCURRENT_KERNEL, gpu.Kind.MEMCPY, gpu.Kind.MEMSET}
+    assert [work.graph_node for work in tracer.stop().work] == [5]
+    assert not fake.enabled
+
+
 def test_streams_of_another_device_name_it() -> None:
     log = trace(gpu.kernel("k", 1, 2, 1, device_id=3)).stop()
 

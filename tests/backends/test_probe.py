@@ -39,6 +39,46 @@ def test_what_becomes_of_an_import(code: str, state: str, found: str, fix: str) 
     assert check.fix == fix
 
 
+def add_package(folder: Path, name: str, version: str) -> None:
+    """Let a folder say that a package is installed."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+def test_versions_are_those_of_the_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pynvml.py").touch()  # as of nvidia-ml-py, which has no __version__
+    add_package(tmp_path, "nvidia-ml-py", "13.610.43")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    library = next(one for one in probe.LIBRARIES if one.module == "pynvml")
+    check = library_check(library)
+    assert (check.state, check.found) == (GOOD, "13.610.43")
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "found"),
+    [
+        ("", GOOD, "13.4.0, CUPTI 13.4.92"),
+        ("raise RuntimeError('no driver')", BROKEN, "cupti-python cannot be loaded: no driver"),
+    ],
+)
+def test_cupti_is_loaded_as_a_profile_loads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, state: str, found: str
+) -> None:
+    package = tmp_path / "cupti"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "cupti.py").write_text(source)
+    add_package(tmp_path, "cupti-python", "13.4.0")
+    add_package(tmp_path, "nvidia-cuda-cupti", "13.4.92")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    library = next(one for one in probe.LIBRARIES if one.module == "cupti")
+    check = library_check(library)
+    assert (check.state, check.found) == (state, found)
+
+
 def test_hanging_import_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_TIMEOUT_S", 0.2)
     check = library_check(Library("x", "cpu", "import time; time.sleep(60)"))

@@ -65,6 +65,7 @@ def make_gpu_report(
     no_counters: str | None = None,
     fallback: int = 1,
     finish: bool = True,
+    alone: int = 0,
 ) -> Path:
     """Write a report whose layers launch one to three kernels each, and return its path.
 
@@ -76,6 +77,8 @@ def make_gpu_report(
         no_counters: Why the counters could not be measured.
         fallback: How many of the first layers ran on the CPU.
         finish: False leaves it as a killed run does.
+        alone: How many passes with kernels alone follow the profiled ones; they take 1 % longer
+            than the latency, and the profiled ones then twice as long as with `alone` 0.
     """
     made = gpu_writer(path)
     for index in range(layers):
@@ -83,11 +86,16 @@ def make_gpu_report(
         made.add_layer(_layer(index, provider))
     length = layers * LAUNCH_US + 60
     made.add_latencies(length / 1000 * (1 + 0.01 * (n % 3)) for n in range(20))
+    every = (2 if alone else 1) * length + 200
     for number in range(passes):
-        _add_pass(made, number, number * (length + 200), layers, fallback, absent is None)
+        start, stretch = number * every, 2.0 if alone else 1.0
+        _add_pass(made, number, start, layers, fallback, absent is None, stretch)
+    for number in range(passes, passes + alone):
+        made.add_pass(number, number * every, 1.02 * length, "kernels alone")
+        made.add_gpu_events(number, _events(layers, fallback, 1.0))
     if absent is not None:
         made.set_gpu_absent(absent)
-    _add_counters(made, passes * (length + 200), no_counters)
+    _add_counters(made, (passes + alone) * every, no_counters)
     if finish:
         made.finish()
     else:
@@ -101,22 +109,31 @@ def _layer(index: int, provider: str) -> Layer:
 
 
 def _add_pass(
-    made: ReportWriter, number: int, start: float, layers: int, fallback: int, events: bool
+    made: ReportWriter,
+    number: int,
+    start: float,
+    layers: int,
+    fallback: int,
+    events: bool,
+    stretch: float,
 ) -> None:
-    length = layers * LAUNCH_US + 60
-    made.add_pass(number, start, length)
+    made.add_pass(number, start, stretch * (layers * LAUNCH_US + 60))
     rows: list[tuple[int, float, float, float, int | str]] = [
         (n, start + n * LAUNCH_US, LAUNCH_US - 2, LAUNCH_US - 2, 4711) for n in range(layers)
     ]
     made.add_samples(number, rows)
-    if not events:
-        return
+    if events:
+        made.add_gpu_events(number, _events(layers, fallback, stretch))
+
+
+def _events(layers: int, fallback: int, stretch: float) -> list[GpuEvent]:
+    """Return what the GPU does in a pass; gaps are `stretch` times as long as they need be."""
     found = [GpuEvent("stream 7", "memcpy", "HtoD", 1.0, 8.0, None, 602_112)]
     at = 12.0
     for index in range(fallback, layers):
         for kernel in range(1 + index % 3):
             took = _KERNEL_US[kernel] * (0.2 + index % 5 / 4)
-            at = max(at, index * LAUNCH_US + 4)
+            at = max(at, stretch * (index * LAUNCH_US + 4))
             details: dict[str, JSON] = {"grid": [64, 1, 1], "block": [256, 1, 1], "registers": 90}
             name = KERNELS[kernel]
             found.append(GpuEvent("stream 7", "kernel", name, at, took, index, None, details))
@@ -124,7 +141,7 @@ def _add_pass(
     found.append(GpuEvent("stream 13", "memset", "memset", 20.0, 2.0, None, 4096))
     found.append(GpuEvent("stream 7", "memcpy", "DtoH", at + 1, 3.0, None, 4000))
     found.append(GpuEvent("overhead", "overhead", "activity buffer", 40.0, 5.0))
-    made.add_gpu_events(number, found)
+    return found
 
 
 def _add_counters(made: ReportWriter, length: float, why: str | None) -> None:

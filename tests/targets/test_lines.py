@@ -25,6 +25,12 @@ def test_a_long_line_keeps_its_start_and_costs_no_memory() -> None:
     assert list(cutter.feed(b"\n0123456789\n")) == [b"0123456789", b"0123456789"]
 
 
+HARMLESS = (
+    b"2026-11-22 00:40:44.5 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:856 operator()]"
+    b" No registered plugin EP device found for 'CUDAExecutionProvider' with device_id=0"
+)
+
+
 @pytest.mark.parametrize(
     ("line", "text", "level"),
     [
@@ -35,6 +41,9 @@ def test_a_long_line_keeps_its_start_and_costs_no_memory() -> None:
         (b"\x1b[1;31m[E:onnxruntime:, a.cc:1] bad\x1b[m", "[E:onnxruntime:, a.cc:1] bad", "error"),
         (b"[10:00:00] [W] [TRT] slow", "[10:00:00] [W] [TRT] slow", "warning"),
         (b"[V] chatty", "[V] chatty", "debug"),
+        (HARMLESS, "", "debug"),
+        (HARMLESS.replace(b"No registered", b"A registered"),
+         HARMLESS.decode().replace("No registered", "A registered"), "warning"),
         (b"\x1b[2J other control stays", "\x1b[2J other control stays", "info"),
     ],
 )  # fmt: skip

@@ -34,5 +34,11 @@ def test_throttling_and_floating_clocks_are_warnings() -> None:
     assert rows["throttling"] == ("none, after the run power cap", "warn")
     assert rows["power"] == ("650.2 W", "")
     assert rows["jetson power mode"] == ("MAXN\\x1b[2J", "")
+    moved: dict[str, JSON] = {
+        "gpu_sm_mhz": 1980.0,
+        "gpu_sm_mhz_lowest": 1755.0,
+        "gpu_sm_mhz_highest": 1980.0,
+    }
+    assert device_rows(moved) == [("sm", "1,980 MHz (1,755 MHz to 1,980 MHz)", "")]
     calm: dict[str, JSON] = {"gpu_throttling": "none", "gpu_clocks_locked": 1590}
     assert {style for _, _, style in device_rows(calm)} == {""}

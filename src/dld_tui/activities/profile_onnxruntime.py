@@ -1,4 +1,4 @@
-"""Profile a model with ONNX Runtime: latency first, then the time of each layer.
+"""Profile a model with ONNX Runtime: latency first, then a GPU's work, then the time of each layer.
 
 Result: ``{"report": PATH, "summary": {...}}``, and ``"optimized_model": PATH`` when that was saved.
 A run that is stopped leaves a partial report when passes were measured, else nothing.
@@ -74,6 +74,11 @@ def _plan(request: Request) -> Plan:
     )
     if request.lock_clocks and not session.uses_cuda:
         raise UsageError("--lock-clocks needs a provider that runs on an NVIDIA GPU")
+    if session.cuda_graph and not request.io_binding:
+        raise UsageError(
+            "a CUDA graph needs inputs and outputs that stay where they are",
+            hint="Add --io-binding, or leave out the provider option of the graph",
+        )
     return Plan(
         model=request.model,
         report=report_path(request.output, request.model).absolute(),

@@ -1,7 +1,8 @@
 """CUPTI through cupti-python: what the GPU did and when. Nothing else imports it.
 
-Kernels, copies, memsets and overhead are recorded together with the calls of the runtime and the
-driver, whose correlation numbers say which call launched what.
+Kernels, copies and memsets are recorded alone, which slows a model down by a few percent, or with
+overhead and the calls of the runtime and the driver, whose correlation numbers say which call
+launched what.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from dld_tui.core.types import JSON
 
 _INSTALL = "Install it with: pip install 'dld-tui[gpu]'"
 _BUFFER_BYTES = 32 << 20
+"""Room for 100,000 records. Where one is taken, a pass waits for milliseconds."""
 _LIBRARIES = ("libcupti.so.13", "libnvperf_target.so", "libnvperf_host.so")
 """Those that the profiling part loads by name; once loaded, their folder need not be on a path."""
-_WORK_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "OVERHEAD")
-_CALL_KINDS = ("RUNTIME", "DRIVER")
+_WORK_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET")
+_CALL_KINDS = ("OVERHEAD", "RUNTIME", "DRIVER")
 _COPIES = {
     "HTOD": "HtoD",
     "DTOH": "DtoH",
@@ -98,14 +100,16 @@ class ActivityTracer:
     Args:
         device: The CUDA device whose streams need no device in their names.
         module: ``cupti.cupti`` or a stand-in for it.
+        calls: Record also the calls that launch the work, and what the driver and CUPTI take.
 
     Raises:
         UnavailableError: cupti-python is not installed or does not load.
     """
 
-    def __init__(self, device: int = 0, module: Any = None) -> None:
+    def __init__(self, device: int = 0, module: Any = None, *, calls: bool = True) -> None:
         self._cupti = module if module is not None else load()
         self._device = device
+        self._kinds = (*_WORK_KINDS, *(_CALL_KINDS if calls else ()))
         self._enabled: list[Any] = []
         self._bad_records = 0
         self.log = ActivityLog()
@@ -131,7 +135,7 @@ class ActivityTracer:
         try:
             with refusals("recording what the GPU does"):
                 self._cupti.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._completed)
-                for name in (*_WORK_KINDS, *_CALL_KINDS):
+                for name in self._kinds:
                     kind = getattr(self._cupti.ActivityKind, name)
                     self._cupti.activity_enable(kind)
                     self._enabled.append(kind)
@@ -212,7 +216,10 @@ class ActivityTracer:
         if record.device_id != self._device:
             stream = f"GPU {record.device_id} {stream}"
         start, end, correlation = record.start, record.end, record.correlation_id
-        self.log.work.append(Activity(kind, name, start, end, correlation, stream, size, details))
+        node = int(getattr(record, "graph_node_id", 0))
+        self.log.work.append(
+            Activity(kind, name, start, end, correlation, stream, size, details, node)
+        )
 
     def _overhead(self, record: Any) -> None:
         if not 0 < record.start <= record.end:

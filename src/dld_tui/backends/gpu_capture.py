@@ -2,12 +2,16 @@
 
 State and clocks, a live meter, the work by stream with the layers that launched it, and counters
 over time. Each part that does not work here says so in a remark and leaves the others alone.
+
+The work is recorded twice: alone, in passes that run at true speed, for times, gaps and overlap;
+and with the calls that launch it, while ONNX Runtime profiles its layers, for who launched what.
+The two are joined by position (:mod:`dld_tui.core.gpu.positions`).
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +33,10 @@ from dld_tui.core.events import Metric
 from dld_tui.core.gpu.activity import ActivityLog
 from dld_tui.core.gpu.attribution import Attributed, PassSpan, attribute
 from dld_tui.core.gpu.counters import SamplingPlan, Series, plan_sampling
+from dld_tui.core.gpu.positions import Joined, Launches, TimedPass, join
+from dld_tui.core.report.aggregate import KERNELS_ALONE
 from dld_tui.core.report.records import Note
+from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
 
@@ -54,7 +61,10 @@ class GpuPlan:
 
 
 class GpuCapture:
-    """Captures one run, in this order: open, meter, start_trace, sample, stop_trace, write, close.
+    """Captures one run.
+
+    In this order: open, metrics; start_trace, sample, stop_trace, write_passes; start_trace with
+    calls, stop_trace, write_layers; close.
 
     Args:
         plan: What to capture.
@@ -64,7 +74,7 @@ class GpuCapture:
 
     def __init__(self, plan: GpuPlan, board: Jetson | None = None, nvml: Any = None) -> None:
         self.environment: dict[str, JSON] = {}
-        """Facts and state at the start, for the report."""
+        """What does not change, for the report."""
         self.notes: list[Note] = []
         """Remarks for the report; taken out by :meth:`write_notes`."""
         self._plan, self._module = plan, nvml
@@ -74,7 +84,11 @@ class GpuCapture:
         self._live: Meter | None = None
         self._tracer: ActivityTracer | None = None
         self._sampler: HardwareSampler | PollingSampler | None = None
-        self._log: ActivityLog | None = None
+        self._logs: dict[bool, ActivityLog] = {}
+        """What was recorded: of the passes with calls, and of those without."""
+        self._calls = False
+        self._passes: list[TimedPass] = []
+        self._states: list[dict[str, JSON]] = []
         self._series: list[Series] = []
         self._no_timeline = ""
         self._no_counters = ""
@@ -84,7 +98,6 @@ class GpuCapture:
     def open(self) -> None:
         """Look at the GPU, and lock its clocks if that is wanted."""
         self.environment.update(self._board.facts())
-        self.environment.update(self._board.state())
         try:
             self._gpu = Nvml(self._plan.device, self._module)
         except UnavailableError as error:
@@ -94,8 +107,6 @@ class GpuCapture:
             self.environment.update(self._gpu.facts())
         if self._plan.lock_clocks:
             self._lock_clocks()
-        if self._gpu is not None:
-            self.environment.update(self._gpu.state())
         self._live, _ = self._meter(("gpm", "nvml", "sysfs"))
         if self._live is not None:
             self._live.read()
@@ -111,13 +122,23 @@ class GpuCapture:
             self.environment["gpu_clocks_locked"] = self._lock.mhz or True
 
     def metrics(self) -> Iterator[Metric]:
-        """Yield what the live meter says now; also watches for slowed down clocks."""
-        if self._gpu is not None:
-            self._slowdowns |= SLOWDOWNS.intersection(self._gpu.throttling() or ())
+        """Yield what the live meter says now; also notes clocks and power, and what slows it down.
+
+        Called right after a pass: a GPU that idles falls to a fraction of its clock in moments.
+        """
+        self._note_state()
         if self._live is not None:
             for key, value in self._live.read().items():
                 if key in _METER_NAMES:
                     yield Metric(_METER_NAMES[key], value, "%")
+
+    def _note_state(self) -> None:
+        state = self._board.state()
+        if self._gpu is not None:
+            self._slowdowns |= SLOWDOWNS.intersection(self._gpu.throttling() or ())
+            state |= self._gpu.state()
+        if state:
+            self._states.append(state)
 
     def memory(self) -> int | None:
         """Return the bytes that the run has on the GPU, or None when it cannot be told."""
@@ -128,21 +149,32 @@ class GpuCapture:
             used = max(0, now - self._used_before)  # processes of a container have other numbers
         return used
 
-    def start_trace(self) -> None:
-        """Begin to record the work of the GPU."""
+    def start_trace(self, *, calls: bool = False) -> bool:
+        """Begin to record the work of the GPU, alone or with the calls that launch it.
+
+        Returns:
+            Whether that works, and is wanted.
+        """
+        self._calls = calls
         if not self._plan.timeline:
             self._no_timeline = "it was switched off for this run"
-            return
+            return False
         try:
-            self._tracer = ActivityTracer(self._plan.device)
+            self._tracer = ActivityTracer(self._plan.device, calls=calls)
             self._tracer.start()
         except UnavailableError as error:
             self._tracer = None
             self._no_timeline = _with_hint(error)
+        return self._tracer is not None
 
     def between_passes(self) -> None:
-        """Take what is recorded so far; the passes wait meanwhile."""
-        if self._tracer is not None:
+        """Note the clocks, and take what is recorded so far; the passes wait meanwhile.
+
+        Not at true speed: the pass that follows waits for a new buffer of CUPTI (24 ms for 32 MiB
+        beside an H200), and the next dozen are slow, too.
+        """
+        self._note_state()
+        if self._tracer is not None and self._calls:
             with contextlib.suppress(UnavailableError):
                 self._tracer.flush()
 
@@ -190,28 +222,90 @@ class GpuCapture:
         if tracer is None:
             return
         try:
-            self._log = tracer.stop()
+            self._logs[self._calls] = tracer.stop()
         except UnavailableError as error:
             self._no_timeline = _with_hint(error)
 
-    def write(self, writer: ReportWriter, origin_ns: int, passes: Iterable[PassSpan]) -> None:
-        """Write the work and the counters; `origin_ns` is the zero of the passes' clock."""
-        if self._log is not None:
+    def write_passes(
+        self, writer: ReportWriter, origin_ns: int, passes: Sequence[TimedPass]
+    ) -> None:
+        """Write the passes at true speed with their work, as yet of no layer, and the counters.
+
+        Args:
+            writer: The report.
+            origin_ns: The zero of its clock.
+            passes: What was timed while the trace was on.
+        """
+        self._passes = list(passes)
+        for one in passes:
+            start_us = (one.start_ns - origin_ns) / 1000
+            took_us = (one.end_ns - one.start_ns) / 1000
+            writer.add_pass(one.index, start_us, took_us, KERNELS_ALONE)
+        if False in self._logs:
+            for index, events in join(self._logs[False], passes, None).events.items():
+                writer.add_gpu_events(index, events)
+        self.write_counters(writer, origin_ns)
+        writer.flush()
+
+    def write_layers(
+        self,
+        writer: ReportWriter,
+        origin_ns: int,
+        passes: Iterable[PassSpan],
+        unordered: str = "",
+    ) -> None:
+        """Write which layers launched the work.
+
+        Args:
+            writer: The report.
+            origin_ns: The zero of the clock of `passes`.
+            passes: Those that were recorded with layers and calls, the first of which is warm-up.
+            unordered: Why the order of launches is not the same in every pass; empty when it is.
+        """
+        kernels, calls = self._logs.get(False), self._logs.get(True)
+        launches: Launches | None = None
+        problem = f"layers were not profiled: {self._no_timeline or 'there was no such pass'}"
+        if calls is not None:
             spans = list(passes)
-            found = attribute(self._log, origin_ns, spans)
+            found = attribute(calls, origin_ns, spans)
             for index, events in found.events.items():
                 writer.add_gpu_events(index, events)
-            writer.set_fact("gpu_check", _check(found, self._log))
-            self._remark(found, self._log, any(span.layers for span in spans))
-        else:
+            writer.set_fact("gpu_check", _check(found, calls))
+            self._remark(found, calls, any(span.layers for span in spans))
+            ordered = sorted(found.events)[1:] or sorted(found.events)
+            lost = bool(calls.dropped or (kernels is not None and kernels.dropped))
+            launches = Launches((found.events[index] for index in ordered), lost)
+            problem = unordered
+        if kernels is not None:
+            joined = join(kernels, self._passes, launches, problem)
+            for index, events in joined.events.items():
+                writer.add_gpu_events(index, events, again=True)
+            writer.set_fact("gpu_timeline", _timeline_fact(joined, kernels))
+            self._remark_join(joined, calls is not None)
+        if not self._logs:
             writer.set_gpu_absent(self._no_timeline)
             self._note(f"No timeline of the GPU: {self._no_timeline}.")
-        self._write_series(writer, origin_ns)
-        if self._gpu is not None:
-            after = {f"{name}_after": value for name, value in self._gpu.state().items()}
-            writer.add_environment(after)
 
-    def _write_series(self, writer: ReportWriter, origin_ns: int) -> None:
+    def _remark_join(self, joined: Joined, profiled: bool) -> None:
+        if not joined.passes:
+            self._note("The GPU ran no kernel in the passes at true speed.", "warning")
+        elif joined.joined < joined.passes:
+            which = f"{joined.passes - joined.joined:,} of {joined.passes:,} passes at true speed"
+            layers = (
+                " Their kernels are shown without layers."
+                if joined.joined
+                else " Times of layers on the GPU are of the profiled run, in which kernels take as"
+                " long and only the gaps are longer."
+                if profiled
+                else ""
+            )
+            self._note(
+                f"In {which}, kernels cannot be joined to layers: {joined.problem}.{layers}",
+                "warning" if profiled else "info",
+            )
+
+    def write_counters(self, writer: ReportWriter, origin_ns: int) -> None:
+        """Write the samples; `origin_ns` is the zero of the report's clock."""
         if not any(one.samples for one in self._series):
             reason = self._no_counters or "no sample came in the time of the passes"
             self._note(f"No counters of the GPU: {reason}.")
@@ -235,7 +329,8 @@ class GpuCapture:
                 self._note(f"No row {spec.title}: {reason}.")
 
     def write_notes(self, writer: ReportWriter) -> None:
-        """Write the remarks made so far."""
+        """Write the remarks made so far, and what clocks, power and temperature were."""
+        writer.add_environment(_during(self._states))
         if self._slowdowns:
             reasons = ", ".join(sorted(self._slowdowns))
             self._note(f"The GPU slowed down during the run: {reasons}.", "warning")
@@ -298,6 +393,42 @@ class GpuCapture:
 
     def _note(self, text: str, level: str = "info") -> None:
         self.notes.append(Note(text, level))
+
+
+def _during(states: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
+    """Return clocks, power and temperature in the time of the passes.
+
+    Numbers are medians; of clocks that moved the lowest and the highest are told, too.
+    """
+    made: dict[str, JSON] = {}
+    for name in dict.fromkeys(name for state in states for name in state):
+        values = [state[name] for state in states if name in state]
+        numbers = [
+            float(value)
+            for value in values
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        ]
+        if len(numbers) < len(values):
+            texts = dict.fromkeys(str(value) for value in values)
+            made[name] = ", ".join(text for text in texts if text != "none") or "none"
+            continue
+        made[name] = median(numbers)
+        if name.endswith("_mhz") and min(numbers) < max(numbers):
+            made |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
+    return made
+
+
+def _timeline_fact(joined: Joined, log: ActivityLog) -> dict[str, JSON]:
+    """Return how the passes at true speed were joined to layers."""
+    return {
+        "passes": joined.passes,
+        "joined_passes": joined.joined,
+        "kernels": joined.kernels,
+        "attributed": joined.attributed,
+        "outside": joined.outside,
+        "dropped_records": log.dropped,
+        "problem": joined.problem or None,
+    }
 
 
 def _check(found: Attributed, log: ActivityLog) -> dict[str, JSON]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ CUDA_PROVIDERS = ("CUDA", "Tensorrt", "NvTensorRTRTX")
 _WITH_DEVICE_ID = (*CUDA_PROVIDERS, "ROCM", "MIGraphX", "Dml", "CANN")
 _MEMORY = {**dict.fromkeys(CUDA_PROVIDERS, "cuda"), "Dml": "dml", "CANN": "cann"}
 _WARNING = 2
+_GRAPH_OPTIONS = ("enable_cuda_graph", "trt_cuda_graph_enable", "nv_cuda_graph_enable")
+"""Of the providers CUDA, TensorRT and TensorRT-RTX."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,29 @@ class SessionSettings:
         """Whether the preferred provider works on a CUDA device."""
         return self.providers[:1] != () and self.providers[0] in CUDA_PROVIDERS
 
+    @property
+    def parallel(self) -> bool:
+        """Whether operators may run at once."""
+        asked = self.execution_mode == "parallel"
+        return asked or (self.execution_mode == "auto" and self.inter_threads > 1)
+
+    @property
+    def cuda_graph(self) -> bool:
+        """Whether a provider captures the model as a CUDA graph and replays it."""
+        return any(
+            options.get(name, "").strip().lower() in ("1", "true")
+            for options in self.provider_options.values()
+            for name in _GRAPH_OPTIONS
+        )
+
+    def without_graph(self) -> SessionSettings:
+        """Return the same without CUDA graphs."""
+        plain = {
+            provider: {name: value for name, value in options.items() if name not in _GRAPH_OPTIONS}
+            for provider, options in self.provider_options.items()
+        }
+        return replace(self, provider_options=plain)
+
 
 def session_options(runtime: Any, settings: SessionSettings) -> Any:
     """Return the ``SessionOptions``.
@@ -75,8 +100,7 @@ def session_options(runtime: Any, settings: SessionSettings) -> Any:
     options.log_severity_level = _WARNING + settings.quiet
     options.intra_op_num_threads = settings.threads
     options.inter_op_num_threads = settings.inter_threads
-    parallel = settings.execution_mode == "parallel"
-    if parallel or (settings.execution_mode == "auto" and settings.inter_threads > 1):
+    if settings.parallel:
         options.execution_mode = runtime.ExecutionMode.ORT_PARALLEL
     level = {
         "disabled": "ORT_DISABLE_ALL",

@@ -1,7 +1,9 @@
-"""A profiling run with ONNX Runtime: latency first, then the time of each layer.
+"""A profiling run with ONNX Runtime: latency, then the GPU's work, then the time of each layer.
 
-The two are measured in sessions of their own, because ONNX Runtime's profiling slows down what it
-profiles. The latency run times ``session.run`` alone.
+Layers are measured in a session of their own, because ONNX Runtime's profiling slows down what it
+profiles: on a GPU by 65 to 260 %. The latency run times ``session.run`` alone. On a GPU, passes of
+the same session follow in which kernels are recorded and nothing else, for times, gaps and overlap;
+the profiled run then only tells which layer launched which of them.
 """
 
 from __future__ import annotations
@@ -23,20 +25,22 @@ from dld_tui.backends.onnxruntime_remarks import copies_note, fallback_notes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.environment import CpuWatch, peak_memory
-from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError
+from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.gpu.attribution import LayerSpan, PassSpan
+from dld_tui.core.gpu.positions import TimedPass
 from dld_tui.core.inputs.dimensions import check_dimensions
 from dld_tui.core.inputs.folder import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.inputs.trials import first_that_runs
-from dld_tui.core.latency import Burst, Extent, TimeCalls, measure
+from dld_tui.core.latency import Burst, Extent, TimeCalls, measure, noting_times
 from dld_tui.core.model_identity import identify
 from dld_tui.core.report.import_ort import add_ort_profile
 from dld_tui.core.report.ort_profile import ProfilePass
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.triage_gpu import CUDA_GRAPH
 from dld_tui.core.types import JSON
 
 _AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
@@ -45,8 +49,9 @@ _MOST_LAYER_EVENTS = 900_000
 _WRITE_SECONDS = 1.0
 _OPTIMIZED = "optimized.onnx"
 _LAYERS = "Measuring layers"
-_SLOWED = 1.5
-"""How much longer a pass takes with profiling on, roughly."""
+_TIMELINE = "Recording the GPU"
+_GRAPH_WARM_UP = 3
+"""Runs in which a CUDA graph is captured, and one more."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,8 @@ class ProfilingRun:
         self._load_ms = 0.0
         self._written = 0
         self._written_at = 0.0
+        self._origin_ns: int | None = None
+        """The zero of the report's clock; None where it is that of ONNX Runtime's profile."""
         self._writer: ReportWriter | None = None
 
     def events(self) -> Iterator[Event]:
@@ -139,12 +146,16 @@ class ProfilingRun:
             self._gpu.open()
             self._environment.update(self._gpu.environment)
         yield Progress(0, None, stage="Loading the model")
+        if self._plan.session.cuda_graph:
+            # The first run of a session captures the graph, with the memory that it uses.
+            self._make_inputs(Session(self._plan.model, self._plan.session.without_graph()))
         begin = time.perf_counter()
         session = Session(self._plan.model, self._plan.session)
         self._load_ms = 1000 * (time.perf_counter() - begin)
         yield Metric("load", self._load_ms, "ms")
         yield Progress(0, None, stage="Warming up")
-        self._make_inputs(session)
+        if not self._plan.session.cuda_graph:
+            self._make_inputs(session)
         if self._guess is not None:
             for remark in self._guess.remarks:
                 yield Log(f"Input {remark}")
@@ -153,6 +164,7 @@ class ProfilingRun:
         yield from self._measure_latency(session)
         self._report.add_environment(watch.facts())
         self._measure_memory()
+        yield from self._record_gpu(session)
         self._bound.clear()
         del session  # two at once would take twice the memory
         yield from self._measure_layers()
@@ -180,6 +192,8 @@ class ProfilingRun:
             self._writer.set_fact("load_ms", self._load_ms)
             if self._guess is not None:
                 self._writer.set_fact(INPUTS, self._guess.to_json())
+            if self._plan.session.cuda_graph:
+                self._writer.set_fact(CUDA_GRAPH, True)
         return self._writer
 
     def _give_up(self, error: BaseException) -> None:
@@ -195,6 +209,11 @@ class ProfilingRun:
         """Take the data given, or the first guess that runs: a model that cannot run says why."""
         if self._plan.inputs is not None:
             sets = load_input_sets(self._plan.inputs, session.inputs)
+            if len(sets) > 1 and self._plan.session.cuda_graph:
+                raise UsageError(
+                    f"a CUDA graph replays one set of inputs, and the folder has {len(sets)}",
+                    where=str(self._plan.inputs),
+                )
             self._feeds = [session.feed(one.values) for one in sets]
             self._input_shapes = {
                 name: list(value.shape)
@@ -214,8 +233,14 @@ class ProfilingRun:
 
     def _warm_up(self, session: Session) -> Iterator[Event]:
         """Run as often as is asked for; once was done when the inputs were made."""
+        graph = self._plan.session.cuda_graph
+        if graph:
+            self._bound = session.bind(self._feeds)
+            session.run_bound(self._bound[0])
         extent = Extent(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
-        if self._plan.io_binding:
+        if graph:
+            extent = replace(extent, calls=max(_GRAPH_WARM_UP, extent.calls))
+        elif self._plan.io_binding:
             self._bound = session.bind(self._feeds)
             extent = replace(extent, calls=max(1, extent.calls))
         for _, progress in self._bursts(self._timer(session), extent, "Warming up"):
@@ -243,6 +268,40 @@ class ProfilingRun:
             self._report.set_fact("copies", asdict(copies))
             note = copies_note(copies, self._bound[0].on_host)
             self._report.note(note.text, note.level)
+
+    def _record_gpu(self, session: Session) -> Iterator[Event]:
+        """Run passes in the session of the latency, with the GPU's work recorded."""
+        gpu, count = self._gpu, self._layer_passes()
+        if gpu is None or not count or not gpu.start_trace():
+            return
+        self._origin_ns = time.time_ns()
+        spans: list[tuple[int, int]] = []
+        # One more, at the start: it is slower, and left out.
+        timer = noting_times(self._timer(session), spans)
+        yield from self._watched_passes(timer, gpu, count, _TIMELINE)
+        gpu.stop_trace()
+        first = count + 1  # after the passes of the profiled run
+        passes = [TimedPass(at, *span) for at, span in enumerate(spans[1:], first)]
+        gpu.write_passes(self._report, self._origin_ns, passes)
+
+    def _watched_passes(
+        self, timer: TimeCalls, gpu: GpuCapture, passes: int, stage: str
+    ) -> Iterator[Event]:
+        """Run passes and one more to warm up; counters are sampled in the last of them."""
+        plan = gpu.plan_samples(sorted(self.latencies)[len(self.latencies) // 2], passes)
+        sampled = plan.passes if plan is not None else 0
+        yield from self._burst_passes(timer, gpu, passes + 1 - sampled, stage)
+        if plan is not None:
+            gpu.start_samples(plan)
+            yield from self._burst_passes(timer, gpu, sampled, stage)
+            gpu.stop_samples()
+
+    def _burst_passes(
+        self, timer: TimeCalls, gpu: GpuCapture, passes: int, stage: str
+    ) -> Iterator[Event]:
+        for _, progress in self._bursts(timer, Extent(passes), stage):
+            gpu.between_passes()
+            yield progress
 
     def _measure_memory(self) -> None:
         found = {
@@ -282,27 +341,17 @@ class ProfilingRun:
             self._write_layers(profile, folder / _OPTIMIZED, origin_ns)
 
     def _run_layers(self, session: Session, passes: int) -> Iterator[Event]:
-        """Run the passes and one more to warm up, with the GPU watched."""
+        """Run the passes and one more to warm up, with the calls recorded that launch the work."""
         timer, gpu = self._timer(session), self._gpu
-        if gpu is None:
-            for _, progress in self._bursts(timer, Extent(passes + 1), _LAYERS):
-                yield progress
+        if gpu is not None and self._origin_ns is None:  # the GPU's work cannot be recorded
+            yield from self._watched_passes(timer, gpu, passes, _LAYERS)
             return
-        gpu.start_trace()
-        pass_ms = _SLOWED * sorted(self.latencies)[len(self.latencies) // 2]
-        plan = gpu.plan_samples(pass_ms, passes)
-        sampled = plan.passes if plan is not None else 0
-        yield from self._burst_layers(timer, gpu, passes + 1 - sampled)
-        if plan is not None:
-            gpu.start_samples(plan)
-            yield from self._burst_layers(timer, gpu, sampled)
-            gpu.stop_samples()
-        gpu.stop_trace()
-
-    def _burst_layers(self, timer: TimeCalls, gpu: GpuCapture, passes: int) -> Iterator[Event]:
-        for _, progress in self._bursts(timer, Extent(passes), _LAYERS):
-            gpu.between_passes()
+        if gpu is not None:
+            gpu.start_trace(calls=True)
+        for _, progress in self._bursts(timer, Extent(passes + 1), _LAYERS):
             yield progress
+        if gpu is not None:
+            gpu.stop_trace()
 
     def _layer_passes(self) -> int:
         nodes = max(1, cast("int", self._model["nodes"]))
@@ -313,7 +362,9 @@ class ProfilingRun:
         return min(wanted, max(1, _MOST_LAYER_EVENTS // nodes - 1))
 
     def _profiled_session(self, folder: Path) -> Session:
-        settings = replace(self._plan.session, profile_prefix=folder / "layers", quiet=True)
+        # A CUDA graph and ONNX Runtime's profiling in one session end in a crash of it (1.31).
+        plain = self._plan.session.without_graph()
+        settings = replace(plain, profile_prefix=folder / "layers", quiet=True)
         optimized = replace(settings, optimized_path=folder / _OPTIMIZED)
         try:
             return Session(self._plan.model, optimized)
@@ -337,12 +388,20 @@ class ProfilingRun:
                 self._document,
                 document,
                 warm_up=1,
+                start_us=0.0 if self._origin_ns is None else (origin_ns - self._origin_ns) / 1000,
                 on_pass=observe if self._gpu is not None else None,
             )
         for note in fallback_notes(found.kernels, self._plan.session.providers[0]):
             self._report.note(note.text, note.level)
         if self._gpu is not None:
-            self._gpu.write(self._report, origin_ns, spans)
+            self._gpu.write_layers(self._report, origin_ns, spans, self._unordered())
+            if self._origin_ns is None:
+                self._gpu.write_counters(self._report, origin_ns)
+
+    def _unordered(self) -> str:
+        """Return why passes may launch in another order each; empty when they do not."""
+        parallel = self._plan.session.parallel
+        return "operators at once launch their kernels in no fixed order" if parallel else ""
 
     def _save_optimized(self) -> Iterator[Event]:
         """Save the optimised model with its weights, by a session of its own."""
@@ -352,7 +411,7 @@ class ProfilingRun:
         yield Progress(0, None, stage="Saving the optimised model")
         try:
             size = summarise(self._document).initializer_bytes
-            save_optimized_model(self._plan.model, self._plan.session, target, size)
+            save_optimized_model(self._plan.model, self._plan.session.without_graph(), target, size)
         except ActivityError as error:
             text = f"The optimised model was not saved: {error.message}."
             self._report.note(text, "warning")

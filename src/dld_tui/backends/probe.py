@@ -42,11 +42,37 @@ LIBRARIES = (
         "cpu",
         "import onnxruntime as m; show(m.__version__, *m.get_available_providers())",
     ),
-    Library("cupti", "gpu", "import cupti as m; show(getattr(m, '__version__', ''))"),
+    Library(
+        "cupti",
+        "gpu",
+        "import importlib.util as u\n"
+        "if u.find_spec('cupti') is None: import cupti\n"
+        "from dld_tui.backends.cupti import load\n"
+        "from dld_tui.core.errors import UnavailableError\n"
+        "try: load()\n"
+        "except UnavailableError as error: raise SystemExit(error.message)\n"
+        "show(installed('cupti-python'), with_name('CUPTI', installed('nvidia-cuda-cupti')))",
+    ),
     Library("polygraphy", "polygraphy", "import polygraphy as m; show(m.__version__)"),
-    Library("pynvml", "gpu", "import pynvml as m; show(m.__version__)"),
+    Library(
+        "pynvml",
+        "gpu",
+        "import pynvml as m\n"
+        "show(installed('nvidia-ml-py', 'pynvml') or getattr(m, '__version__', ''))",
+    ),
 )
-_PREAMBLE = "import json\ndef show(*found): print('\\n' + json.dumps(found))\n"
+_PREAMBLE = """
+import json
+def show(*found): print('\\n' + json.dumps(found))
+def installed(*names):
+    from importlib.metadata import PackageNotFoundError, version
+    for name in names:
+        try: return version(name)
+        except PackageNotFoundError: pass
+    return ''
+def with_name(name, version): return f'{name} {version}' if version else ''
+"""
+"""What the code of a library may call; some have no version but that of their package."""
 
 
 def library_check(library: Library) -> Check:

@@ -286,14 +286,15 @@ class ProfilingRun:
         rows = rows_of(names, plan, self._document, self._plan.hide_non_compute)
         spans = write_layers(self._report, passes, rows, origin_ns)
         if count:
-            self._gpu.write(self._report, origin_ns, spans)
+            self._gpu.write_layers(self._report, origin_ns, spans)
+            self._gpu.write_counters(self._report, origin_ns)
         if self._plan.layer_info is not None:
             self.saved = save_set(self._plan.layer_info, information, passes, self.times)
 
     def _layer_bursts(self, count: int, passes: list[LayerPass]) -> Iterator[int]:
         """Run the passes with the GPU watched, the last of them with its counters."""
         gpu, execution = self._gpu, self._executions[0]
-        gpu.start_trace()
+        gpu.start_trace(calls=True)
         sampling = gpu.plan_samples(sorted(self.latencies)[len(self.latencies) // 2], count)
         sampled = min(count, sampling.passes) if sampling is not None else 0
         for last, most in ((False, count - sampled), (True, sampled)):

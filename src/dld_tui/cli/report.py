@@ -145,20 +145,25 @@ def header_lines(report: Report) -> Iterator[str]:
 
 def _write_layers(report: Report) -> None:
     on_gpu = has_gpu_times(report.layers)
-    gpu = [Column("GPU ms", right=True)] if on_gpu else []
     columns = [
         Column("layer", flexible=True),
         Column("type", flexible=True),
-        Column("time ms", right=True),
-        Column("%", right=True),
-        *gpu,
+        *_time_columns(on_gpu),
         Column("ONNX node", flexible=True),
     ]
 
     def cost(layer: Layer) -> tuple[float, float]:
-        return -(layer.gpu_time_ms or 0.0), -(layer.time_ms or 0.0)
+        return -(layer.percent or 0.0), -(layer.time_ms or 0.0)
 
     write_table(columns, [_layer_row(layer, on_gpu) for layer in sorted(report.layers, key=cost)])
+
+
+def _time_columns(on_gpu: bool) -> list[Column]:
+    """Return the columns of times; the share is of what layers cost: kernels, where these are."""
+    percent = Column("%", right=True)
+    if not on_gpu:
+        return [Column("time ms", right=True), percent]
+    return [Column("CPU ms", right=True), Column("GPU ms", right=True), percent]
 
 
 def _layer_row(layer: Layer, on_gpu: bool) -> list[str]:
@@ -166,8 +171,8 @@ def _layer_row(layer: Layer, on_gpu: bool) -> list[str]:
         visible(layer.name),
         visible(layer.type),
         fmt.milliseconds(layer.time_ms),
-        fmt.percent(layer.percent),
         *([fmt.milliseconds(layer.gpu_time_ms)] if on_gpu else []),
+        fmt.percent(layer.percent),
         visible(", ".join(link.label for link in layer.nodes)) or fmt.UNKNOWN,
     ]
 
@@ -177,9 +182,7 @@ def _write_groups(report: Report, by: str) -> None:
     columns = [
         Column(by, flexible=True),
         Column("count", right=True),
-        Column("time ms", right=True),
-        Column("%", right=True),
-        *([Column("GPU ms", right=True)] if on_gpu else []),
+        *_time_columns(on_gpu),
     ]
     groups = report.groups(by)
     rows = [
@@ -187,8 +190,8 @@ def _write_groups(report: Report, by: str) -> None:
             visible(group.key),
             fmt.count(group.count),
             ("≈" if group.estimate else "") + fmt.milliseconds(group.time_ms),
-            fmt.percent(group.percent),
             *([fmt.milliseconds(group.gpu_time_ms)] if on_gpu else []),
+            fmt.percent(group.percent),
         ]
         for group in groups
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import priced
-from dld_tui.core.report.gpu_summary import GpuSummary, gpu_of_median_pass
+from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Group
@@ -34,7 +34,7 @@ class Loaded:
     """What the layers cost, by type."""
     model_problem: str | None
     gpu: GpuSummary | None
-    """What a GPU did in the median pass."""
+    """What a GPU does in a pass."""
 
 
 def load(
@@ -70,7 +70,7 @@ def complete(report: Report) -> Loaded:
         Timeline([], 0.0) if median is None else timeline_of(report, median),
         tuple(group_layers(priced(report.layers), "type")),
         report.model_problem(),
-        gpu_of_median_pass(report),
+        gpu_summary(report),
     )
 
 

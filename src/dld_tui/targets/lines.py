@@ -12,6 +12,18 @@ _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal
 _LEVELS = {"V": "debug", "I": "info", "W": "warning", "E": "error", "F": "error"}
 
 
+_HARMLESS = tuple(
+    re.compile(rf"\[W:onnxruntime:[^\]]*\] {text}")
+    for text in (
+        # CUDA becomes a plugin of ONNX Runtime; the one that is built in works without it.
+        r"No registered plugin EP device found for '\w+'",
+        # It looks for graphics cards in /sys/class/drm, which containers do not have.
+        r"GPU device discovery failed: .*/sys/class/drm/",
+    )
+)
+"""Warnings of ONNX Runtime 1.23 to 1.31 that come with every session and say nothing of the job."""
+
+
 class LineCutter:
     """Collects bytes and yields whole lines; the rest of a line beyond `limit` bytes is lost."""
 
@@ -43,7 +55,7 @@ class LineCutter:
 
 
 def log_text(line: bytes, limit: int = 4000) -> tuple[str, str]:
-    """Return the text and the level of a line that a library printed.
+    """Return the text and the level of a line that a library printed; no text for a harmless one.
 
     Colours are taken out; of a progress bar that redraws itself the last state stays. The level is
     that of the marks of ONNX Runtime, TensorRT and Polygraphy, such as ``[W:`` and ``[E]``.
@@ -52,6 +64,8 @@ def log_text(line: bytes, limit: int = 4000) -> tuple[str, str]:
     text = _COLOUR.sub("", text.rsplit("\r", 1)[-1]).rstrip()
     if len(text) > limit:
         text = text[:limit] + "…"
+    if any(harmless.search(text) for harmless in _HARMLESS):
+        return "", "debug"
     mark = _LEVEL.search(text[:200])
     return text, _LEVELS[mark.group(1)] if mark else "info"
 

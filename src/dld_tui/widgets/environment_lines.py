@@ -14,6 +14,8 @@ _DEVICE = ("gpu", "jetson")
 """What the names of facts about a GPU and its clocks begin with."""
 _AFTER = "_after"
 """The end of the name of a state that was taken again after the run."""
+_BESIDE = (_AFTER, "_lowest", "_highest")
+"""What is shown beside the value that it belongs to."""
 _UNITS = (("_mhz", "MHz"), ("_w", "W"), ("_c", "°C"))
 _NAME_CELLS = 28
 
@@ -67,13 +69,18 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
 def device_rows(facts: dict[str, JSON]) -> list[tuple[str, str, str]]:
     """Return (name, value with its unit, style) of what is known of a GPU and its clocks.
 
-    What was taken again after the run is shown beside the first value when it differs.
+    The range of a clock that moved is shown beside its median; and what was taken again after the
+    run beside the first value when it differs, in older reports.
     """
     rows = []
     for key, value in facts.items():
-        if not _is_device(key) or (key.endswith(_AFTER) and key[: -len(_AFTER)] in facts):
+        beside = next((key[: -len(end)] for end in _BESIDE if key.endswith(end)), None)
+        if not _is_device(key) or beside in facts:
             continue
         text = _measured(key, value)
+        lowest, highest = facts.get(f"{key}_lowest"), facts.get(f"{key}_highest")
+        if lowest is not None and highest is not None:
+            text += f" ({_measured(key, lowest)} to {_measured(key, highest)})"
         after = facts.get(f"{key}{_AFTER}")
         later = text if after is None else _measured(key, after)
         if later != text:

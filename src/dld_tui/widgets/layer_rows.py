@@ -126,14 +126,14 @@ def groups_of(
     by_pass: PassTimes | None = None,
     gpu_by_pass: PassTimes | None = None,
 ) -> list[Group]:
-    """Return the groups of the layers that pass a filter, largest first, percent of `total_ms`.
+    """Return the groups of layers that pass a filter, the costliest first, percent of `total_ms`.
 
     The times by pass are as in :func:`~dld_tui.core.report.groups.group_layers`.
     """
     chosen = select(layers, text, columns=columns)
     found = group_layers([layers[position] for position in chosen], by, by_pass, gpu_by_pass)
     share = 100 / total_ms if total_ms > 0 else 0.0
-    return [replace(group, percent=group.time_ms * share) for group in found]
+    return [replace(group, percent=group.cost_ms * share) for group in found]
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ class LayerSource:
             return self._share(layer, column), "dim" if column == "of_pass" else ""
         if column == "gpu_time":
             return about.text(layer), HEATS[heat(layer.gpu_time_ms, self._gpu_hot)]
-        if column in ("time", "percent"):
+        if column == "percent":
+            return about.text(layer), HEATS[heat(self._costs[row], self._cost_hot)]
+        if column == "time":
             return about.text(layer), self.heat_style(layer.time_ms)
         if column == "precision":
             return about.text(layer), precision_style(layer.precision)
@@ -111,8 +113,8 @@ class GroupSource:
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.groups = groups
-        self._hot = hottest(group.time_ms for group in groups)
-        self._longest = max((group.time_ms for group in groups), default=0.0)
+        self._hot = hottest(group.cost_ms for group in groups)
+        self._longest = max((group.cost_ms for group in groups), default=0.0)
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -124,9 +126,9 @@ class GroupSource:
     def cell(self, row: int, column: str, width: int) -> Cell:
         """Return one cell; ``~`` marks a time that had to be shared between nodes."""
         group = self.groups[row]
-        style = HEATS[heat(group.time_ms, self._hot)]
+        style = HEATS[heat(group.cost_ms, self._hot)]
         if column == "heat":
-            return _bar(group.time_ms, self._longest, width), style
+            return _bar(group.cost_ms, self._longest, width), style
         if column == "time":
             return ("~" if group.estimate else "") + fmt.milliseconds(group.time_ms), style
         if column == "percent":
@@ -144,6 +146,8 @@ class GroupSource:
             return group.count
         if column == "gpu_time":
             return group.gpu_time_ms
+        if column == "percent":
+            return group.percent
         return group.key.lower() if column == "key" else group.time_ms
 
     def text(self, row: int) -> str:

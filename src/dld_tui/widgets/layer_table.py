@@ -195,7 +195,7 @@ class LayerPane(Frame, Vertical):
         self.table.set_marks(set())
         self._fill()
         if has_gpu_times(layers):
-            self.table.sort_by("gpu_time", descending=True)
+            self.table.sort_by("percent", descending=True)
         self.table.cursor = 0
 
     def set_columns(self, keys: Sequence[str]) -> None:
@@ -231,7 +231,7 @@ class LayerPane(Frame, Vertical):
         table.set_marks(set())
         on_gpu = has_gpu_times(self.all_layers)
         plain = by == "layer"
-        table.sort_column, table.sort_descending = "gpu_time" if on_gpu else "time", True
+        table.sort_column, table.sort_descending = "percent" if on_gpu else "time", True
         table.set_columns(self._layer_columns() if plain else group_columns(by, on_gpu))
 
     def next_grouping(self) -> None:
@@ -251,7 +251,7 @@ class LayerPane(Frame, Vertical):
             self.groups = groups_of(
                 self.all_layers,
                 self.by,
-                sum(group.time_ms for group in whole),
+                sum(group.cost_ms for group in whole),
                 self.filter,
                 self.known,
                 self.by_pass,
@@ -364,7 +364,7 @@ class LayerPane(Frame, Vertical):
             return []
         if self.by != "layer":
             chosen = [group for group in self.groups if group.key in marks]
-            total = sum(group.time_ms for group in chosen)
+            total = sum(group.cost_ms for group in chosen)
             percent = sum(group.percent for group in chosen)
             return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
         layers = [self.all_layers[key] for key in marks if isinstance(key, int)]

@@ -283,13 +283,18 @@ def coverage(report: Report) -> list[Block]:
 
 
 def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
-    """Return how busy the GPU was in the median pass, its gaps and copies, and the fallback."""
+    """Return how busy the GPU is in a pass, its gaps and copies, and the fallback.
+
+    Gaps only of passes without profiling; and what recording kernels did to these.
+    """
     if gpu is None:
         return []
     ms = fmt.milliseconds
     busy: Line = [("GPU busy ", "dim"), (f"{ms(gpu.busy_us / 1000)} ms", "accent")]
     busy.append((f" {gpu.busy_percent:.0f} %", "warn" if gpu.busy_percent < _BUSY_PERCENT else ""))
     gaps: Line = [("launch gaps ", "dim"), (f"{ms(gpu.gaps_us / 1000)} ms", "")]
+    if not gpu.true_speed:
+        gaps = [("with profiling on", "warn")]
     copies: Line = [("copies ", "dim"), (f"{ms(gpu.copy_us / 1000)} ms", "")]
     if gpu.copied_bytes:
         copies.append((f" {fmt.size(gpu.copied_bytes)}", "dim"))
@@ -297,8 +302,13 @@ def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
     fallen = sum(layer.provider == "CPUExecutionProvider" for layer in report.layers)
     fallback: Line = [("on the CPU ", "dim")]
     fallback.append((fmt.plural(fallen, "layer"), "warn") if fallen else ("no layer", ""))
+    recorded: Line = []
+    if gpu.true_speed and gpu.recording_percent is not None:
+        recorded = [("recording ", "dim"), (f"{gpu.recording_percent:+.0f} %", "")]
     lines: list[Line] = [[]]
-    for part in (busy, gaps, copies, kernels, fallback):
+    for part in (busy, gaps, copies, kernels, recorded, fallback):
+        if not part:
+            continue
         gap: Line = [(" " * _GAP, "")] if lines[-1] else []
         if lines[-1] and width_of(lines[-1]) + width_of([*gap, *part]) > width:
             lines.append([])

@@ -45,7 +45,7 @@ def test_the_interfaces_fields(report: Report) -> None:
     }  # fmt: skip
     assert found["groups"] == [
         {"key": "Conv", "count": 1, "time_ms": 2.0, "percent": 100.0, "gpu_time_ms": None,
-         "estimate": False}
+         "estimate": False, "cost_ms": 2.0}
     ]  # fmt: skip
     assert found["gpu"] is None
     assert found["passes"] == 2
@@ -63,9 +63,9 @@ def test_layer_csv(report: Report) -> None:
 
 
 def test_group_csv() -> None:
-    text = groups_csv([Group("a,b", 2, 1.5, 30.0, True)])
+    text = groups_csv([Group("a,b", 2, 1.5, 30.0, True, cost_ms=1.5)])
     assert list(csv.reader(io.StringIO(text))) == [
-        list(GROUP_COLUMNS), ["a,b", "2", "1.5", "30.0", "", "True"],
+        list(GROUP_COLUMNS), ["a,b", "2", "1.5", "30.0", "", "True", "1.5"],
     ]  # fmt: skip
 
 

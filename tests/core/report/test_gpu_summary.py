@@ -6,7 +6,7 @@ from dld_tui.core.report.gpu_records import GpuEvent
 from dld_tui.core.report.gpu_summary import (
     busy_intervals,
     covered,
-    gpu_of_median_pass,
+    gpu_summary,
     summarise_gpu,
     union,
 )
@@ -30,7 +30,7 @@ def test_union_joins_what_overlaps_or_touches() -> None:
 
 def test_streams_that_run_at_once_are_busy_once() -> None:
     events = [kernel(0, 10), kernel(5, 10, "t", None), copy(12, 10), copy(60, 5)]
-    found = summarise_gpu(events, 3, 100.0)
+    found = summarise_gpu([(events, 100.0)], 3)
     assert found is not None
     assert (found.pass_index, found.kernels, found.copies, found.copied_bytes) == (3, 2, 2, 200)
     assert (found.busy_us, found.busy_percent, found.kernel_sum_us) == (15, 15, 20)
@@ -40,22 +40,22 @@ def test_streams_that_run_at_once_are_busy_once() -> None:
 
 
 def test_kernels_that_end_after_the_call_make_the_pass_longer() -> None:
-    found = summarise_gpu([kernel(90, 60)], 0, 100.0)
+    found = summarise_gpu([([kernel(90, 60)], 100.0)], 0)
     assert found is not None
     assert (found.length_us, found.busy_us, found.gaps_us) == (150, 60, 90)
 
 
 def test_nothing_is_none() -> None:
-    assert summarise_gpu([], 0, 1.0) is None
-    assert summarise_gpu([GpuEvent("s", "sync", "wait", 0, 5)], 0, 10) is None
+    assert summarise_gpu([([], 1.0)], 0) is None
+    assert summarise_gpu([([GpuEvent("s", "sync", "wait", 0, 5)], 10)], 0) is None
 
 
 def test_the_median_pass_of_a_report(tmp_path: Path) -> None:
     with Report.open(make_gpu_report(tmp_path / "g.dldprof")) as report:
-        found = gpu_of_median_pass(report)
+        found = gpu_summary(report)
         assert found is not None
         assert found.pass_index == report.median_pass
         assert 0 < found.busy_us < found.length_us
         assert found.attributed_percent == 100
     with Report.open(make_report(tmp_path / "c.dldprof")) as report:
-        assert gpu_of_median_pass(report) is None
+        assert gpu_summary(report) is None

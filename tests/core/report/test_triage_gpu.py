@@ -14,39 +14,79 @@ def text_of(path: Path) -> str:
         return "\n".join(triage(report))
 
 
-def write(path: Path, events: list[GpuEvent], layers: list[Layer] | None = None) -> str:
+def write(
+    path: Path,
+    events: list[GpuEvent],
+    layers: list[Layer] | None = None,
+    *,
+    alone: bool = True,
+    graph: bool = False,
+) -> str:
+    """Return what is said of a latency of 900 us, and events of a pass of 1000 us.
+
+    Args:
+        path: Of the report.
+        events: What the GPU did.
+        layers: Of the report.
+        alone: The kernels were recorded without profiling of layers; else there is no latency.
+        graph: Passes replayed a CUDA graph.
+    """
     with gpu_writer(path) as report:
+        if graph:
+            report.set_fact("cuda_graph", True)
         for layer in layers or [Layer("a", "Conv", provider=CUDA, precision="float16")]:
             report.add_layer(layer)
+        report.add_latencies([0.9] * 3 if alone else [])
         report.add_pass(0, 0.0, 1000.0)
         report.add_samples(0, [(0, 0.0, 900.0, 900.0, 1)])
-        report.add_gpu_events(0, events)
+        report.add_pass(1, 2000.0, 1000.0, "kernels alone" if alone else "incomplete")
+        report.add_gpu_events(int(alone), events)
     return text_of(path)
 
 
-def test_how_busy_the_gpu_was(tmp_path: Path) -> None:
-    events = [GpuEvent("s", "kernel", "k", 100.0 * n, 90.0, 0) for n in range(10)]
+def test_how_busy_the_gpu_is(tmp_path: Path) -> None:
+    events = [GpuEvent("s", "kernel", "k", 100.0 * n, 80.0, 0) for n in range(10)]
     copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 5.0, None, 2_000_000)
     text = write(tmp_path / "r", [*events, copy])
+    # Of the latency, which is shorter than the pass with its kernels recorded.
     assert (
-        "GPU busy 0.900 ms of 1.000 (90.0 %) with 10 kernels, launch gaps 0.100 ms,"
+        "GPU busy 0.800 ms of 0.900 (88.9 %) with 10 kernels, launch gaps 0.100 ms,"
         " copies 0.005 ms (2 MB)." in text
     )
+    assert "Kernels were recorded alone in 1 pass of 1.000 ms (+11.1 % against" in text
+    assert "gaps in the timeline are wider" in text
     assert "bound" not in text
 
 
 def test_short_kernels_with_gaps_are_launch_bound(tmp_path: Path) -> None:
-    events = [GpuEvent("s", "kernel", "k", 20.0 * n, 4.0, 0) for n in range(50)]
-    assert "Launch-bound: the GPU waits 80 % of the pass" in write(tmp_path / "a", events)
+    events = [GpuEvent("s", "kernel", "k", 20.0 * n, 4.0, 0) for n in range(45)]
+    text = write(tmp_path / "a", events)
+    assert "Launch-bound: the GPU waits 80 % of the pass" in text
+    assert "CUDA graphs (--io-binding --provider-option enable_cuda_graph=1)" in text
     long = [GpuEvent("s", "kernel", "k", 250.0 * n, 100.0, 0) for n in range(4)]
     assert "Launch-bound" not in write(tmp_path / "b", long)
 
 
+def test_what_replays_a_graph_is_not_told_to_use_one(tmp_path: Path) -> None:
+    events = [GpuEvent("s", "kernel", "k", 20.0 * n, 4.0, 0) for n in range(45)]
+    text = write(tmp_path / "a", events, graph=True)
+    assert "Launch-bound" in text
+    assert "CUDA graph" not in text
+
+
+def test_gaps_of_a_profiled_run_are_not_told(tmp_path: Path) -> None:
+    events = [GpuEvent("s", "kernel", "k", 20.0 * n, 4.0, 0) for n in range(45)]
+    text = write(tmp_path / "a", events, alone=False)
+    assert "Launch-bound" not in text
+    assert "launch gaps" not in text
+    assert "GPU busy 0.180 ms of 1.000 (18.0 %) with 45 kernels, with profiling on" in text
+
+
 def test_copies_alone_are_copy_bound(tmp_path: Path) -> None:
-    copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 400.0, None, 10)
-    kernel = GpuEvent("s", "kernel", "k", 400.0, 600.0, 0)
+    copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 360.0, None, 10)
+    kernel = GpuEvent("s", "kernel", "k", 360.0, 540.0, 0)
     assert "Copy-bound: 40 % of the pass only copies run" in write(tmp_path / "a", [copy, kernel])
-    beside = GpuEvent("t", "kernel", "k", 0.0, 1000.0, 0)
+    beside = GpuEvent("t", "kernel", "k", 0.0, 900.0, 0)
     assert "Copy-bound" not in write(tmp_path / "b", [copy, beside])
 
 

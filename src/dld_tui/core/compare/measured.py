@@ -61,10 +61,13 @@ class Measured:
         medians = [layer.time_ms for layer in subject.layers]
         if not gpu or subject.gpu_times is None:
             return cls(subject.layers, own, medians, False, resolution)
-        times = np.full_like(subject.gpu_times, np.nan) if own is None else own.copy()
+        kernels = subject.gpu_times
+        # The GPU and the processor may have been measured in passes of their own: as many of each.
+        passes = kernels.shape[1] if own is None else min(kernels.shape[1], own.shape[1])
+        times = np.full((len(kernels), passes), np.nan) if own is None else own[:, :passes].copy()
         for layer in subject.layers:
             if layer.gpu_time_ms is not None or runs_on_gpu(layer):
-                times[layer.index] = subject.gpu_times[layer.index]
+                times[layer.index] = kernels[layer.index, :passes]
                 medians[layer.index] = layer.gpu_time_ms
         return cls(subject.layers, times, medians, True, resolution)
 

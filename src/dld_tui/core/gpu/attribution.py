@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dld_tui.core.gpu.activity import Activity, ActivityLog
+from dld_tui.core.gpu.activity import Activity, ActivityLog, in_launch_order
 from dld_tui.core.report.gpu_records import GpuEvent
 
 _ROUNDING_US = 2.0
@@ -77,7 +77,7 @@ class Attributed:
 
 
 def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> Attributed:
-    """Return the work of each pass, with the layers that launched it.
+    """Return the work of each pass in the order of its launch, with the layers that launched it.
 
     Args:
         log: What was recorded.
@@ -88,7 +88,7 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
     starts = [one.start_us for one in ordered]
     finders = [_LayerFinder(one.layers) for one in ordered]
     found = Attributed(events={one.index: [] for one in ordered})
-    for work in log.work:
+    for work in in_launch_order(log.work):
         launched_ns = log.launches.get(work.correlation, work.start_ns)
         time_us = (launched_ns - origin_ns) / 1000
         duration_us = (work.end_ns - work.start_ns) / 1000
@@ -100,7 +100,7 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
             if work.correlation in log.launches:
                 layer = finders[at].find(time_us)
             start_us = (work.start_ns - origin_ns) / 1000 - one.start_us
-            found.events[one.index].append(_event(work, start_us, duration_us, layer))
+            found.events[one.index].append(event_of(work, start_us, layer))
         if work.kind == "kernel":
             found.kernels.add(duration_us)
             lot = found.unclaimed if inside else found.outside
@@ -108,7 +108,15 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
     return found
 
 
-def _event(work: Activity, start_us: float, duration_us: float, layer: int | None) -> GpuEvent:
+def event_of(work: Activity, start_us: float, layer: int | None) -> GpuEvent:
+    """Return work as an event of a pass.
+
+    Args:
+        work: What was recorded.
+        start_us: Since the start of the pass.
+        layer: Who launched it, when that is known.
+    """
+    duration_us = (work.end_ns - work.start_ns) / 1000
     details = work.details or {}
     return GpuEvent(
         work.stream, work.kind, work.name, start_us, duration_us, layer, work.bytes, details

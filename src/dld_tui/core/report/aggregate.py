@@ -17,6 +17,13 @@ GPU_TIMES = (
 )
 """The rows that the time of a layer on the GPU is the sum of."""
 
+ATTRIBUTED_PASSES = (
+    "SELECT DISTINCT pass FROM gpu_events WHERE kind = 'kernel' AND layer IS NOT NULL"
+)
+"""The passes of which it is known which layers launched the kernels."""
+
+KERNELS_ALONE: PassState = "kernels alone"
+
 
 @dataclass
 class LayerTimes:
@@ -46,6 +53,20 @@ def counted_passes(states: Mapping[int, PassState]) -> set[int]:
         if chosen:
             return chosen
     return set()
+
+
+def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> set[int]:
+    """Return the passes that times of layers on a GPU are taken over.
+
+    Those at true speed in which the layers of the kernels are known; without any, those that the
+    statistics of layers are taken over.
+
+    Args:
+        states: Of all passes.
+        attributed: Those of `ATTRIBUTED_PASSES`.
+    """
+    found = {index for index in attributed if states.get(index) == KERNELS_ALONE}
+    return found or counted_passes(states)
 
 
 def collect(
@@ -128,7 +149,8 @@ def store_statistics(database: sqlite3.Connection, passes: Mapping[int, PassStat
     counted = counted_passes(passes)
     samples = database.execute("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq")
     statistics = summarise_layers(collect(samples, counted))
-    gpu = gpu_medians(database.execute(GPU_TIMES), counted)
+    attributed = (index for (index,) in database.execute(ATTRIBUTED_PASSES))
+    gpu = gpu_medians(database.execute(GPU_TIMES), gpu_passes(passes, attributed))
     assignments = ", ".join(f"{field.name} = ?" for field in fields(LayerStatistics))
     database.execute("BEGIN IMMEDIATE")
     database.executemany(

@@ -54,6 +54,14 @@ def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
     ]
 
 
+def shared_by_cost(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Return the layers with `percent` of what they cost together; times are as they were."""
+    return tuple(
+        replace(layer, percent=cost.percent)
+        for layer, cost in zip(layers, priced(layers), strict=True)
+    )
+
+
 def costs_on_host(layer: Layer) -> bool:
     """Tell whether a layer costs its own time although kernels of others are known."""
     return layer.gpu_time_ms is None and layer.provider == _HOST

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.csv_text import csv_text
 from dld_tui.core.report.encoding import as_list
-from dld_tui.core.report.gpu_summary import gpu_of_median_pass
+from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.measured_facts import measured_json
 from dld_tui.core.report.records import Dims, Group, Layer
@@ -39,7 +39,7 @@ LAYER_COLUMNS = (
 )
 """The columns of the layer CSV; the JSON's layers have these fields and more."""
 
-GROUP_COLUMNS = ("key", "count", "time_ms", "percent", "gpu_time_ms", "estimate")
+GROUP_COLUMNS = ("key", "count", "time_ms", "percent", "gpu_time_ms", "estimate", "cost_ms")
 
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
@@ -83,14 +83,18 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
 
 
 def gpu_json(report: Report) -> JSON:
-    """Return what the GPU did in the median pass and the counters; None when nothing is known."""
-    found = gpu_of_median_pass(report)
+    """Return what the GPU does in a pass and the counters; None when nothing is known.
+
+    ``median_pass`` has the median figures of all passes; its name is older than that.
+    """
+    found = gpu_summary(report)
     if found is None and not report.counters and report.gpu_absent is None:
         return None
     counters: list[JSON] = [asdict(counter) for counter in report.counters]
     return {
         "absent": report.gpu_absent,
-        "median_pass": None if found is None else asdict(found),
+        "median_pass": None if found is None else {**asdict(found), **_shares(found)},
+        "timeline": report.facts.get("gpu_timeline"),
         "counters": counters,
     }
 
@@ -104,6 +108,15 @@ def interval_json(report: Report, layer: Layer) -> JSON:
 
     found = None if report.by_pass is None else interval_ms(report.by_pass, layer.index)
     return None if found is None else list(found)
+
+
+def _shares(found: GpuSummary) -> dict[str, JSON]:
+    return {
+        "busy_percent": found.busy_percent,
+        "gap_percent": found.gap_percent,
+        "attributed_percent": found.attributed_percent,
+        "recording_percent": found.recording_percent,
+    }
 
 
 def latency_json(summary: LatencySummary | None) -> JSON:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.report import database as db
 from dld_tui.core.report import gpu_rows
+from dld_tui.core.report import values as v
+from dld_tui.core.report.aggregate import ATTRIBUTED_PASSES, gpu_passes
 from dld_tui.core.report.counter_blocks import extent_of
 from dld_tui.core.report.gpu_records import Bucket, Counter, GpuEvent
 from dld_tui.core.report.gpu_store import GPU_ABSENT
-from dld_tui.core.report.records import Layer, Track
+from dld_tui.core.report.records import Layer, PassState, ReportPass, Track
 from dld_tui.core.types import JSON
 
 
@@ -42,6 +45,25 @@ class GpuReading(ABC):
             return
         self.counters = tuple(self._known(found) for found in gpu_rows.read_counters(self._query))
         self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
+
+    def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
+        if self.version < 2:
+            return frozenset()
+        attributed = (v.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
+        return frozenset(gpu_passes(states, attributed))
+
+    def _sampled(self, passes: Sequence[ReportPass]) -> list[ReportPass]:
+        """Return the passes in whose time all the counters that were measured have samples."""
+        rows = [counter for counter in self.counters if counter.samples]
+        if not rows:
+            return []
+        first = max(counter.first_us for counter in rows)
+        last = min(counter.last_us for counter in rows)
+        return [
+            one
+            for one in passes
+            if first <= one.counter_origin_us and one.counter_origin_us + one.duration_us <= last
+        ]
 
     def _known(self, counter: Counter) -> Counter:
         """Return a counter with what the writer of a partial report did not get to compute."""

@@ -48,9 +48,18 @@ class GpuWriting(ABC):
     def set_fact(self, key: str, value: JSON) -> None:
         """Set a row of the ``report`` table."""
 
-    def add_gpu_events(self, pass_index: int, rows: Iterable[GpuEvent]) -> None:
-        """Add what the GPU did in a pass, in any order; times since the start of the pass."""
-        sequence = self._gpu_sequence.get(pass_index, 0)
+    def add_gpu_events(
+        self, pass_index: int, rows: Iterable[GpuEvent], *, again: bool = False
+    ) -> None:
+        """Add what the GPU did in a pass, in any order; times since the start of the pass.
+
+        Args:
+            pass_index: The pass.
+            rows: What it did.
+            again: These are the events that were added before, in the same order, of which more is
+                known by now; they replace those.
+        """
+        sequence = 0 if again else self._gpu_sequence.get(pass_index, 0)
         made: list[tuple[object, ...]] = []
         for event in rows:
             if not (math.isfinite(event.start_us) and math.isfinite(event.duration_us)):

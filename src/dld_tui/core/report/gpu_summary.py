@@ -1,36 +1,52 @@
-"""How busy a GPU was in a pass: kernels, copies, and the gaps between them."""
+"""How busy a GPU is in a pass: kernels, copies, and the gaps between them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dld_tui.core.report.gpu_records import GpuEvent
 from dld_tui.core.report.statistics import median
 
 if TYPE_CHECKING:
     from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.records import ReportPass
 
 Interval: TypeAlias = "tuple[float, float]"
 """Start and end in microseconds."""
 
 _COPIES = ("memcpy", "memset")
+_MOST_PASSES = 100
+"""That are read for a summary."""
 
 
 @dataclass(frozen=True)
 class GpuSummary:
-    """What a GPU did in one pass; times in microseconds."""
+    """What a GPU did in a pass: the median of each figure over the passes; times in microseconds.
+
+    Of passes at true speed where the report has any. The work of these is set against the latency
+    that was measured without recording anything, since recording adds gaps and no work.
+    """
 
     pass_index: int
+    """The median pass, which is the one that is drawn."""
+    passes: int
+    """How many passes the figures are of."""
+    true_speed: bool
+    """Whether layers were not profiled meanwhile. If not, gaps say little of the model."""
     length_us: float
-    """Of the pass."""
+    """What the work is set against: the median of the latency loop, or of the passes where there
+    was none or they are not at true speed."""
+    recorded_us: float
+    """Median length of the passes themselves, with recording."""
     kernels: int
     busy_us: float
     """With any kernel running, on any stream: the union of the kernels' intervals."""
     median_kernel_us: float
     gaps_us: float
-    """Within the pass with neither a kernel nor a copy running: launch gaps."""
+    """Of `length_us`, with neither a kernel nor a copy running: launch gaps."""
     copies: int
     copy_us: float
     """With any copy or memset running."""
@@ -44,13 +60,25 @@ class GpuSummary:
 
     @property
     def busy_percent(self) -> float:
-        """The busy part of the pass."""
+        """The busy part of the length."""
         return 100 * self.busy_us / self.length_us if self.length_us > 0 else 0.0
+
+    @property
+    def gap_percent(self) -> float:
+        """The part of the length in which the GPU waits."""
+        return 100 * self.gaps_us / self.length_us if self.length_us > 0 else 0.0
 
     @property
     def attributed_percent(self) -> float | None:
         """The part of the kernels' time whose layer is known."""
         return 100 * self.attributed_us / self.kernel_sum_us if self.kernel_sum_us > 0 else None
+
+    @property
+    def recording_percent(self) -> float | None:
+        """By how much recording made the passes longer; None where nothing was measured without."""
+        if self.length_us <= 0 or self.recorded_us == self.length_us:
+            return None
+        return 100 * (self.recorded_us / self.length_us - 1)
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
@@ -74,44 +102,115 @@ def busy_intervals(events: Iterable[GpuEvent]) -> list[Interval]:
     return union(_interval(event) for event in events if event.kind == "kernel")
 
 
-def summarise_gpu(
-    events: Sequence[GpuEvent], pass_index: int, length_us: float
-) -> GpuSummary | None:
-    """Return the summary of a pass from its events, or None without kernels and copies."""
+class _Work(NamedTuple):
+    """One pass; times in microseconds."""
+
+    kernels: float
+    busy_us: float
+    either_us: float
+    copies: float
+    copy_us: float
+    copied_bytes: float
+    attributed_us: float
+    kernel_sum_us: float
+    median_kernel_us: float
+    end_us: float
+
+
+def _work_of(events: Sequence[GpuEvent]) -> _Work | None:
     kernels = [event for event in events if event.kind == "kernel"]
     copies = [event for event in events if event.kind in _COPIES]
     if not kernels and not copies:
         return None
-    busy = union(map(_interval, kernels))
-    copying = union(map(_interval, copies))
+    busy, copying = union(map(_interval, kernels)), union(map(_interval, copies))
     either = union([*busy, *copying])
-    # Kernels may end after the call that started them has returned.
-    length = max(length_us, *(end for _, end in either)) if either else length_us
-    busy_us, copy_us, either_us = (covered(found, 0.0, length) for found in (busy, copying, either))
     durations = [event.duration_us for event in kernels]
-    return GpuSummary(
-        pass_index=pass_index,
-        length_us=length,
+    return _Work(
         kernels=len(kernels),
-        busy_us=busy_us,
-        median_kernel_us=median(durations) if durations else 0.0,
-        gaps_us=max(length - either_us, 0.0),
+        busy_us=covered(busy, 0.0, math.inf),
+        either_us=covered(either, 0.0, math.inf),
         copies=len(copies),
-        copy_us=copy_us,
-        exposed_copy_us=max(either_us - busy_us, 0.0),
+        copy_us=covered(copying, 0.0, math.inf),
         copied_bytes=sum(event.bytes or 0 for event in copies),
         attributed_us=sum(event.duration_us for event in kernels if event.layer is not None),
         kernel_sum_us=sum(durations),
+        median_kernel_us=median(durations) if durations else 0.0,
+        end_us=max((end for _, end in either), default=0.0),
     )
 
 
-def gpu_of_median_pass(report: Report) -> GpuSummary | None:
-    """Return what the GPU did in the report's median pass, or None when nothing is known."""
-    index = report.median_pass
-    if index is None or not report.has_gpu_events:
+def summarise_gpu(
+    passes: Iterable[tuple[Sequence[GpuEvent], float]],
+    pass_index: int,
+    latency_us: float | None = None,
+    *,
+    true_speed: bool = False,
+) -> GpuSummary | None:
+    """Return the summary of passes from their events, or None without kernels and copies.
+
+    Args:
+        passes: Events and length in microseconds of each pass.
+        pass_index: The median pass.
+        latency_us: The median latency without recording; None when it was not measured. Used for
+            passes at true speed only.
+        true_speed: Layers were not profiled meanwhile.
+    """
+    found = [(work, length) for events, length in passes if (work := _work_of(events)) is not None]
+    if not found:
         return None
-    length = next(found.duration_us for found in report.passes if found.index == index)
-    return summarise_gpu(report.gpu_events(index), index, length)
+
+    def figure(values: Iterable[float]) -> float:
+        return median(list(values))
+
+    # Kernels may end after the call that started them has returned.
+    recorded = figure(max(length, work.end_us) for work, length in found)
+    busy, either, copy = (
+        figure(times)
+        for times in zip(*((w.busy_us, w.either_us, w.copy_us) for w, _ in found), strict=True)
+    )
+    length = recorded
+    if true_speed and latency_us is not None and latency_us > 0:
+        length = max(latency_us, either)
+    return GpuSummary(
+        pass_index=pass_index,
+        passes=len(found),
+        true_speed=true_speed,
+        length_us=length,
+        recorded_us=recorded,
+        kernels=round(figure(work.kernels for work, _ in found)),
+        busy_us=busy,
+        median_kernel_us=figure(work.median_kernel_us for work, _ in found),
+        gaps_us=max(length - either, 0.0),
+        copies=round(figure(work.copies for work, _ in found)),
+        copy_us=copy,
+        exposed_copy_us=figure(max(work.either_us - work.busy_us, 0.0) for work, _ in found),
+        copied_bytes=round(figure(work.copied_bytes for work, _ in found)),
+        attributed_us=figure(work.attributed_us for work, _ in found),
+        kernel_sum_us=figure(work.kernel_sum_us for work, _ in found),
+    )
+
+
+def gpu_summary(report: Report) -> GpuSummary | None:
+    """Return what the GPU did in a pass of the report, or None when nothing is known."""
+    if report.median_pass is None or not report.has_gpu_events:
+        return None
+    passes = report.kernel_passes or report.counted_passes
+    latency = report.latency
+    bare = latency is not None and latency.source == "latency loop"
+    return summarise_gpu(
+        ((report.gpu_events(one.index), one.duration_us) for one in _some(passes, report)),
+        report.median_pass,
+        1000 * latency.median if latency is not None and bare else None,
+        true_speed=bool(report.kernel_passes),
+    )
+
+
+def _some(passes: Sequence[ReportPass], report: Report) -> list[ReportPass]:
+    """Return passes at even distances where there is very much to read, the median one included."""
+    step = -(-len(passes) // _MOST_PASSES)
+    return [
+        one for at, one in enumerate(passes) if at % step == 0 or one.index == report.median_pass
+    ]
 
 
 def _interval(event: GpuEvent) -> Interval:

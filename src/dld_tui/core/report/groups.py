@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.report.cost import costs_on_host
 from dld_tui.core.report.records import Group, Layer, NodeLink
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def group_layers(
     by_pass: PassTimes | CostTimes | None = None,
     gpu_by_pass: PassTimes | None = None,
 ) -> list[Group]:
-    """Return the groups, largest first. `by` is one of `GROUPINGS`, or names a detail.
+    """Return the groups, the costliest first. `by` is one of `GROUPINGS`, or names a detail.
 
+    As :func:`.cost.priced` says, the cost is the time on the GPU where kernels are known.
     By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
     `NodeLink.share` says, and what had to be shared is marked an estimate.
 
@@ -61,21 +63,33 @@ def group_layers(
         key: _together(by_pass, group, [layer.time_ms for layer in group.layers]) or 0.0
         for key, group in members.items()
     }
-    total = sum(times.values())
+    kernels = {
+        key: _together(gpu_by_pass, group, [layer.gpu_time_ms for layer in group.layers])
+        for key, group in members.items()
+    }
+    costs = times
+    if any(time is not None for time in kernels.values()):
+        costs = {key: (kernels[key] or 0.0) + _on_host(by_pass, members[key]) for key in members}
+    total = sum(costs.values())
     groups = [
         Group(
             key=key,
             count=len(group.layers),
             time_ms=times[key],
-            percent=100 * times[key] / total if total > 0 else 0.0,
+            percent=100 * costs[key] / total if total > 0 else 0.0,
             estimate=group.estimate,
-            gpu_time_ms=_together(
-                gpu_by_pass, group, [layer.gpu_time_ms for layer in group.layers]
-            ),
+            gpu_time_ms=kernels[key],
+            cost_ms=costs[key],
         )
         for key, group in members.items()
     ]
-    return sorted(groups, key=lambda group: (-group.time_ms, group.key))
+    return sorted(groups, key=lambda group: (-group.cost_ms, group.key))
+
+
+def _on_host(by_pass: PassTimes | CostTimes | None, group: _Members) -> float:
+    """Return what the layers of a group take that ran on the processor beside a GPU."""
+    own = [layer.time_ms if costs_on_host(layer) else None for layer in group.layers]
+    return _together(by_pass, group, own) or 0.0
 
 
 def _together(

@@ -20,7 +20,7 @@ from dld_tui.core.report.nesting import depths
 from dld_tui.core.report.ort_kernel import Kernel
 from dld_tui.core.report.ort_profile import OrtProfile, ProfilePass
 from dld_tui.core.report.reader import Report
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.temporary import temporary_report
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -59,6 +59,7 @@ def add_ort_profile(
     cancelled: CancelCheck | None = None,
     *,
     warm_up: int = 0,
+    start_us: float = 0.0,
     on_pass: PassObserver | None = None,
 ) -> ImportSummary:
     """Add the layers, passes and samples of a profile, with what is wrong with it as notes.
@@ -72,6 +73,7 @@ def add_ort_profile(
         progress: Called with (bytes read, bytes in all).
         cancelled: Asked about once a megabyte.
         warm_up: How many passes at the start are not to count in statistics.
+        start_us: When the profile began, on the report's clock.
         on_pass: Called with every pass after it was added, and the number that the report has for
             each kernel of the profile.
 
@@ -81,7 +83,7 @@ def add_ort_profile(
         SaveError: The report cannot be written.
     """
     profile = OrtProfile(Path(json_path))
-    importer = _Importer(writer, profile, document, optimised_document, warm_up, on_pass)
+    importer = _Importer(writer, profile, document, optimised_document, warm_up, start_us, on_pass)
     return importer.run(progress, cancelled)
 
 
@@ -131,9 +133,11 @@ class _Importer:
         document: Document | None,
         optimised: Document | None,
         warm_up: int,
+        start_us: float,
         on_pass: PassObserver | None,
     ) -> None:
         self._writer = writer
+        self._start_us = start_us
         self._on_pass = on_pass
         self._profile = profile
         self._attribution = Attribution(document, optimised) if document is not None else None
@@ -172,7 +176,8 @@ class _Importer:
                 layer = self._writer.add_layer(self._layer(self._profile.kernels[event.kernel]))
                 self._layers[event.kernel] = layer
             self._threads.add(event.thread)
-            rows.append((layer, *event[1:]))
+            times = (event.duration_us, event.self_us, event.thread)
+            rows.append((layer, self._start_us + event.start_us, *times))
         state = found.state
         if state == "measured":
             if found.index < self._warm_up:
@@ -184,10 +189,14 @@ class _Importer:
                         found.index, found.start_us, found.duration_us, state, (), found.top_level
                     )
                 )
-        self._writer.add_pass(found.index, found.start_us, found.duration_us, state)
+        self._add_pass(found, state)
         self._writer.add_samples(found.index, rows)
         if self._on_pass is not None:
             self._on_pass(found, self._layers)
+
+    def _add_pass(self, found: ProfilePass, state: PassState) -> None:
+        start_us = self._start_us + found.start_us
+        self._writer.add_pass(found.index, start_us, found.duration_us, state)
 
     def _drop_short_passes(self) -> None:
         """Mark the runs that failed on the way: they ran fewer nodes of the main graph."""
@@ -197,7 +206,7 @@ class _Importer:
         whole = max(found.top_level for found in self._measured)
         short = [found for found in self._measured if found.top_level < whole]
         for found in short:
-            self._writer.add_pass(found.index, found.start_us, found.duration_us, "incomplete")
+            self._add_pass(found, "incomplete")
             self._measured.remove(found)
         if short:
             self._writer.note(

@@ -17,8 +17,8 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report import database as db
 from dld_tui.core.report import rows
-from dld_tui.core.report.aggregate import counted_passes
-from dld_tui.core.report.cost import costs_on_host
+from dld_tui.core.report.aggregate import KERNELS_ALONE, counted_passes
+from dld_tui.core.report.cost import costs_on_host, shared_by_cost
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.gpu_reader import GpuReading
 from dld_tui.core.report.groups import GROUPINGS, group_layers
@@ -51,16 +51,19 @@ class Report(GpuReading):
         latency: The latency loop's summary; of the profiled passes when there was no loop; None
             when nothing was measured.
         layers: In order of first execution; ``layers[i].index == i``.
-        passes: The profiled passes, in order.
-        counted_passes: Those that the statistics are taken over.
+        passes: The passes that were recorded, in order: profiled ones, and those at true speed.
+        counted_passes: Those that the statistics of layers are taken over.
+        kernel_passes: Those at true speed, with the GPU's work recorded and nothing else, if any.
+        gpu_passes: Numbers of those that times of layers on a GPU are taken over.
         latencies: The inferences of the latency loop in milliseconds, in order.
         tracks: The rows of the timeline: threads and the streams of GPUs.
         version: Of the file's tables.
         counters: What was sampled over time, and what could not be.
         gpu_absent: Why nothing of the GPU was measured; None when it was, or was not asked for.
         has_gpu_events: Whether any pass has work of a GPU.
-        median_pass: The index of the measured pass with the median duration (the lower of two), or
-            None without passes.
+        median_pass: The index of the pass with the median duration (the lower of two), of those at
+            true speed where there are any (and counters were sampled, where they were), else of the
+            measured ones; None without passes.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -88,11 +91,15 @@ class Report(GpuReading):
         counted = counted_passes(states)
         if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
             self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+        self.layers = shared_by_cost(self.layers)
         self._read_gpu()
+        self.gpu_passes = self._read_gpu_passes(states)
         self.counted_passes = tuple(found for found in self.passes if found.index in counted)
         self.latencies = self._sound_latencies(rows.read_latencies(self._query))
         self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
-        ordered = sorted((found.duration_us, found.index) for found in self.counted_passes)
+        self.kernel_passes = tuple(found for found in self.passes if found.state == KERNELS_ALONE)
+        drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
+        ordered = sorted((found.duration_us, found.index) for found in drawn)
         self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
 
     def _sound_passes(self, passes: Iterable[ReportPass]) -> tuple[ReportPass, ...]:
@@ -197,7 +204,7 @@ class Report(GpuReading):
         from dld_tui.core.report.pass_times import PassTimes
 
         times = self.pass_times(gpu=True)
-        return None if times is None else PassTimes(times, self._lengths_ms(), None)
+        return None if times is None else PassTimes(times, self._lengths_ms(gpu=True), None)
 
     @cached_property
     def cost_by_pass(self) -> PassTimes | CostTimes | None:
@@ -217,24 +224,25 @@ class Report(GpuReading):
         lengths_ms = self._lengths_ms()
         if sum(track.kind == "thread" for track in self.tracks) <= 1:
             return PassTimes(without_contradictions(times, lengths_ms), lengths_ms, None)
-        numbers = series.chosen_passes(len(self.layers), self._counted_numbers())
+        numbers = series.chosen_passes(len(self.layers), self._numbers())
         with db.reading(self.path), self._lock:
             busy = series.read_busy(self._connection.execute, numbers)
         return PassTimes(times, lengths_ms, busy)
 
-    def _lengths_ms(self) -> FloatArray:
+    def _lengths_ms(self, *, gpu: bool = False) -> FloatArray:
         """Return the lengths of the passes that are read, NaN where they are sums of layers."""
         import numpy as np
 
         from dld_tui.core.report import series
 
-        numbers = series.chosen_passes(len(self.layers), self._counted_numbers())
-        lengths = {found.index: found.duration_us / 1000 for found in self.counted_passes}
+        numbers = series.chosen_passes(len(self.layers), self._numbers(gpu=gpu))
+        lengths = {found.index: found.duration_us / 1000 for found in self.passes}
         known = not self.facts.get(rows.LAYERS_ONLY)
         return np.array([lengths[number] if known else np.nan for number in numbers])
 
-    def _counted_numbers(self) -> list[int]:
-        return sorted(found.index for found in self.counted_passes)
+    def _numbers(self, *, gpu: bool = False) -> list[int]:
+        """Return the numbers of the passes of which layers are timed, on a GPU or by the CPU."""
+        return sorted(self.gpu_passes if gpu else (one.index for one in self.counted_passes))
 
     @property
     def joined_percent(self) -> float | None:
@@ -281,19 +289,20 @@ class Report(GpuReading):
             return rows.read_history(self._query, index)
 
     def pass_times(self, *, gpu: bool = False) -> Times | None:
-        """Return what each layer took, ``float64[layers, counted passes]`` in milliseconds.
+        """Return what each layer took, ``float64[layers, passes]`` in milliseconds.
 
         NaN where a layer did not run; None when there is nothing. Of a run of very many passes only
         some are read, at even distances.
 
         Args:
-            gpu: The time of a layer's kernels on the GPU instead of its self time.
+            gpu: The time of a layer's kernels on the GPU in the `gpu_passes`, instead of its self
+                time in the `counted_passes`.
         """
         from dld_tui.core.report.series import read_series
 
         if gpu and not self.has_gpu_events:
             return None
-        numbers = self._counted_numbers()
+        numbers = self._numbers(gpu=gpu)
         with db.reading(self.path), self._lock:
             return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
 
@@ -301,7 +310,7 @@ class Report(GpuReading):
         """Return the layers' time by a key, largest first.
 
         The time of a group is what its layers took together in a pass, the median over the passes
-        in which one of them ran; the percentages are of the sum of the groups.
+        in which one of them ran; the percentages are of the sum of what the groups cost.
 
         Args:
             by: ``layer``, ``type``, ``node``, ``op``, ``scope``, ``provider`` or ``precision``.

@@ -15,8 +15,10 @@ Confidence: TypeAlias = Literal["tensor", "name", "rule", "none"]
 """How a layer was joined to ONNX nodes: by the tensors that it makes, by an exact name, by a naming
 rule of the backend, or not at all."""
 
-PassState: TypeAlias = Literal["measured", "warm-up", "incomplete"]
-"""Only measured passes count in statistics (incomplete ones do when there is nothing else)."""
+PassState: TypeAlias = Literal["measured", "warm-up", "incomplete", "kernels alone"]
+"""Only measured passes count in statistics of layers, incomplete ones where there is nothing else.
+Passes with ``kernels alone`` ran without profiling of layers, with the work of the GPU recorded:
+what a GPU did when is read from these."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,17 @@ class Layer:
     passes: int = 0
     """In how many measured passes it ran: fewer than all for a branch."""
     gpu_time_ms: float | None = None
-    """Median sum of its kernels' durations on the GPU a pass, over the measured passes in which it
-    had any. None when no kernel is known to be its own."""
+    """Median sum of its kernels' durations on the GPU a pass, over those of `Report.gpu_passes` in
+    which it had any. None when no kernel is known to be its own."""
 
 
 @dataclass(frozen=True)
 class ReportPass:
-    """One run of the model with profiling on."""
+    """One run of the model with profiling on, or at true speed with the GPU's work recorded."""
 
     index: int
     start_us: float
-    """On the report's clock; 0 is where profiling began."""
+    """On the report's clock; 0 is where the recording of passes began."""
     duration_us: float
     state: PassState = "measured"
     counter_start_us: float | None = None
@@ -158,3 +160,6 @@ class Group:
     """True when the time of a layer made of several nodes had to be shared."""
     gpu_time_ms: float | None = None
     """On the GPU; None when none of the layers had a kernel."""
+    cost_ms: float = 0.0
+    """What it costs: the kernels on a GPU and what ran on the processor, where kernels are known;
+    else `time_ms`."""

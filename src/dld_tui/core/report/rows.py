@@ -9,10 +9,13 @@ from typing import Any, TypeAlias, cast
 from dld_tui.core.report import schema
 from dld_tui.core.report import values as v
 from dld_tui.core.report.aggregate import (
+    ATTRIBUTED_PASSES,
     GPU_TIMES,
+    KERNELS_ALONE,
     collect,
     counted_passes,
     gpu_medians,
+    gpu_passes,
     summarise_layers,
 )
 from dld_tui.core.report.records import (
@@ -33,7 +36,7 @@ Stream: TypeAlias = Callable[[str], "Iterable[tuple[Any, ...]]"]
 """Runs SQL and returns its rows one by one: there may be millions."""
 
 _CONFIDENCES = ("tensor", "name", "rule", "none")
-_STATES = ("measured", "warm-up", "incomplete")
+_STATES = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
 
 LAYERS_ONLY = "layers_only"
 """The row of the table ``report`` of which true says that a pass is but the sum of its layers: what
@@ -195,10 +198,14 @@ def add_statistics(
         passes: All of them.
         version: Of the report.
     """
-    counted = counted_passes({found.index: found.state for found in passes})
+    states = {found.index: found.state for found in passes}
+    counted = counted_passes(states)
     samples = _times(stream("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"))
     found = summarise_layers(collect(samples, counted))
-    gpu = gpu_medians(_times(stream(GPU_TIMES)), counted) if version > 1 else {}
+    gpu = {}
+    if version > 1:
+        chosen = gpu_passes(states, (index for (index,) in stream(ATTRIBUTED_PASSES)))
+        gpu = gpu_medians(_times(stream(GPU_TIMES)), chosen)
     timed = (
         replace(layer, **vars(found[layer.index])) if layer.index in found else layer
         for layer in layers

@@ -104,7 +104,7 @@ def _trust_lines(report: Report) -> list[str]:
             f"p99 of {latency.count} passes is little more than the slowest one;"
             f" {_FEW_FOR_P99} or more tell."
         )
-    return lines + _profiling_lines(latency, report.profiled_latency)
+    return lines + _profiling_lines(report, latency)
 
 
 def _variation_cause(report: Report, latency: LatencySummary) -> str:
@@ -116,7 +116,8 @@ def _variation_cause(report: Report, latency: LatencySummary) -> str:
     return "clocks are not locked or the machine is busy"
 
 
-def _profiling_lines(latency: LatencySummary, profiled: LatencySummary | None) -> list[str]:
+def _profiling_lines(report: Report, latency: LatencySummary) -> list[str]:
+    profiled = report.profiled_latency
     if profiled is None or latency.source != "latency loop" or latency.median <= 0:
         return []
     slower = 100 * (profiled.median / latency.median - 1)
@@ -126,9 +127,19 @@ def _profiling_lines(latency: LatencySummary, profiled: LatencySummary | None) -
     cause = "The profiled run is slower by" if noisy else "Profiling slows the model by"
     doubt = ", by profiling or by what else the machine did" if noisy else ""
     return [
-        f"{cause} {slower:.0f} %{doubt} (median"
-        f" {fmt.milliseconds(profiled.median)} ms): trust the layers' shares more than their times."
+        f"{cause} {slower:.0f} %{doubt} (median {fmt.milliseconds(profiled.median)} ms):"
+        f" {_trusted(report)}."
     ]
+
+
+def _trusted(report: Report) -> str:
+    """Return which times of a profiled run that was slow can be trusted."""
+    if not has_gpu_times(report.layers):
+        return "trust the layers' shares more than their times"
+    alone = {found.index for found in report.kernel_passes}
+    if alone and report.gpu_passes <= alone:
+        return "only times of launches are of that run, those of kernels are not"
+    return "trust the times of kernels, and not what is between them"
 
 
 def order_lines(report: Report, shown: int = _TOP_LAYERS) -> list[str]:

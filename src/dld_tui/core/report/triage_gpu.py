@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times, is_launched, priced
-from dld_tui.core.report.gpu_summary import GpuSummary, gpu_of_median_pass
+from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CPU = "CPUExecutionProvider"
 _IDLE_PERCENT = 30.0
+_SLOWED_PERCENT = 10.0
 _SHORT_KERNEL_US = 20.0
 _COPY_PERCENT = 20.0
 _ATTRIBUTED_PERCENT = 90.0
@@ -25,18 +26,21 @@ _FULL_PRECISION = ("float", "float32", "fp32")
 _TENSOR_TYPES = ("conv", "gemm", "matmul", "attention", "einsum")
 """Parts of the names of layer types that have kernels for lower precision everywhere."""
 _NAME_CELLS = 40
+_GRAPH_OPTIONS = "--io-binding --provider-option enable_cuda_graph=1"
+CUDA_GRAPH = "cuda_graph"
+"""The row of the table ``report`` of which true says that passes replayed a CUDA graph."""
 
 
 def gpu_lines(report: Report) -> list[str]:
     """Return how busy the GPU was, and what holds it up or was not measured."""
-    found = gpu_of_median_pass(report)
-    busy = [] if found is None else [busy_line(found), *_doubts(report, found)]
+    found = gpu_summary(report)
+    busy = [] if found is None else [busy_line(found), *speed_lines(found), *_doubts(report, found)]
     return [*busy, *_absent(report)]
 
 
 def gpu_doubts(report: Report) -> list[str]:
-    """Return what holds the GPU up in the median pass, and what was not measured."""
-    found = gpu_of_median_pass(report)
+    """Return what holds the GPU up, and what was not measured."""
+    found = gpu_summary(report)
     return [*([] if found is None else _doubts(report, found)), *_absent(report)]
 
 
@@ -53,25 +57,43 @@ def _absent(report: Report) -> list[str]:
 
 
 def busy_line(found: GpuSummary) -> str:
-    """Return how busy the GPU was in a pass."""
+    """Return how busy the GPU is in a pass; gaps only of passes at true speed."""
     copies = (
         f", copies {_ms(found.copy_us)} ms ({fmt.size(found.copied_bytes)})" if found.copies else ""
     )
+    gaps = f", launch gaps {_ms(found.gaps_us)} ms" if found.true_speed else ""
+    slowed = "" if found.true_speed else ", with profiling on: its gaps are not the model's"
     return (
         f"GPU busy {_ms(found.busy_us)} ms of {_ms(found.length_us)}"
-        f" ({fmt.percent(found.busy_percent)} %) with {found.kernels:,} kernels, launch gaps"
-        f" {_ms(found.gaps_us)} ms{copies}."
+        f" ({fmt.percent(found.busy_percent)} %) with {found.kernels:,} kernels{gaps}{copies}"
+        f"{slowed}."
     )
+
+
+def speed_lines(found: GpuSummary) -> list[str]:
+    """Return what recording did to the passes that the work is read from."""
+    more = found.recording_percent
+    if not found.true_speed or more is None:
+        return []
+    line = (
+        f"Kernels were recorded alone in {fmt.plural(found.passes, 'pass', 'passes')} of"
+        f" {_ms(found.recorded_us)} ms ({more:+.1f} % against the latency, which busy time and gaps"
+        " are of)"
+    )
+    if more > _SLOWED_PERCENT:
+        line += "; gaps in the timeline are wider than the model's"
+    return [f"{line}."]
 
 
 def _doubts(report: Report, found: GpuSummary) -> list[str]:
     lines = []
-    idle = 100 * found.gaps_us / found.length_us if found.length_us > 0 else 0.0
-    if idle > _IDLE_PERCENT and found.kernels and found.median_kernel_us < _SHORT_KERNEL_US:
+    short = found.median_kernel_us < _SHORT_KERNEL_US
+    if found.true_speed and found.gap_percent > _IDLE_PERCENT and found.kernels and short:
+        graph = "" if report.facts.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
         lines.append(
-            f"Launch-bound: the GPU waits {idle:.0f} % of the pass and half of its kernels are"
-            f" shorter than {found.median_kernel_us:.1f} µs; larger batches, CUDA graphs or fewer"
-            " nodes help."
+            f"Launch-bound: the GPU waits {found.gap_percent:.0f} % of the pass, profiling apart,"
+            f" and half of its kernels are shorter than {found.median_kernel_us:.1f} µs;{graph}"
+            " larger batches or fewer nodes help."
         )
     exposed = 100 * found.exposed_copy_us / found.length_us if found.length_us > 0 else 0.0
     if exposed > _COPY_PERCENT:
@@ -80,7 +102,9 @@ def _doubts(report: Report, found: GpuSummary) -> list[str]:
             " the GPU, or pin their memory."
         )
     known = found.attributed_percent
-    if known is not None and known < _ATTRIBUTED_PERCENT and report.layers:
+    # Where positions are not those of the profiled run, a note of the run says so.
+    unlike = found.true_speed and known == 0 and has_gpu_times(report.layers)
+    if known is not None and known < _ATTRIBUTED_PERCENT and report.layers and not unlike:
         lines.append(f"{known:.0f} % of kernel time is attributed to layers; the rest is unnamed.")
     return lines
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.node_cost import sharing_note
+from dld_tui.core.report.cost import has_gpu_times, priced
 from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.gpu_records import Counter, GpuEvent
 from dld_tui.core.report.html import tables
@@ -101,7 +102,10 @@ def _latency_title(report: Report) -> str:
 
 def _timeline_title(report: Report) -> str:
     return (
-        "Timeline" if report.median_pass is None else f"Timeline of pass {report.median_pass + 1}"
+        "Timeline"
+        if report.median_pass is None
+        else f"Timeline of pass {report.median_pass + 1}"
+        + (", kernels recorded alone" if report.kernel_passes else "")
     )
 
 
@@ -110,17 +114,17 @@ def _type_bars(report: Report) -> str:
     rows = [
         Bar(
             f"{group.key} ({group.count:,})",
-            (group.time_ms,),
-            (f"{fmt.milliseconds(group.time_ms)} ms, {fmt.percent(group.percent)} %",),
+            (group.cost_ms,),
+            (f"{fmt.milliseconds(group.cost_ms)} ms, {fmt.percent(group.percent)} %",),
         )
         for group in groups
-        if group.time_ms > 0
+        if group.cost_ms > 0
     ]
     return bars(rows)
 
 
 def _top_bars(report: Report) -> str:
-    timed = [layer for layer in report.layers if layer.time_ms]
+    timed = [layer for layer in priced(report.layers) if layer.time_ms]
     rows = [
         Bar(
             layer.name,
@@ -219,16 +223,16 @@ def _graph(report: Report, counter: Counter, start: float, end: float) -> list[G
 
 
 def layer_table(report: Report) -> str:
-    """Return the table of all layers, the slowest first."""
-    has_gpu = any(layer.gpu_time_ms is not None for layer in report.layers)
+    """Return the table of all layers, the costliest first."""
+    has_gpu = has_gpu_times(report.layers)
     gpu = [Column("GPU ms", numeric=True)] if has_gpu else []
     columns = [
         Column("#", numeric=True),
         Column("layer", name=True),
         Column("type"),
-        Column("time ms", numeric=True),
-        Column("%", numeric=True),
+        Column("CPU ms" if has_gpu else "time ms", numeric=True),
         *gpu,
+        Column("%", numeric=True),
         Column("min", numeric=True),
         Column("max", numeric=True),
         Column("runs", numeric=True),
@@ -237,9 +241,10 @@ def layer_table(report: Report) -> str:
         Column("output"),
         Column("ONNX node", name=True),
     ]
-    ordered = sorted(report.layers, key=lambda layer: (-(layer.time_ms or 0.0), layer.index))
+    costs = {layer.index: layer.time_ms or 0.0 for layer in priced(report.layers)}
+    ordered = sorted(report.layers, key=lambda layer: (-costs[layer.index], layer.index))
     rows = (_layer_cells(layer, has_gpu) for layer in ordered)
-    return table("layer-table", columns, rows, sorted_by=3)
+    return table("layer-table", columns, rows, sorted_by=5 if has_gpu else 3)
 
 
 def _layer_cells(layer: Layer, has_gpu: bool) -> list[tables.Cell]:
@@ -249,8 +254,8 @@ def _layer_cells(layer: Layer, has_gpu: bool) -> list[tables.Cell]:
         layer.name,
         layer.type,
         tables.milliseconds(layer.time_ms),
-        tables.percent(layer.percent),
         *gpu,
+        tables.percent(layer.percent),
         tables.milliseconds(layer.min_ms),
         tables.milliseconds(layer.max_ms),
         tables.count(None if layer.count is None else round(layer.count, 2)),
@@ -262,10 +267,12 @@ def _layer_cells(layer: Layer, has_gpu: bool) -> list[tables.Cell]:
 
 
 def _group_table(report: Report, by: str) -> str:
+    has_gpu = has_gpu_times(report.layers)
     columns = [
         Column(by, name=True),
         Column("count", numeric=True),
-        Column("time ms", numeric=True),
+        Column("CPU ms" if has_gpu else "time ms", numeric=True),
+        *([Column("GPU ms", numeric=True)] if has_gpu else []),
         Column("%", numeric=True),
     ]
     groups = report.groups(by)
@@ -276,12 +283,13 @@ def _group_table(report: Report, by: str) -> str:
             f"{group.key} ≈" if group.estimate else group.key,
             tables.count(group.count),
             tables.milliseconds(group.time_ms),
+            *([tables.milliseconds(group.gpu_time_ms)] if has_gpu else []),
             tables.percent(group.percent),
         ]
         for group in groups
     ]
     note = sharing_note(report.layers) if any(group.estimate for group in groups) else ""
-    return table(f"{by}-table", columns, rows, sorted_by=2) + paragraphs(
+    return table(f"{by}-table", columns, rows, sorted_by=4 if has_gpu else 2) + paragraphs(
         [(f"≈ {note}", "info")] if note else []
     )
 
