@@ -12,7 +12,7 @@ import pytest
 from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import run
 from dld_tui.activities.profile_onnxruntime_request import Request
-from dld_tui.backends import gpu_capture
+from dld_tui.backends import gpu_capture, gpu_remarks
 from dld_tui.backends.onnxruntime import Session
 from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_profiling import ProfilingRun
@@ -170,7 +170,9 @@ def test_kernels_with_other_names_are_told_and_have_no_layers(
     with report:
         timeline: Any = report.facts["gpu_timeline"]
         assert (timeline["joined_passes"], timeline["attributed"]) == (0, 0)
-        assert "In 6 of 6 passes at true speed, kernels cannot be joined to layers" in texts(report)
+        assert "In 6 of 6 passes without profiling, kernels cannot be joined to layers" in texts(
+            report
+        )
         assert "kernel 1 is other0, in the profiled run k" in texts(report)
         # What is known still is: times of layers are those of the profiled run.
         measured = {one.index for one in report.counted_passes}
@@ -235,14 +237,14 @@ def test_clocks_are_those_of_the_passes() -> None:
         {"gpu_sm_mhz": mhz, "gpu_power_w": 100.0, "gpu_throttling": why}
         for mhz, why in ((1980, "none"), (1755, "power limit"), (1980, "none"))
     ]
-    assert gpu_capture._during(states) == {
+    assert gpu_remarks.during_passes(states) == {
         "gpu_sm_mhz": 1980.0,
         "gpu_sm_mhz_lowest": 1755.0,
         "gpu_sm_mhz_highest": 1980.0,
         "gpu_power_w": 100.0,
         "gpu_throttling": "power limit",
     }
-    assert gpu_capture._during([]) == {}
+    assert gpu_remarks.during_passes([]) == {}
 
 
 def test_without_cupti_the_rest_is_measured_and_the_reason_told(

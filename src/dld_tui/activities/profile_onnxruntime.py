@@ -19,7 +19,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime_options import SessionSettings
-    from dld_tui.backends.onnxruntime_profiling import Plan
+    from dld_tui.backends.onnxruntime_plan import Plan
     from dld_tui.core.latency import Extent
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
@@ -58,7 +58,7 @@ def run(request: Request) -> Iterator[Event]:
 
 def _plan(request: Request) -> Plan:
     from dld_tui.backends.gpu_capture import GpuPlan
-    from dld_tui.backends.onnxruntime_profiling import Plan
+    from dld_tui.backends.onnxruntime_plan import Plan
     from dld_tui.core.latency_summary import report_path
 
     session = _session(request)

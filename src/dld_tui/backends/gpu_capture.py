@@ -11,7 +11,7 @@ The two are joined by position (:mod:`dld_tui.core.gpu.positions`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +25,23 @@ from dld_tui.backends.gpu_meter import (
     jetson_meter,
     nvml_meter,
 )
+from dld_tui.backends.gpu_remarks import (
+    attribution_fact,
+    attribution_notes,
+    during_passes,
+    join_notes,
+    timeline_fact,
+)
 from dld_tui.backends.jetson import Jetson
 from dld_tui.backends.nvml import SLOWDOWNS, Nvml
-from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.events import Metric
 from dld_tui.core.gpu.activity import ActivityLog
-from dld_tui.core.gpu.attribution import Attributed, PassSpan, attribute
+from dld_tui.core.gpu.attribution import PassSpan, attribute
 from dld_tui.core.gpu.counters import SamplingPlan, Series, plan_sampling
-from dld_tui.core.gpu.positions import Joined, Launches, TimedPass, join
+from dld_tui.core.gpu.positions import Launches, TimedPass, join
 from dld_tui.core.report.aggregate import KERNELS_ALONE
 from dld_tui.core.report.records import Note
-from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
 
@@ -270,8 +275,8 @@ class GpuCapture:
             found = attribute(calls, origin_ns, spans)
             for index, events in found.events.items():
                 writer.add_gpu_events(index, events)
-            writer.set_fact("gpu_check", _check(found, calls))
-            self._remark(found, calls, any(span.layers for span in spans))
+            writer.set_fact("gpu_check", attribution_fact(found, calls))
+            self.notes += attribution_notes(found, calls, any(span.layers for span in spans))
             ordered = sorted(found.events)[1:] or sorted(found.events)
             lost = bool(calls.dropped or (kernels is not None and kernels.dropped))
             launches = Launches((found.events[index] for index in ordered), lost)
@@ -280,29 +285,11 @@ class GpuCapture:
             joined = join(kernels, self._passes, launches, problem)
             for index, events in joined.events.items():
                 writer.add_gpu_events(index, events, again=True)
-            writer.set_fact("gpu_timeline", _timeline_fact(joined, kernels))
-            self._remark_join(joined, calls is not None)
+            writer.set_fact("gpu_timeline", timeline_fact(joined, kernels))
+            self.notes += join_notes(joined, calls is not None)
         if not self._logs:
             writer.set_gpu_absent(self._no_timeline)
             self._note(f"No timeline of the GPU: {self._no_timeline}.")
-
-    def _remark_join(self, joined: Joined, profiled: bool) -> None:
-        if not joined.passes:
-            self._note("The GPU ran no kernel in the passes at true speed.", "warning")
-        elif joined.joined < joined.passes:
-            which = f"{joined.passes - joined.joined:,} of {joined.passes:,} passes at true speed"
-            layers = (
-                " Their kernels are shown without layers."
-                if joined.joined
-                else " Times of layers on the GPU are of the profiled run, in which kernels take as"
-                " long and only the gaps are longer."
-                if profiled
-                else ""
-            )
-            self._note(
-                f"In {which}, kernels cannot be joined to layers: {joined.problem}.{layers}",
-                "warning" if profiled else "info",
-            )
 
     def write_counters(self, writer: ReportWriter, origin_ns: int) -> None:
         """Write the samples; `origin_ns` is the zero of the report's clock."""
@@ -330,7 +317,7 @@ class GpuCapture:
 
     def write_notes(self, writer: ReportWriter) -> None:
         """Write the remarks made so far, and what clocks, power and temperature were."""
-        writer.add_environment(_during(self._states))
+        writer.add_environment(during_passes(self._states))
         if self._slowdowns:
             reasons = ", ".join(sorted(self._slowdowns))
             self._note(f"The GPU slowed down during the run: {reasons}.", "warning")
@@ -371,80 +358,8 @@ class GpuCapture:
                 problem = _with_hint(error)
         return None, problem
 
-    def _remark(self, found: Attributed, log: ActivityLog, by_layer: bool) -> None:
-        if not found.kernels.count:
-            self._note("The GPU ran no kernel in the passes that were recorded.", "warning")
-            return
-        share = found.given_percent
-        if not by_layer:
-            self._note("Kernels are shown by stream: which layer launched them is not told.")
-        elif share is not None and share < 99.5:
-            self._note(
-                f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
-                " layers and belongs to none."
-            )
-        if abs(found.missing_us) > 1:
-            self._note(
-                f"The kernels' times do not add up: {found.missing_us:.1f} us are missing.",
-                "warning",
-            )
-        if log.dropped:
-            self._note(f"{log.dropped:,} records of the GPU were lost or unreadable.", "warning")
-
     def _note(self, text: str, level: str = "info") -> None:
         self.notes.append(Note(text, level))
-
-
-def _during(states: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
-    """Return clocks, power and temperature in the time of the passes.
-
-    Numbers are medians; of clocks that moved the lowest and the highest are told, too.
-    """
-    made: dict[str, JSON] = {}
-    for name in dict.fromkeys(name for state in states for name in state):
-        values = [state[name] for state in states if name in state]
-        numbers = [
-            float(value)
-            for value in values
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-        ]
-        if len(numbers) < len(values):
-            texts = dict.fromkeys(str(value) for value in values)
-            made[name] = ", ".join(text for text in texts if text != "none") or "none"
-            continue
-        made[name] = median(numbers)
-        if name.endswith("_mhz") and min(numbers) < max(numbers):
-            made |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
-    return made
-
-
-def _timeline_fact(joined: Joined, log: ActivityLog) -> dict[str, JSON]:
-    """Return how the passes at true speed were joined to layers."""
-    return {
-        "passes": joined.passes,
-        "joined_passes": joined.joined,
-        "kernels": joined.kernels,
-        "attributed": joined.attributed,
-        "outside": joined.outside,
-        "dropped_records": log.dropped,
-        "problem": joined.problem or None,
-    }
-
-
-def _check(found: Attributed, log: ActivityLog) -> dict[str, JSON]:
-    """Return the sums that the timeline can be checked by, in microseconds."""
-    return {
-        "kernels": found.kernels.count,
-        "kernel_us": found.kernels.time_us,
-        "attributed": found.given.count,
-        "attributed_us": found.given.time_us,
-        "unattributed": found.unclaimed.count,
-        "unattributed_us": found.unclaimed.time_us,
-        "outside": found.outside.count,
-        "outside_us": found.outside.time_us,
-        "missing_us": found.missing_us,
-        "dropped_records": log.dropped,
-    }
 
 
 def _with_hint(error: DldError) -> str:

@@ -12,15 +12,15 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
-from dld_tui.backends.gpu_capture import GpuCapture, GpuPlan
+from dld_tui.backends.gpu_capture import GpuCapture
 from dld_tui.backends.onnxruntime import Feed, Session, errors_of, version
 from dld_tui.backends.onnxruntime_binding import BoundFeed
 from dld_tui.backends.onnxruntime_optimized import save_optimized_model
-from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime_plan import Plan
 from dld_tui.backends.onnxruntime_remarks import copies_note, fallback_notes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
@@ -50,35 +50,9 @@ _WRITE_SECONDS = 1.0
 _OPTIMIZED = "optimized.onnx"
 _LAYERS = "Measuring layers"
 _TIMELINE = "Recording the GPU"
+_UNORDERED = "operators at once launch their kernels in no fixed order"
 _GRAPH_WARM_UP = 3
 """Runs in which a CUDA graph is captured, and one more."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to run and how long."""
-
-    model: Path
-    report: Path
-    """Replaced if it exists."""
-    session: SessionSettings
-    shapes: tuple[str, ...]
-    """As :func:`dld_tui.core.inputs.shapes.parse_shapes` takes them."""
-    inputs: Path | None
-    """A folder of data; None for random ones."""
-    seed: int
-    warm_up_passes: int
-    warm_up_seconds: float
-    timed: Extent
-    layer_passes: int | None
-    """None for a sensible number; 0 for no layers."""
-    recorded_settings: dict[str, JSON]
-    gpu: GpuPlan | None = None
-    """What to capture of a GPU; None when the model runs on none."""
-    io_binding: bool = False
-    """Inputs and outputs stay on the device, so that latency is without copies."""
-    optimized_model: Path | None = None
-    """Where to save the optimised model; replaced if it exists."""
 
 
 class ProfilingRun:
@@ -394,14 +368,10 @@ class ProfilingRun:
         for note in fallback_notes(found.kernels, self._plan.session.providers[0]):
             self._report.note(note.text, note.level)
         if self._gpu is not None:
-            self._gpu.write_layers(self._report, origin_ns, spans, self._unordered())
+            unordered = _UNORDERED if self._plan.session.parallel else ""
+            self._gpu.write_layers(self._report, origin_ns, spans, unordered)
             if self._origin_ns is None:
                 self._gpu.write_counters(self._report, origin_ns)
-
-    def _unordered(self) -> str:
-        """Return why passes may launch in another order each; empty when they do not."""
-        parallel = self._plan.session.parallel
-        return "operators at once launch their kernels in no fixed order" if parallel else ""
 
     def _save_optimized(self) -> Iterator[Event]:
         """Save the optimised model with its weights, by a session of its own."""
