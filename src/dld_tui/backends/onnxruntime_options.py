@@ -80,6 +80,11 @@ class SessionSettings:
             for name in _GRAPH_OPTIONS
         )
 
+    @property
+    def least_warm_up(self) -> int:
+        """How many bound runs come before the timed ones at least: some capture a CUDA graph."""
+        return 3 if self.cuda_graph else 1
+
     def without_graph(self) -> SessionSettings:
         """Return the same without CUDA graphs."""
         plain = {

@@ -51,8 +51,6 @@ _OPTIMIZED = "optimized.onnx"
 _LAYERS = "Measuring layers"
 _TIMELINE = "Recording the GPU"
 _UNORDERED = "operators at once launch their kernels in no fixed order"
-_GRAPH_WARM_UP = 3
-"""Runs in which a CUDA graph is captured, and one more."""
 
 
 class ProfilingRun:
@@ -207,16 +205,11 @@ class ProfilingRun:
 
     def _warm_up(self, session: Session) -> Iterator[Event]:
         """Run as often as is asked for; once was done when the inputs were made."""
-        graph = self._plan.session.cuda_graph
-        if graph:
-            self._bound = session.bind(self._feeds)
-            session.run_bound(self._bound[0])
         extent = Extent(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
-        if graph:
-            extent = replace(extent, calls=max(_GRAPH_WARM_UP, extent.calls))
-        elif self._plan.io_binding:
+        if self._plan.io_binding:
             self._bound = session.bind(self._feeds)
-            extent = replace(extent, calls=max(1, extent.calls))
+            session.run_bound(self._bound[0])  # with care: its errors are told
+            extent = replace(extent, calls=max(self._plan.session.least_warm_up, extent.calls))
         for _, progress in self._bursts(self._timer(session), extent, "Warming up"):
             yield progress
 
