@@ -80,7 +80,7 @@ def backend_cases() -> Iterator[Case]:
 
 def file_cases(folder: Path, group: str) -> Iterator[Case]:
     """Yield the models of a folder; they are run where all shapes are known."""
-    for path in sorted(folder.rglob("*.onnx")):
+    for path in sorted(folder.rglob("[!.]*.onnx")):
         try:
             data = path.read_bytes()
             proto = onnx.ModelProto.FromString(data)
@@ -197,7 +197,7 @@ def bases(folders: list[Path], runs: Callable[[Case], bool]) -> list[Base]:
     """Return the models of folders that run, with the sizes that they run with."""
     found = []
     for folder in folders:
-        for path in sorted(folder.glob("*.onnx")):
+        for path in sorted(folder.glob("[!.]*.onnx")):
             if path.stat().st_size > _LARGEST_WEIGHTS:
                 continue
             model = onnx.load(path)

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends import polygraphy_sanitize
+from dld_tui.backends import simplifiers
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.types import JSON
@@ -20,7 +20,7 @@ from tests.support import models
 
 pytest.importorskip("onnxruntime")
 with_polygraphy = pytest.mark.skipif(
-    bool(polygraphy_sanitize.missing()), reason="Polygraphy is not installed"
+    bool(simplifiers.missing("Polygraphy")), reason="Polygraphy is not installed"
 )
 FOLDED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -116,9 +116,9 @@ def test_what_would_be_too_large_is_not_folded(tmp_path: Path) -> None:
     assert [node.name for node in onnx.load(out).graph.node] == ["turn", "use"]
 
 
-def test_sanitize_needs_polygraphy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polygraphy_sanitize, "missing", lambda: ["polygraphy"])
-    with pytest.raises(UnavailableError, match="polygraphy not installed"):
+def test_sanitize_needs_a_simplifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simplifiers, "missing", lambda name: [name.lower()])
+    with pytest.raises(UnavailableError, match="onnxslim and polygraphy not installed"):
         convert("sanitize", models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx")
 
 

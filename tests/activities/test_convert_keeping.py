@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends import polygraphy_sanitize
+from dld_tui.backends import simplifiers
 from tests.activities.test_convert_batch import convert
 from tests.support import models
 
@@ -129,7 +129,7 @@ INLINED = ("own float16", "dynamic quantization", "static quantization")
 @pytest.mark.parametrize("which", list(SETTINGS))
 def test_all_that_is_said_of_a_model_is_kept(tmp_path: Path, which: str) -> None:
     name, settings = SETTINGS[which]
-    if name == "sanitize" and polygraphy_sanitize.missing():
+    if name == "sanitize" and simplifiers.missing("Polygraphy"):
         pytest.skip("Polygraphy is not installed")
     path, out = rich_model(tmp_path), tmp_path / "out.onnx"
     if which == "static quantization":

@@ -1,25 +1,54 @@
-"""Constants folded and what is unused removed, by Polygraphy, weights loaded only to be folded.
+"""A model with as few nodes as the simplifiers that are installed make of it.
 
-Result: that of :func:`dld_tui.core.conversion.result.written`.
+Polygraphy, onnxslim and onnxsim each get the model, in a process of their own; then the others get
+the best result, for as long as that makes it smaller. A result counts when ONNX Runtime computes
+the same with it, and only where it brings in no operator set and no larger file than is allowed.
+Where none is left, the model stays as it is: that is no error.
+
+Result: that of :func:`dld_tui.core.conversion.result.written`, and ``"tried"``: a list of ``{"by",
+"nodes", "problem"}``.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
+from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest
-from dld_tui.core.errors import UnavailableError
-from dld_tui.core.events import Event, Progress
+from dld_tui.core.errors import CancelledError, DldError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.same_values import SameValues
+    from dld_tui.core.document.document import Document
+
+BEST = "best"
+_LIBRARIES = ("onnxsim", "onnxslim", "Polygraphy")
+_SPARING = "Polygraphy"
+"""The one that loads weights only to fold them."""
+_LARGE = 512 << 20
+"""Bytes of weights from which on only that one is asked."""
+_MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class Request(ConversionRequest):
     """Which model, where to, and what to do."""
 
+    by: str = param(
+        BEST,
+        label="Simplifier",
+        help="Which one simplifies; the best takes the fewest nodes that any of them leaves.",
+        choices=(BEST, *_LIBRARIES),
+        spellings=("--by",),
+    )
     fold: bool = param(
         True,
         label="Fold constants",
@@ -38,7 +67,7 @@ class Request(ConversionRequest):
     passes: int | None = param(
         None,
         label="Passes",
-        help="How often to fold; by default until nothing changes.",
+        help="How often to fold; by default until nothing changes (Polygraphy).",
         minimum=1,
         spellings=("--num-passes",),
         metavar="N",
@@ -46,26 +75,26 @@ class Request(ConversionRequest):
     shapes: bool = param(
         True,
         label="Fold shapes",
-        help="Fold Shape nodes and what computes with shapes.",
+        help="Fold Shape nodes and what computes with shapes (Polygraphy).",
         spellings=("--fold-shapes",),
     )
     inference: bool = param(
         True,
         label="Infer shapes",
-        help="Infer shapes between two passes.",
+        help="Infer shapes between two passes (Polygraphy).",
         spellings=("--per-pass-shape-inference",),
     )
     partitioning: str = param(
         "none",
         label="Partitioning",
-        help="How to go on where ONNX Runtime cannot compute a constant.",
+        help="How to go on where ONNX Runtime cannot compute a constant (Polygraphy).",
         choices=("none", "basic", "recursive"),
         spellings=("--partitioning",),
     )
     cleanup: bool = param(
         True,
         label="Remove unused",
-        help="Remove nodes that no output depends on.",
+        help="Remove nodes that no output depends on (Polygraphy).",
         spellings=("--cleanup",),
     )
     toposort: bool = param(
@@ -77,7 +106,7 @@ class Request(ConversionRequest):
     verify: bool = param(
         True,
         label="Verify",
-        help="Load and run the result with ONNX Runtime before it is written.",
+        help="Run model and result with ONNX Runtime, and take a result that computes the same.",
         spellings=("--verify",),
     )
     shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
@@ -88,38 +117,191 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         InputError: The model cannot be opened.
-        UnavailableError: Polygraphy is not installed.
-        ActivityError: It failed, or ONNX Runtime cannot use the result.
+        UnavailableError: What is asked for is not installed.
+        UsageError: A shape does not fit.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends import polygraphy_sanitize
-    from dld_tui.backends.library_file import by_library
-    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import written
 
-    absent = polygraphy_sanitize.missing()
-    if absent:
-        raise UnavailableError(
-            f"{' and '.join(absent)} not installed",
-            hint=f"Install it with: {polygraphy_sanitize.INSTALL}",
-        )
+    libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
-        result = yield from by_library(
-            document,
-            polygraphy_sanitize.__name__,
-            {
-                "fold": request.fold, "threshold": int(request.threshold * 2**20),
-                "passes": request.passes, "shapes": request.shapes,
-                "inference": request.inference, "partitioning": request.partitioning,
-                "cleanup": request.cleanup, "toposort": request.toposort,
-            },
-            "Polygraphy sanitize",
-            stack,
-        )  # fmt: skip
         notes: list[str] = []
-        if request.verify:
+        same: SameValues | None = None
+        large = request.by == BEST and _weight_bytes(document) > _LARGE
+        if large and _SPARING in libraries:
+            libraries = [_SPARING]
+            notes.append(f"by {_SPARING} only: the others load all weights, and these are large")
+        elif request.verify:
+            same = yield from _values_of(document, request, notes)
+        search = _Search(request, document, same, stack)
+        yield from search.run(libraries)
+        if large and request.verify and search.best is not None:
             from dld_tui.backends.converted import verify
 
-            notes = yield from verify(document, result, request.output, request.shape)
-        yield from written(document, result, request.output, notes=notes)
+            notes += yield from verify(document, search.best, request.output, request.shape)
+            notes.append("tried with stand-ins for the weights: values are not compared")
+        if search.best is None:
+            notes.append("nothing was simplified: " + search.why())
+            result = copy_of(document)
+            stack.callback(result.close)
+        else:
+            result = search.best
+            yield Log(f"Simplified by {', then '.join(search.steps)}")
+        yield from written(
+            document, result, request.output, notes=notes, more={"tried": [*search.tried]}
+        )
+
+
+def _installed(by: str) -> list[str]:
+    from dld_tui.backends import simplifiers
+
+    wanted = _LIBRARIES if by == BEST else (by,)
+    found = [name for name in wanted if not simplifiers.missing(name)]
+    if not found:
+        absent = " and ".join(
+            dict.fromkeys(m for name in wanted for m in simplifiers.missing(name))
+        )
+        raise UnavailableError(
+            f"{absent} not installed", hint=f"Install it with: {simplifiers.INSTALL}"
+        )
+    return found
+
+
+def _values_of(
+    document: Document, request: Request, notes: list[str]
+) -> Generator[Event, None, SameValues | None]:
+    """Run the model; return what results are compared with, None where it cannot be run."""
+    from dld_tui.backends.same_values import SameValues
+
+    yield Progress(0, None, stage="Running the model")
+    try:
+        same = SameValues(document, request.shape, request.output)
+    except (UsageError, CancelledError):
+        raise
+    except DldError as error:
+        notes.append(f"not verified: the model cannot be run: {error.message}")
+        return None
+    for remark in same.guess.remarks:
+        yield Log(f"Run with {remark}")
+    return same
+
+
+@dataclass
+class _Search:
+    """The search for the result with the fewest nodes."""
+
+    request: Request
+    original: Document
+    same: SameValues | None
+    stack: contextlib.ExitStack
+    best: Document | None = None
+    steps: list[str] = field(default_factory=list)
+    """The simplifiers that made the best result, one after the other."""
+    tried: list[JSON] = field(default_factory=list)
+
+    def run(self, libraries: list[str]) -> Iterator[Event]:
+        """Try each, and then each on the best result, until that changes nothing."""
+        for name in libraries:
+            yield from self._try(name, self.original, [])
+        done: set[tuple[str, int]] = (
+            set() if self.best is None else {(self.steps[-1], id(self.best))}
+        )
+        for _ in range(_MOST_ROUNDS if len(libraries) > 1 else 0):
+            before = self.best
+            for name in libraries:
+                if self.best is not None and (name, id(self.best)) not in done:
+                    done.add((name, id(self.best)))
+                    yield from self._try(name, self.best, self.steps)
+                    done.add((name, id(self.best)))  # by the same one again
+            if self.best is before:
+                return
+
+    def why(self) -> str:
+        """Return why there is no result."""
+        texts = []
+        for entry in cast("list[dict[str, JSON]]", self.tried):
+            texts.append(f"{entry['by']}: {entry['problem'] or 'no fewer nodes'}")
+        return "; ".join(texts)
+
+    def _try(self, name: str, source: Document, steps: list[str]) -> Iterator[Event]:
+        from dld_tui.backends import simplifiers
+        from dld_tui.backends.library_file import by_library
+
+        request = self.request
+        options: dict[str, JSON] = {
+            "by": name, "fold": request.fold, "threshold": int(request.threshold * 2**20),
+            "passes": request.passes, "shapes": request.shapes, "inference": request.inference,
+            "partitioning": request.partitioning, "cleanup": request.cleanup,
+            "toposort": request.toposort,
+        }  # fmt: skip
+        stage = f"{name} simplifies"
+        problem: str | None = None
+        result: Document | None = None
+        try:
+            result = yield from by_library(source, simplifiers.__name__, options, stage, self.stack)
+            problem = self._problem(result)
+        except CancelledError:
+            raise
+        except DldError as error:
+            problem = error.message
+        count = None if result is None else nodes(result)
+        chain = ", then ".join([*steps, name])
+        self.tried.append({"by": chain, "nodes": count, "problem": problem})
+        if problem is not None:
+            yield Log(f"{chain}: not taken: {problem}", level="warning")
+        elif result is not None and self._is_better(result):
+            self.best, self.steps = result, [*steps, name]
+
+    def _is_better(self, result: Document) -> bool:
+        known = self.best
+        if known is not None:
+            return nodes(result) < nodes(known)
+        # One that was asked for by name may leave as many, and tidy up all the same.
+        limit = nodes(self.original)
+        return nodes(result) < limit or (self.request.by != BEST and nodes(result) == limit)
+
+    def _problem(self, result: Document) -> str | None:
+        """Return why a result is not to be taken."""
+        added = _domains(result) - _domains(self.original)
+        if added:
+            return f"it brings in operators of {', '.join(sorted(added))}"
+        limit = self.request.threshold * 2**20
+        known = _tensor_sizes(self.original)
+        for name, size in _tensor_sizes(result).items():
+            if size > limit and name not in known:
+                return f"it folds {visible(name)}, which takes {fmt.size(size)}"
+        growth = _weight_bytes(result) - _weight_bytes(self.original)
+        if growth > max(limit, _weight_bytes(self.original)):
+            return f"its weights take {fmt.size(growth)} more"
+        return None if self.same is None else self.same.problem(result)
+
+
+def nodes(document: Document) -> int:
+    """Return the number of nodes of a model, subgraphs and local functions included."""
+    return sum(len(scope.nodes) for scope in document.scopes())
+
+
+def _domains(document: Document) -> set[str]:
+    from dld_tui.core.domains import plain_domain
+
+    return {
+        plain_domain(node.domain) or "ai.onnx"
+        for scope in document.scopes()
+        for node in scope.nodes
+    }
+
+
+def _weight_bytes(document: Document) -> int:
+    return sum(_tensor_sizes(document).values())
+
+
+def _tensor_sizes(document: Document) -> dict[str, int]:
+    """Return bytes of weights by name; names of subgraphs may hide each other."""
+    return {
+        tensor.name: tensor.nbytes or 0
+        for scope in document.scopes()
+        for tensor in scope.initializers
+        if tensor.location != "none"
+    }

@@ -136,7 +136,7 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
     ActivityInfo(
         "convert_sanitize",
         "Sanitize",
-        "Fold the constants of a model and remove what is unused, with Polygraphy.",
+        "Make a model as small as Polygraphy, onnxslim and onnxsim can; it computes the same.",
         "dld_tui.activities.convert_sanitize",
         offered=False,
     ),

@@ -1,0 +1,99 @@
+"""The simplifiers of others, on files, run by :mod:`.library_file`; each may be absent.
+
+The process works in the folder of the model that it reads, where external data is found.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+NEEDED = {
+    "onnxsim": ("onnxsim",),
+    "onnxslim": ("onnxslim",),
+    "Polygraphy": ("polygraphy", "onnx_graphsurgeon", "onnxruntime"),
+}
+"""The modules that each needs."""
+INSTALL = "pip install 'dld-tui[simplify]'"
+
+
+def missing(name: str) -> list[str]:
+    """Return the modules that a simplifier needs and that are not installed."""
+    return [module for module in NEEDED[name] if importlib.util.find_spec(module) is None]
+
+
+def main() -> None:
+    """Simplify the model of the first argument; write the second; options are the third."""
+    source, target, text = sys.argv[1:4]
+    options = json.loads(text)
+    os.chdir(Path(source).parent)
+    {"Polygraphy": _polygraphy, "onnxslim": _onnxslim, "onnxsim": _onnxsim}[options["by"]](
+        source, target, options
+    )
+
+
+def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:
+    """Do what ``polygraphy surgeon sanitize`` does, without loading weights up front."""
+    import onnx
+    import onnx_graphsurgeon
+    from polygraphy.backend.onnx import fold_constants
+
+    # Polygraphy's command loads all weights, with --ignore-external-data too; its functions do not.
+    model = onnx.load(source, load_external_data=False)
+    if options["fold"]:
+        partitioning = options["partitioning"]
+        model = fold_constants(
+            model,
+            num_passes=options["passes"],
+            do_shape_inference=options["inference"],
+            partitioning=None if partitioning == "none" else partitioning,
+            fold_shapes=options["shapes"],
+            size_threshold=options["threshold"],
+        )
+    if options["cleanup"] or options["toposort"]:
+        graph = onnx_graphsurgeon.import_onnx(model)
+        if options["cleanup"]:
+            graph.cleanup()
+        if options["toposort"]:
+            graph.toposort()
+        model = onnx_graphsurgeon.export_onnx(graph, do_type_check=False)
+    onnx.save(model, target)
+
+
+def _onnxslim(source: str, target: str, options: Mapping[str, Any]) -> None:
+    import onnx
+    import onnxslim
+
+    skipped = [] if options["fold"] else ["constant_folding"]
+    model = onnxslim.slim(
+        onnx.load(source), skip_optimizations=skipped, size_threshold=options["threshold"]
+    )
+    _save(model, target)
+
+
+def _onnxsim(source: str, target: str, options: Mapping[str, Any]) -> None:
+    import onnx
+    import onnxsim
+
+    model, _ = onnxsim.simplify(
+        onnx.load(source),
+        check_n=0,
+        skip_constant_folding=not options["fold"],
+        include_subgraph=True,
+        tensor_size_threshold=f"{options['threshold']}B",
+    )
+    _save(model, target)
+
+
+def _save(model: Any, target: str) -> None:
+    import onnx
+
+    if model.ByteSize() < 2**31 - 2**20:
+        onnx.save(model, target)
+    else:
+        onnx.save(model, target, save_as_external_data=True, location=f"{Path(target).name}.data")

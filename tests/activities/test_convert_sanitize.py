@@ -1,0 +1,145 @@
+"""Simplifying: the best result that computes the same, and never a failure of a model that runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.activities import convert_sanitize
+from dld_tui.activities.convert_sanitize import Request, run
+from dld_tui.backends import library_file, simplifiers
+from dld_tui.backends.same_values import SameValues
+from dld_tui.core.document import Document
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.types import JSON
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+CHAIN = """
+<ir_version: 8, opset_import: ["" : 17]>
+chain (float[N, 4] x) => (float[N, 4] y)
+<float[4] w = {1, 2, 3, 4}>
+{
+    a = Identity(x)
+    b = Mul(a, w)
+    y = Identity(b)
+}
+"""
+SMALLER = CHAIN.replace("a = Identity(x)", "").replace("Mul(a", "Mul(x")
+SMALLEST = SMALLER.replace("y = Identity(b)", "").replace("b = Mul", "y = Mul")
+WRONG = SMALLEST.replace("Mul", "Add")
+FIXED = SMALLEST.replace("y = Mul(x, w)", "y = Expand(x, s)").replace(
+    "4}>", "4}, int64[2] s = {1, 4}>"
+)
+
+
+def simplified(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, made: dict[str, Any], **settings: Any
+) -> tuple[dict[str, JSON], onnx.ModelProto]:
+    """Sanitize with simplifiers that make certain models, or fail."""
+
+    def by_library(
+        document: Document, module: str, options: dict[str, Any], stage: str, stack: Any
+    ) -> Generator[Event, None, Document]:
+        result = made[options["by"]]
+        if isinstance(result, Exception):
+            raise result
+        path = folder / f"{options['by']}.onnx"
+        path.write_bytes(models.parse(result).SerializeToString())
+        opened = Document.open(path)
+        stack.callback(opened.close)
+        yield Progress(0, None, stage=stage)
+        return opened
+
+    monkeypatch.setattr(library_file, "by_library", by_library)
+    monkeypatch.setattr(simplifiers, "missing", lambda name: [] if name in made else [name])
+    path, out = models.write(folder, CHAIN), folder / "out.onnx"
+    *_, last = run(Request(path, out, **settings))
+    assert isinstance(last, Finished)
+    return last.result, onnx.load(out)
+
+
+def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"onnxslim": SMALLEST, "onnxsim": SMALLER, "Polygraphy": CHAIN}
+    result, model = simplified(monkeypatch, tmp_path, made)
+    assert len(model.graph.node) == 1
+    assert result["notes"] == []
+    assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]  # type: ignore[operator]
+
+
+def test_other_values_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {"onnxslim": WRONG, "onnxsim": SMALLER}
+    result, model = simplified(monkeypatch, tmp_path, made)
+    assert [node.op_type for node in model.graph.node] == ["Mul", "Identity"]
+    (told, *_) = (entry for entry in result["tried"] if entry["by"] == "onnxslim")  # type: ignore[union-attr, index, call-overload]
+    assert "output y" in str(told["problem"])  # type: ignore[index, call-overload]
+
+
+def test_a_failure_of_all_leaves_the_model_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"onnxslim": ActivityError("it crashed"), "Polygraphy": WRONG}
+    result, model = simplified(monkeypatch, tmp_path, made)
+    assert len(model.graph.node) == 3
+    assert "it crashed" in str(result["notes"])
+
+
+def test_unverified_results_are_taken_on_demand_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, model = simplified(monkeypatch, tmp_path, {"onnxslim": WRONG}, verify=False)
+    assert [node.op_type for node in model.graph.node] == ["Add"]
+
+
+def test_an_operator_set_more_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = SMALLEST.replace('"" : 17', '"" : 17, "com.microsoft" : 1').replace(
+        "Mul(x, w)", "com.microsoft.BiasGelu(x, w)"
+    )
+    result, model = simplified(monkeypatch, tmp_path, {"onnxslim": text})
+    assert len(model.graph.node) == 3
+    assert "com.microsoft" in str(result["notes"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [(CHAIN, None), (SMALLEST, None), (WRONG, "output y: it is off by"), (FIXED, "output y")],
+)
+def test_values_are_compared_with_two_sizes(tmp_path: Path, text: str, problem: str | None) -> None:
+    with (
+        contextlib.closing(Document.open(models.write(tmp_path, CHAIN))) as before,
+        contextlib.closing(Document.open(models.write(tmp_path, text, "after.onnx"))) as after,
+    ):
+        same = SameValues(before, (), tmp_path)
+        assert same.sizes == 2
+        found = same.problem(after)
+    assert (found is None) if problem is None else problem in str(found)
+
+
+@pytest.mark.skipif(bool(simplifiers.missing("Polygraphy")), reason="Polygraphy is not installed")
+def test_external_data_and_local_functions(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
+    g (float[N, 64] x) => (float[N, 64] y)
+    { a = Transpose<perm=[1, 0]>(w) b = MatMul(x, a) y = f.Half(b) }
+    <domain: "f", opset_import: ["" : 17]>
+    Half (p) => (q) { c = Constant<value = float {2}>() q = Div(p, c) }"""
+    model = models.parse(text)
+    weight = np.random.default_rng(0).random((64, 64), np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    *_, last = run(Request(path, out, by="Polygraphy"))
+    assert isinstance(last, Finished)
+    with (
+        contextlib.closing(Document.open(path)) as before,
+        contextlib.closing(Document.open(out)) as after,
+    ):
+        assert SameValues(before, (), path).problem(after) is None
+        assert convert_sanitize.nodes(after) <= convert_sanitize.nodes(before)
