@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dld_tui.cli.output import GAP, Column, is_terminal, write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.plan.groups import groups
+from dld_tui.core.plan.lint_groups import FindingGroup, grouped
 from dld_tui.core.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.plan.summary import summary_lines
 from dld_tui.core.plan.table_values import TEXT, Table
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dld_tui.core.plan.model import EngineLayer, EnginePlan
 
 _MOST_OF_RULE = 3
+_MOST_HAZARDS = 3
+_SAID = "names-only"
 _MOST_MESSAGES = 8
 _MOST_GROUPS = 8
 _MOST_LAYERS = 25
@@ -65,33 +68,30 @@ def _write_messages(word: str, messages: Sequence[str]) -> None:
 
 
 def write_findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> None:
-    """Write what lint found, the worst first."""
-    if not findings:
-        return
-    names = {layer.index: layer.name for layer in plan.all_layers}
-    by_rule: dict[str, list[PlanFinding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    write()
-    for same in by_rule.values():
-        _write_rule(same, names)
+    """Write what lint found, the worst first; that there are names only is said above."""
+    groups = [group for group in grouped(plan, findings) if group.rule != _SAID]
+    if groups:
+        write()
+    for group in groups:
+        _write_group(group)
 
 
-def _write_rule(same: Sequence[PlanFinding], names: Mapping[int, str]) -> None:
-    """Write the findings of one rule: the first in full, and which layers have the others."""
-    first = same[0]
-    shares = [finding.percent for finding in same if finding.percent is not None]
-    share = f" ({fmt.percent(sum(shares))} %)" if shares else ""
-    _wrapped(f"{first.level} {first.rule}{share}: {visible(first.hazard)}", "    ")
-    if first.mitigation:
-        _wrapped(f"    {visible(first.mitigation)}", "    ")
-    layers = [finding for finding in same if finding.layer is not None]
-    for finding in layers[:_MOST_OF_RULE]:
-        part = f"  {fmt.percent(finding.percent)} %" if finding.percent is not None else ""
-        name = names.get(-1 if finding.layer is None else finding.layer, "")
-        write(f"      {clip(visible(name), _NAME_CELLS, keep='middle')}{part}")
-    if len(layers) > _MOST_OF_RULE:
-        more = fmt.plural(len(layers) - _MOST_OF_RULE, "more layer")
+def _write_group(group: FindingGroup) -> None:
+    """Write the findings of one rule: what is wrong, what to do, and in which layers."""
+    share = "" if group.percent is None else f" ({fmt.percent(group.percent)} %)"
+    first, *others = group.hazards
+    _wrapped(f"{group.level} {group.rule}{share}: {visible(first)}", "    ")
+    for hazard in others[: _MOST_HAZARDS - 1]:
+        _wrapped(f"    {visible(hazard)}", "    ")
+    if len(others) >= _MOST_HAZARDS:
+        write(f"    … {len(others) + 1 - _MOST_HAZARDS} more of the kind: --json has all")
+    for mitigation in group.mitigations[:_MOST_HAZARDS]:
+        _wrapped(f"    {visible(mitigation)}", "    ")
+    for layer in group.layers[:_MOST_OF_RULE]:
+        part = f"  {fmt.percent(layer.percent)} %" if layer.percent is not None else ""
+        write(f"      {clip(visible(layer.name), _NAME_CELLS, keep='middle')}{part}")
+    if len(group.layers) > _MOST_OF_RULE:
+        more = fmt.plural(len(group.layers) - _MOST_OF_RULE, "more layer")
         write(f"      … {more}: --json has all")
 
 

@@ -210,7 +210,11 @@ class PlanScreen(PlanActions, PlanPanes, Page):
         if row != self.row:
             self.row = row
             layer = loaded.plan.layers[row]
-            wrong = [found for found in loaded.findings if found.layer == layer.index]
+            wrong = [
+                found
+                for found in loaded.findings
+                if found.layer == layer.index or layer.index in found.layers
+            ]
             self.query_one(PlanDetails).show(layer, loaded.mapping.get(layer.index), wrong)
             if not self.graph.has_focus_within:
                 self.graph.reveal(LayerVertex(row))

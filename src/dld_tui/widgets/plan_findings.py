@@ -36,8 +36,12 @@ class FindingRows:
         return index
 
     def _name(self, finding: PlanFinding) -> str:
-        layer = None if finding.layer is None else self._layers.get(finding.layer)
-        return "the whole engine" if layer is None else visible(layer.name)
+        index = finding.layer if finding.layer is not None else next(iter(finding.layers), -1)
+        layer = self._layers.get(index)
+        if layer is None:
+            return "the whole engine"
+        more = len(finding.layers) - 1 if finding.layer is None else 0
+        return visible(layer.name) + (f" and {more:,} more" if more > 0 else "")
 
     def text(self, index: int) -> str:
         """Return what search and copy see."""

@@ -51,10 +51,35 @@ def test_convolutions_in_fp32_are_not_expected_on_tensor_cores() -> None:
 def test_why_a_convolution_may_be_off_tensor_cores() -> None:
     few = said(layer(0, of="int8", dims=(1, 16, 8, 8), tactic=SLOW))["conv-off-tensor-cores"]
     assert "16 input channels" in few.mitigation
-    deep = layer(0, type="CudaDepthwiseConvolution", of="int8", dims=(1, 64, 8, 8))
-    found = said(deep)["conv-off-tensor-cores"]
-    assert "depthwise" in found.mitigation
-    assert found.hazard.startswith("No tactic tells")
+    deep = layer(
+        0, type="CudaDepthwiseConvolution", of="int8", dims=(1, 64, 8, 8), tactic="simt_depthwise"
+    )
+    assert "depthwise" in said(deep)["conv-off-tensor-cores"].mitigation
+    odd = layer(0, of="int8", dims=(1, 72, 8, 8), tactic=SLOW)
+    assert "multiples of 16" in said(odd)["conv-off-tensor-cores"].mitigation
+    # That is the one finding: its channels are no second cause.
+    assert "conv-channels-unaligned" not in said(odd)
+
+
+@pytest.mark.parametrize(
+    "tactic", ["", "sm80_xmma_fprop_implicit_gemm_f16f16", "cudnn_convolution"]
+)
+def test_only_the_name_of_a_tactic_proves_that_it_does_without_tensor_cores(tactic: str) -> None:
+    assert not said(layer(0, of="fp16", dims=(1, 64, 8, 8), tactic=tactic))
+
+
+def test_no_advice_on_the_product_of_a_vector() -> None:
+    """A classifier of one image waits for its weights, whatever computes it."""
+    one = layer(
+        0, of="int8", dims=(1, 1280, 1, 1), tactic="sm70_xmma_i8f32_simt", percent=9.0,
+        time_ms=1.0, attributes={"Kernel": [1, 1], "OutMaps": 1000},
+    )  # fmt: skip
+    assert set(said(one)) == {"long-layer"}
+    vector = layer(
+        0, type="gemm", subtype="", of="fp16", dims=(1, 512), tactic="cublas_gemvx", percent=9.0,
+        time_ms=1.0,
+    )  # fmt: skip
+    assert set(said(vector)) == {"long-layer"}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +91,10 @@ def test_why_a_convolution_may_be_off_tensor_cores() -> None:
         ("sm90_xmma_gemm_e4m3e4m3_gmma", True),
         ("sm50_xmma_pooling_tiled_FP32NCHW", False),
         ("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_g1_ffma_t1r5s5", False),
+        ("ampere_scudnn_128x64_relu_medium_nn_v1", False),
+        ("volta_fp32_icudnn_int8x4_128x32_relu_xregs_small_nn_v1", False),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize32x32", True),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc", None),
         ("sm50_xmma_cublas_gemvx_f32f32_f32_f32_tn_n", False),
         (SLOW, False),
         ("", None),
@@ -73,6 +102,128 @@ def test_why_a_convolution_may_be_off_tensor_cores() -> None:
 )
 def test_tactics_that_use_tensor_cores(tactic: str, uses: bool | None) -> None:
     assert on_tensor_cores(tactic) is uses
+
+
+def linked(name: str, dtype: str = "fp32", dims: tuple[int, ...] = (1, 64, 8, 8)) -> Any:
+    return (replace(tensor(dtype, dims), name=name),)
+
+
+ENDS = (
+    replace(tensor(), name="x", mode="input"),
+    replace(tensor(), name="y", mode="output"),
+)
+
+
+def test_the_last_convolution_of_a_quantized_engine_may_write_floats() -> None:
+    first = layer(0, inputs=linked("x", "int8"), outputs=linked("t", "fp32"), tactic=FAST)
+    last = layer(1, inputs=linked("t", "int8"), outputs=linked("u", "fp32"), tactic=FAST)
+    softmax = layer(2, type="SoftMax", inputs=linked("u"), outputs=linked("y"))
+    found = findings(plan([first, last, softmax], bindings=ENDS))
+    assert [(one.rule, one.layer) for one in found] == [("quantized-conv-float-output", 0)]
+
+
+def test_a_convolution_whose_floats_are_quantized_again_is_one_finding() -> None:
+    conv = layer(0, inputs=linked("x", "int8"), outputs=linked("t", "fp32"), tactic=FAST,
+                 percent=4.0, time_ms=1.0)  # fmt: skip
+    back = layer(1, type="Reformat", origin="QDQ", inputs=linked("t"), outputs=linked("u", "int8"),
+                 percent=3.0, time_ms=1.0)  # fmt: skip
+    next_one = layer(2, inputs=linked("u", "int8"), outputs=linked("y", "int8"), tactic=FAST)
+    (found,) = findings(plan([conv, back, next_one], bindings=ENDS))
+    assert (found.rule, found.layer, found.layers) == ("quantized-conv-float-output", 0, (0, 1))
+    assert found.percent == 7.0
+    assert "1 Quantize layer reads it" in found.hazard
+
+
+def test_conversions_at_the_ends_of_the_network_are_notes() -> None:
+    quantize = layer(
+        0, type="Reformat", origin="QDQ", inputs=linked("x"), outputs=linked("t", "int8")
+    )
+    conv = layer(1, inputs=linked("t", "int8"), outputs=linked("u", "int8"), tactic=FAST)
+    dequantize = layer(2, type="Scale", inputs=linked("u", "int8"), outputs=linked("y"))
+    (found,) = findings(plan([quantize, conv, dequantize], bindings=ENDS))
+    assert (found.rule, found.level) == ("unfused-quantize", "note")
+    assert "An input of the network" in found.hazard
+    to_half = layer(0, type="Reformat", inputs=linked("x"), outputs=linked("t", "fp16"))
+    half = layer(1, inputs=linked("t", "fp16"), outputs=linked("y", "fp16"), tactic=FAST)
+    (found,) = findings(plan([to_half, half], bindings=ENDS))
+    assert (found.rule, found.level) == ("reformat-converts-type", "note")
+    assert "--inputIOFormats" in found.mitigation
+
+
+def test_an_image_and_a_classifier_have_the_channels_that_they_have() -> None:
+    first = layer(0, inputs=linked("x", "fp16", (1, 3, 8, 8)), outputs=linked("t", "fp16"),
+                  tactic=FAST)  # fmt: skip
+    last = layer(1, inputs=linked("t", "fp16"), outputs=linked("y", "fp16", (1, 10, 8, 8)),
+                 tactic=FAST)  # fmt: skip
+    assert not findings(plan([first, last], bindings=ENDS))
+    # Nine channels in the middle are padded to sixteen.
+    nine = layer(0, inputs=linked("x", "fp16"), outputs=linked("t", "fp16", (1, 9, 8, 8)),
+                 tactic=FAST)  # fmt: skip
+    after = layer(1, inputs=linked("t", "fp16", (1, 9, 8, 8)), outputs=linked("y", "fp16"),
+                  tactic=FAST)  # fmt: skip
+    found = findings(plan([nine, after], bindings=ENDS))
+    assert {one.rule for one in found} == {"conv-channels-unaligned"}
+    assert "78 % more work" in found[0].hazard
+
+
+def test_all_conversions_of_the_memory_format_together() -> None:
+    copies = [layer(i, type="Reformat", percent=2.0, time_ms=1.0) for i in range(3)]
+    found = said(*copies)["layout-conversions"]
+    assert (found.layer, found.layers, found.percent) == (None, (0, 1, 2), 6.0)
+    assert "layout-conversions" not in said(*copies[:2])
+    types = [replace(one, outputs=linked("t", "fp16")) for one in copies]
+    assert "layout-conversions" not in {one.rule for one in findings(plan(types))}
+
+
+def test_means_far_above_the_medians() -> None:
+    slow = layer(0, type="Pooling", time_ms=3.0, median_ms=1.0, percent=60.0)
+    steady = layer(1, type="Pooling", time_ms=1.0, median_ms=1.0, percent=20.0)
+    found = {one.rule: one for one in findings(plan([slow, steady]))}["mean-above-median"]
+    assert (found.layers, found.percent) == ((0,), 60.0)
+    assert "4.000 ms, their medians to 2.000 ms" in found.hazard
+    assert not any(one.rule == "mean-above-median" for one in findings(plan([steady, steady])))
+
+
+def test_dynamic_shapes_without_values() -> None:
+    open_ = layer(0, type="Pooling", dims=(-1, 64, 8, 8))
+    found = said(open_)["dynamic-shapes"]
+    assert (found.level, found.layers) == ("note", (0,))
+    assert "--shapes" in found.mitigation
+    closed = [layer(i, type="Pooling") for i in (1, 2)]
+    assert "dynamic-shapes" not in said(open_, *closed)
+
+
+def test_attention_in_a_plan_of_names() -> None:
+    names = ("/q/MatMul", "/scale/Mul", "/Softmax", "/v/MatMul")
+    layers = [layer(i, name, type="", inputs=(), outputs=()) for i, name in enumerate(names)]
+    found = findings(replace(plan(layers), names_only=True))
+    assert [one.layer for one in found if one.rule == "attention-not-fused"] == [2]
+    head = findings(replace(plan(layers[:3]), names_only=True))
+    assert "attention-not-fused" not in {one.rule for one in head}
+
+
+def test_what_is_long_in_an_engine_of_few_layers() -> None:
+    """Of ten layers each has a tenth: that is no finding."""
+    even = [layer(i, type="Pooling", percent=10.0, time_ms=1.0) for i in range(10)]
+    assert not findings(plan(even))
+    found = findings(plan([*even[:9], layer(9, type="Pooling", percent=25.0, time_ms=2.5)]))
+    assert [(one.rule, one.layer) for one in found] == [("long-layer", 9)]
+
+
+def test_waiting_for_a_dla_is_no_slow_layer() -> None:
+    layers = [layer(0, "out from nvm", type="", percent=93.0, time_ms=3.3)]
+    found = said(*layers)["long-layer"]
+    assert "DLA" in found.hazard
+    assert "faster type" not in found.mitigation
+
+
+def test_an_engine_that_could_have_been_smaller_and_was_not() -> None:
+    layers = [layer(0, of="fp32", tactic="sm80_xmma_gemm_f32f32_tf32f32_f32")]
+    options = {"build_options": {"Precision": "FP32+FP16"}}
+    found = said(*layers, metadata=options)["runs-in-fp32"]
+    assert "1 of them on Tensor Cores as TF32" in found.hazard
+    assert "The build allowed FP16" in found.mitigation
+    assert "Allow a type" in said(*layers)["runs-in-fp32"].mitigation
 
 
 @pytest.mark.parametrize("of", ["int8", "fp8", "fp4", "int4"])
@@ -87,7 +238,7 @@ def test_quantized_convolutions_that_write_floats(of: str, to: str) -> None:
     ("of", "channels", "odd"),
     [
         ("int8", 8, True), ("int8", 16, False), ("fp16", 8, False), ("fp16", 12, True),
-        ("fp8", 24, True), ("int4", 48, True), ("fp32", 3, True), ("bf16", 3, True),
+        ("fp8", 24, True), ("int4", 48, True), ("fp32", 3, False), ("bf16", 3, True),
     ],
 )  # fmt: skip
 def test_channels_of_convolutions(of: str, channels: int, odd: bool) -> None:
@@ -136,8 +287,7 @@ def test_several_hazards_of_one_layer() -> None:
         layer(0, of="int8", to="fp32", dims=(1, 3, 8, 8), tactic=SLOW, percent=40.0, time_ms=1.0)
     )
     assert set(found) == {
-        "conv-off-tensor-cores", "quantized-conv-float-output", "conv-channels-unaligned",
-        "long-layer",
+        "conv-off-tensor-cores", "quantized-conv-float-output",
     }  # fmt: skip
 
 
@@ -244,6 +394,10 @@ def test_times_that_vary() -> None:
     assert "unsteady-times" in said(timing=timing(compute=statistics(1.0, 2.6)))
     assert not said(timing=timing(compute=statistics(1.0, 2.5)))
     assert not said(timing=timing(compute=statistics(1.0, None)))
+    few = TimeStatistics(1.0, 4.0, 1.1, 1.0, p90=1.01, cov_percent=30.0)
+    found = said(timing=timing(compute=few))["unsteady-times"]
+    assert "nine of ten" in found.hazard
+    assert "clocks" not in found.mitigation
 
 
 def test_a_plan_of_names_says_how_to_get_more() -> None:

@@ -108,6 +108,7 @@ def finding_json(finding: PlanFinding) -> JSON:
         "hazard": finding.hazard,
         "mitigation": finding.mitigation,
         "percent": finding.percent,
+        "layers": list(finding.layers),
     }
 
 

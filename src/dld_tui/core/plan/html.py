@@ -12,6 +12,7 @@ from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.graph.pictures.svg import svg_of
 from dld_tui.core.plan.groups import PlanGroup, groups
+from dld_tui.core.plan.lint_groups import FindingGroup, grouped
 from dld_tui.core.plan.lint_model import LEVELS, PlanFinding
 from dld_tui.core.plan.mapping import LayerNodes
 from dld_tui.core.plan.metadata_files import device_name
@@ -33,6 +34,7 @@ _MOST_BOXES = 600
 _GRAPH = "engine-graph"
 _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 _NODES_SHOWN = 6
+_FINDING_LAYERS = 8
 _BRIEF = 20
 """Characters of texts that are not broken."""
 
@@ -95,19 +97,30 @@ def _tiles(plan: EnginePlan) -> str:
 
 
 def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
-    names = {layer.index: layer.name for layer in (*plan.all_layers, *plan.layers)}
     columns = [
-        Column(""), Column("% of time", numeric=True), Column("layer", name=True),
-        Column("what", name=True), Column("what to do", name=True),
+        Column(""), Column("% of time", numeric=True), Column("rule", brief=True),
+        Column("what", name=True), Column("what to do", name=True), Column("layers", name=True),
     ]  # fmt: skip
     return table("finding-table", columns, (
         [
-            "▲" if finding.level == LEVELS[0] else "·", tables.percent(finding.percent),
-            "the whole engine" if finding.layer is None else names.get(finding.layer, ""),
-            finding.hazard, finding.mitigation,
+            "▲" if group.level == LEVELS[0] else "·", tables.percent(group.percent), group.rule,
+            "; ".join(group.hazards), ". ".join(group.mitigations), _named(group),
         ]
-        for finding in findings
+        for group in grouped(plan, findings)
     ))  # fmt: skip
+
+
+def _named(group: FindingGroup) -> str:
+    """Return the layers of a finding, those that take longest by name."""
+    if not group.layers:
+        return "the whole engine"
+    shown = [
+        f"{layer.name} ({fmt.percent(layer.percent)} %)" if layer.percent is not None
+        else layer.name
+        for layer in group.layers[:_FINDING_LAYERS]
+    ]  # fmt: skip
+    more = len(group.layers) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _bars(found: Iterable[PlanGroup]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dld_tui.core.plan.lint_layers import layer_findings
+from dld_tui.core.plan.lint_links import Links
 from dld_tui.core.plan.lint_model import LEVELS, PlanFinding
 from dld_tui.core.plan.lint_timing import timing_findings
 from dld_tui.core.plan.lint_whole import plan_findings
@@ -31,14 +32,11 @@ def findings(
         mapping: Which ONNX nodes the layers compute, where that is known: some rules see more.
     """
     nodes = mapping or {}
+    links = Links(plan)
     found = [
         *timing_findings(plan),
-        *plan_findings(plan, nodes),
-        *(
-            finding
-            for layer in plan.layers
-            for finding in layer_findings(layer, nodes.get(layer.index))
-        ),
+        *plan_findings(plan, links, nodes),
+        *layer_findings(links, nodes),
     ]
     return sorted(found, key=_rank)
 

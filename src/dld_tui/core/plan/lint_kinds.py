@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dld_tui.core.plan.macs import is_product
@@ -18,16 +19,19 @@ CHANNELS = 8
 """The same for all other types."""
 _SOFTMAX = re.compile(r"soft_?max|MaxrSubExpSum|MaxSubExpSum", re.IGNORECASE)
 _FUSED_ATTENTION = re.compile(r"mha|flash|attention|fused_multihead", re.IGNORECASE)
+_MYELIN_ATTENTION = re.compile(r"^_+(?:myl_)?(?:gemm_)?(?:f?mha|attention)_", re.IGNORECASE)
+"""Names that Myelin gives, not those of ONNX nodes, which may well contain ``attention``."""
 _SHAPE_TYPES = frozenset({"Shape", "shape_call", "ShapeHostToDeviceCopy", "ShapeDeviceToHost"})
 _SHAPE_KERNEL = re.compile(r"__my[le]_?(?:Cast|Shape)+_")
 _QUANTIZERS = ("Quantize", "DynamicQuantize")
 _DEQUANTIZERS = ("Dequantize",)
 _ON_TENSOR_CORES = re.compile(
-    r"imma|hmma|qmma|gmma|utcmma|xmma|i88|884|16816|16832|1688|tensorop|tensor\d+x\d+",
+    r"imma|hmma|qmma|gmma|utcmma|i88|884|16816|16832|1688|tensorop|tensor\d+x\d+|tf32",
     re.IGNORECASE,
 )
 _ON_CUDA_CORES = re.compile(
-    r"ffma|simt|gemv|icudnn_int8x4|dp4a|^sm(?:50|52|53|60|61|62)_", re.IGNORECASE
+    r"ffma|simt|gemv|dp4a|icudnn_int8x4|scudnn|sgemm|^sm(?:50|52|53|60|61|62)_|^(?:maxwell|pascal)_",
+    re.IGNORECASE,
 )
 
 
@@ -47,6 +51,11 @@ def is_kernel_generated(layer: EngineLayer) -> bool:
 def is_reformat(layer: EngineLayer) -> bool:
     """Tell whether a layer changes format or type only."""
     return "Reformat" in (layer.type, layer.kind)
+
+
+def is_copy(layer: EngineLayer) -> bool:
+    """Tell whether TensorRT put a layer in to copy a tensor for another layer."""
+    return "Reformatting CopyNode" in layer.name or "reformatter" in layer.name
 
 
 def is_slice(layer: EngineLayer) -> bool:
@@ -75,7 +84,10 @@ def is_softmax(layer: EngineLayer, nodes: LayerNodes | None) -> bool:
 
 def is_fused_attention(layer: EngineLayer) -> bool:
     """Tell whether a layer computes an attention as one kernel."""
-    return _FUSED_ATTENTION.search(f"{layer.type} {layer.tactic}") is not None
+    return (
+        _FUSED_ATTENTION.search(f"{layer.type} {layer.subtype} {layer.tactic}") is not None
+        or _MYELIN_ATTENTION.search(layer.name) is not None
+    )
 
 
 def quantizing(layer: EngineLayer, nodes: LayerNodes | None) -> str:
@@ -88,7 +100,9 @@ def quantizing(layer: EngineLayer, nodes: LayerNodes | None) -> str:
     if any(kind in (*_QUANTIZERS, *_DEQUANTIZERS, "Scale") for kind in kinds):
         return role
     if is_reformat(layer):
-        return role if layer.origin.upper() == "QDQ" else ""
+        # A build log tells no origin, but the node's own name.
+        named = not layer.origin and "quantizelinear" in layer.name.lower()
+        return role if layer.origin.upper() == "QDQ" or (named and not is_copy(layer)) else ""
     if is_kernel_generated(layer) and nodes is not None and nodes.nodes:
         names = [ref.op_type or ref.name for ref in nodes.nodes]
         return role if all("quantize" in name.lower() for name in names) else ""
@@ -105,13 +119,15 @@ def out_dtype(layer: EngineLayer) -> str:
     return layer.outputs[0].dtype if layer.outputs else ""
 
 
+@lru_cache(maxsize=4096)
 def on_tensor_cores(tactic: str) -> bool | None:
-    """Tell from a tactic's name whether it uses Tensor Cores; None when it has no name."""
-    if not tactic:
-        return None
+    """Tell from a tactic's name whether it uses Tensor Cores; None where the name proves neither.
+
+    A library's name, such as ``xmma``, proves nothing: it has kernels of both kinds.
+    """
     if _ON_CUDA_CORES.search(tactic):
         return False
-    return _ON_TENSOR_CORES.search(tactic) is not None
+    return True if _ON_TENSOR_CORES.search(tactic) else None
 
 
 def channels(layer: EngineLayer) -> tuple[int, int] | None:
