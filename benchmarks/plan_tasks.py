@@ -59,7 +59,8 @@ def _tensor(index: int) -> dict[str, Any]:
 
 
 def plan_open(graph: str) -> dict[str, float]:
-    """Open a plan with its profile, map its layers to nodes by name, and lint it."""
+    """Open a plan with its profile, map its layers to nodes by name, lint it, write its page."""
+    from dld_tui.core.plan.html import plan_page
     from dld_tui.core.plan.lint import findings
     from dld_tui.core.plan.mapping import map_plan
     from dld_tui.core.plan.reader import open_plan
@@ -74,6 +75,9 @@ def plan_open(graph: str) -> dict[str, float]:
     linted = time.perf_counter()
     tables = [make_table(plan, view) for view in ("layers", "convolutions", "memory")]
     done = time.perf_counter()
+    page = plan_page(plan, found, mapping)
+    written = time.perf_counter()
+    assert len(page) > 1000
     assert plan.total_ms
     assert len(tables[0].rows) == len(plan.layers)
     return {
@@ -81,6 +85,7 @@ def plan_open(graph: str) -> dict[str, float]:
         "map_ms": (mapped - opened) * 1000,
         "lint_ms": (linted - mapped) * 1000,
         "tables_ms": (done - linted) * 1000,
+        "html_ms": (written - done) * 1000,
         "findings": len(found),
     }
 

@@ -14,10 +14,10 @@ from textual.containers import Container
 from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.compare.comparison import GROUPINGS, VIEWS, Comparison
 from dld_tui.core.compare.subject import Subject, open_subject
 from dld_tui.core.document import Document
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.paths import apart
 from dld_tui.core.text import visible

@@ -14,11 +14,11 @@ from textual.containers import Container
 from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff import ModelDiff, diff_documents
 from dld_tui.core.diff.model import STATUSES
 from dld_tui.core.diff.text import summary
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.widgets.commands import bindings_for

@@ -13,8 +13,8 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from dld_tui.core import fmt
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Change, Scope
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.text import visible
 from dld_tui.screens.initializer_changes import InitializerChanges
 from dld_tui.screens.initializer_links import InitializerLinks

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dld_tui.core.document.index import collector_paused
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.errors import DldError
 from dld_tui.core.plan.graph import PlanGraph, drawn_plan
 from dld_tui.core.plan.lint import PlanFinding, findings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Change, Node, Transaction
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import DldError

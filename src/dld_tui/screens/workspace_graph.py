@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, cast
 from textual import on
 from textual.timer import Timer
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.history import Change
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.positions import MOST, position_of
 from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import CancelledError, EditError

@@ -10,7 +10,7 @@ from time import monotonic
 
 from textual.worker import Worker
 
-from dld_tui.core.document.index import collector_paused
+from dld_tui.core.collector import collector_paused
 from dld_tui.widgets.line_source import ListSource, Piece
 from dld_tui.widgets.search_dialog import SearchDialog
 

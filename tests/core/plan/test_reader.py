@@ -15,7 +15,7 @@ from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.plan.export import plan_json
 from dld_tui.core.plan.groups import GROUPINGS
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.summary import summary_lines, summary_of
+from dld_tui.core.plan.summary import summary_lines, summary_of, weights_text
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from tests.support.plans import write_layers, write_profile
 
@@ -269,3 +269,42 @@ def test_an_archive_that_unpacks_to_too_many_values(tmp_path: Path) -> None:
         archive.writestr("x.engine.graph.json", '{"Layers":[' + "{}," * 8_500_000 + "{}]}")
     with pytest.raises(InputError, match="more than 16,000,000 values"):
         open_plan(path)
+
+
+def test_figures_that_cannot_be_are_dashes_and_one_line_each(tmp_path: Path) -> None:
+    path = write_layers(
+        tmp_path / "net.graph.json",
+        [
+            {"Name": "a", "Weights": {"Type": "Half", "Count": -5}},
+            {"Name": "b", "Bias": {"Type": "Mystery", "Count": 4}},
+            {"Name": "c", "Weights": {"Type": "Half", "Count": "many"}},
+            {"Name": "d", "Inputs": [{"Name": "in", "Dimensions": [1 << 30, 1 << 30, 4, 4]}]},
+            {"Name": "e", "Weights": {"Type": "Half", "Count": 3}},
+        ],
+    )
+    (tmp_path / "net.profile.json").write_text(
+        '[{"count": 10}, {"name": "a", "timeMs": 10, "averageMs": 1},'
+        ' {"name": "b", "timeMs": 90, "averageMs": 1}, {"name": "c", "averageMs": -1},'
+        ' {"name": "d", "averageMs": NaN}, {"name": "e", "averageMs": "1"}]'
+    )
+    plan = open_plan(path)
+    assert [layer.weights_from for layer in plan.layers] == ["unknown"] * 4 + ["file"]
+    assert [layer.footprint is None for layer in plan.layers] == [True] * 4 + [False]
+    assert [layer.time_ms for layer in plan.layers] == [1, None, None, None, None]
+    assert plan.total_ms == 1
+    assert list(plan.notes) == [
+        "the weights of 3 layers are no sound numbers: shown as unknown",
+        "tensors of 1 layer are larger than any memory: their sizes are shown as unknown",
+        "3 rows of the profile without a sound time: shown as unknown",
+        "1 row of the profile whose mean and total contradict each other: shown as unknown",
+    ]
+    assert "at least" in weights_text(summary_of(plan))
+
+
+def test_a_summary_whose_figures_contradict_each_other_is_left_out(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
+    for times in ([1, 2, 9, 1.5, 2], [2, 1, 1.5, 1.5, 2], [1, -2, 1, 1, 1]):
+        (tmp_path / "net.profile.metadata.json").write_text(
+            json.dumps({"performance_summary": {"GPU Compute Time": times}})
+        )
+        assert open_plan(path).timing is None

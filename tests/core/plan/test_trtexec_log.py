@@ -42,7 +42,7 @@ NAME_LAST = f"""{STAMP} [I] === Profile (18362 iterations ) ===
 {STAMP} [I]     1529.13       0.0833       0.0804     100.0   Total
 {STAMP} [I]
 """
-NAME_FIRST = f"""{STAMP} [I] === Profile (11 iterations ) ===
+NAME_FIRST = f"""{STAMP} [I] === Profile (14320 iterations ) ===
 {STAMP} [I]             Layer   Time (ms)   Avg. Time (ms)   Time %
 {STAMP} [I]  conv1 + relu1 3       286.4             0.02      1.1
 {STAMP} [I]             Total       300.0             0.03    100.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.checks.rules import RULES, Level
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Document
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import CancelCheck
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core import fmt
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff.attributes import nodes_text
 from dld_tui.core.diff.header import model_changes, scope_changes
 from dld_tui.core.diff.items import ItemComparison
@@ -15,7 +16,6 @@ from dld_tui.core.diff.order import out_of_order
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter, digest, payload_bytes
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import InputError
 from dld_tui.core.types import CancelCheck, ProgressCallback

@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.history import Change, History, Transaction
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.journal import Journal, Recorder
 from dld_tui.core.document.payload_store import PayloadStore
 from dld_tui.core.document.scope import Scope

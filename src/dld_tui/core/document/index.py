@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.document.wiretext import text_of
@@ -22,21 +21,6 @@ def record_name(list_name: str, record: Any) -> str:
     if list_name == "sparse_initializer":
         record = record.values
     return text_of(getattr(record, NAME_FIELD.get(list_name, "name")))
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking the many small objects that are being made.
-
-    With 50,000 nodes it would take a third of the time and find nothing.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def place_of(nodes: list[Node], node: Node) -> int:

@@ -18,8 +18,8 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.index import collector_paused
 from dld_tui.core.document.payload_store import CHUNK, scratch_folder
 from dld_tui.core.document.payloads import INLINE_LIMIT, kept_file, reference, resolve, written
 from dld_tui.core.document.primitives import Primitive

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dld_tui.core.document.index import collector_paused
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layers import Layers, make_layers
 from dld_tui.core.graph.order import demand_order

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.plan.formats import dtype_of
-from dld_tui.core.plan.model import BITS, EngineLayer, EngineTensor
+from dld_tui.core.plan.model import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
 from dld_tui.core.plan.values import dims_of, first, objects_of, text_of, whole_of
 from dld_tui.core.types import JSON
 
@@ -35,6 +35,8 @@ class Oddities:
     not_objects: int = 0
     without_name: int = 0
     wrong_tensors: int = 0
+    wrong_weights: int = 0
+    too_large: int = 0
 
     def notes(self) -> list[str]:
         """Return a sentence for each kind that there was."""
@@ -47,6 +49,16 @@ class Oddities:
             found.append(
                 f"inputs, outputs or constants of {fmt.plural(self.wrong_tensors, 'layer')}"
                 " are of a wrong type and partly left out"
+            )
+        if self.wrong_weights:
+            found.append(
+                f"the weights of {fmt.plural(self.wrong_weights, 'layer')} are no sound numbers:"
+                " shown as unknown"
+            )
+        if self.too_large:
+            found.append(
+                f"tensors of {fmt.plural(self.too_large, 'layer')} are larger than any memory:"
+                " their sizes are shown as unknown"
             )
         return found
 
@@ -111,6 +123,9 @@ def _layer(index: int, raw: dict[str, JSON], oddities: Oddities) -> EngineLayer:
         parts.append(tensors)
     oddities.wrong_tensors += wrong
     inputs, outputs, constants = parts
+    oddities.too_large += any(map(_is_impossible, (*inputs, *outputs)))
+    weights = _weights_bytes(raw, constants)
+    oddities.wrong_weights += weights is None
     return EngineLayer(
         index=index,
         name=name,
@@ -126,21 +141,22 @@ def _layer(index: int, raw: dict[str, JSON], oddities: Oddities) -> EngineLayer:
         stream=whole_of(raw.get("StreamId")),
         metadata=text_of(raw.get("Metadata")),
         origin=text_of(raw.get("Origin")),
-        weights_bytes=_weights_bytes(raw, constants),
+        weights_bytes=weights or 0,
+        weights_from="unknown" if weights is None else "file",
         attributes=raw,
     )
 
 
 def tensor_of(raw: Mapping[str, JSON], mode: str = "") -> EngineTensor:
     """Return a tensor from its object."""
-    phrase = text_of(first(raw, *_FORMAT_KEYS))
-    dtype = dtype_of(text_of(first(raw, *_DTYPE_KEYS))) or dtype_of(phrase)
+    phrase = text_of(raw.get("Format/Datatype") or first(raw, *_FORMAT_KEYS))
+    own = text_of(first(raw, *_DTYPE_KEYS))
     return EngineTensor(
-        name=text_of(first(raw, *_NAME_KEYS)),
-        dims=dims_of(first(raw, "Dimensions", "dimensions", "Shape")),
-        dtype=dtype,
-        format=phrase or text_of(first(raw, *_DTYPE_KEYS)),
-        location=text_of(first(raw, "Location", "location")),
+        name=text_of(raw.get("Name") or first(raw, *_NAME_KEYS)),
+        dims=dims_of(raw.get("Dimensions") or first(raw, "Dimensions", "dimensions", "Shape")),
+        dtype=(dtype_of(own) if own else "") or dtype_of(phrase),
+        format=phrase or own,
+        location=text_of(raw.get("Location") or raw.get("location")),
         mode=mode,
     )
 
@@ -155,13 +171,20 @@ def precision_of(tensors: Sequence[EngineTensor]) -> str:
     return found
 
 
-def _weights_bytes(raw: Mapping[str, JSON], constants: Sequence[EngineTensor]) -> int:
+def _is_impossible(tensor: EngineTensor) -> bool:
+    return tensor.elements is None and tensor.dims is not None and -1 not in tensor.dims
+
+
+def _weights_bytes(raw: Mapping[str, JSON], constants: Sequence[EngineTensor]) -> int | None:
+    """Return the bytes of weights and biases; None where one of them is no sound number."""
     total = 0
-    for key, value in raw.items():
-        if isinstance(value, dict) and key in _WEIGHTS:
-            count = whole_of(value.get("Count"))
-            bits = BITS.get(dtype_of(text_of(value.get("Type"))), 0)
-            if count is not None and count > 0:
-                total += (count * bits + 7) // 8
+    for key in _WEIGHTS & raw.keys():
+        value = raw[key]
+        if isinstance(value, dict) and "Count" in value:
+            count = whole_of(value["Count"])
+            bits = BITS.get(dtype_of(text_of(value.get("Type"))))
+            if count is None or not 0 <= count <= LARGEST_ELEMENTS or (count and bits is None):
+                return None
+            total += (count * (bits or 0) + 7) // 8
     # Constants are listed besides, so they would be counted twice.
     return total or sum(tensor.bytes or 0 for tensor in constants)

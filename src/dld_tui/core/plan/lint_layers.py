@@ -167,9 +167,9 @@ def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterato
     if found is None or is_depthwise(layer) or layer.precision in ("fp32", "", "int32", "bool"):
         return
     uses = on_tensor_cores(layer.tactic)
-    if uses is False or _is_vector(layer):
-        return
     multiple = QUANTIZED.get(layer.precision, CHANNELS)
+    if uses is False or all(count % multiple == 0 for count in found) or _is_vector(layer):
+        return
     # An image has the channels that it has, and a classifier its classes.
     ends = (links.is_at_input(place), links.is_at_output(place))
     padded = 1.0

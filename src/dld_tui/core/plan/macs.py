@@ -20,7 +20,7 @@ _CONVOLUTION = re.compile(r"Convolution|ConvActPool")
 _DECONVOLUTION = re.compile(r"Deconvolution")
 _PRODUCT = re.compile(r"gemm|matrix_?multipl|matmul|fullyconnected", re.IGNORECASE)
 _MYELIN_GEMM = "gemm"
-_LARGEST = 1 << 62
+_LARGEST = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def with_weights(layer: EngineLayer) -> EngineLayer:
     layer whose shapes do not tell them has weights of unknown size.
     """
     convolves = is_convolution(layer)
-    if layer.weights_bytes or not (convolves or is_product(layer)):
+    if layer.weights_bytes or layer.weights_from != "file" or not (convolves or is_product(layer)):
         return layer
     if convolves and whole_of(layer.attributes.get("HasDynamicFilter")):
         return layer

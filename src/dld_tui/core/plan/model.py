@@ -21,6 +21,8 @@ BITS: Mapping[str, int] = {
 """How many bits an element takes in memory."""
 
 
+LARGEST_ELEMENTS = 1 << 50
+"""No tensor has more."""
 WeightsFrom: TypeAlias = Literal["file", "shapes", "unknown"]
 """``file``: the file lists them, or the layer needs none. ``shapes``: an estimate for a convolution
 or product whose weights are not listed. ``unknown``: it needs some and nothing tells how many."""
@@ -52,10 +54,14 @@ class EngineTensor:
 
     @property
     def elements(self) -> int | None:
-        """How many elements there are; None when a dimension is dynamic or unknown."""
-        if self.dims is None or any(dim < 0 for dim in self.dims):
+        """How many elements there are.
+
+        None when a dimension is dynamic or unknown, or when there are more than any memory holds.
+        """
+        if self.dims is None or (self.dims and min(self.dims) < 0):
             return None
-        return math.prod(self.dims)
+        elements = math.prod(self.dims)
+        return elements if elements <= LARGEST_ELEMENTS else None
 
     @property
     def bytes(self) -> int | None:

@@ -17,6 +17,8 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 _PROFILE_MARK = re.compile(r" \[profile \d+\]")
+_ROUNDING = 0.02
+"""Logs give a mean with four digits behind the point, of layers of a few microseconds."""
 _NAMED = 3
 """How many names a note gives."""
 
@@ -65,13 +67,13 @@ def profile_of_rows(
     A count in the middle of them begins another run: the last run counts.
     """
     found = LayerProfile()
-    unsound = runs = 0
+    unsound = contradictory = runs = 0
     for raw in raw_rows:
         if "name" not in raw:
             count = whole_of(raw.get("count"))
             if count is not None:
                 if found.rows:
-                    found.rows, unsound = [], 0
+                    found.rows, unsound, contradictory = [], 0, 0
                     runs += 1
                 found.passes = count if count >= 0 else None
             continue
@@ -79,17 +81,33 @@ def profile_of_rows(
         total = time_of(raw.get("timeMs"))
         if mean is None and "averageMs" not in raw and total is not None and found.passes:
             mean = total / found.passes
-        unsound += mean is None
+        if mean is not None and not _adds_up(mean, total, found.passes):
+            contradictory += 1
+            mean = None
+        else:
+            unsound += mean is None
         found.rows.append(ProfileRow(text_of(raw["name"]), mean, time_of(raw.get("medianMs"))))
     if unsound:
         rows = fmt.plural(unsound, "row")
         found.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
+    if contradictory:
+        rows = fmt.plural(contradictory, "row")
+        found.notes.append(
+            f"{rows} of the profile whose mean and total contradict each other: shown as unknown"
+        )
     if runs:
         found.notes.append(f"the profile is of {runs + 1} runs: the last is shown")
     found.notes += notes
     if found.passes == 0:
         found.notes.append("the profile says that it is of 0 passes")
     return found
+
+
+def _adds_up(mean: float, total: float | None, passes: int | None) -> bool:
+    """Tell whether a row's total is its mean over the passes, but for rounding."""
+    if total is None or not passes:
+        return True
+    return math.isclose(mean * passes, total, rel_tol=_ROUNDING, abs_tol=_ROUNDING * passes)
 
 
 def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.engine_header import EngineHeader, engine_header
 from dld_tui.core.files.recognise import FileKind, recognise
@@ -83,7 +84,8 @@ def open_plan(
     parts.roles["log"] = found.of("profile.log") + found.of("build.log")
     alone = _ABOUT.get(own.role) if own is not None and graph == target else None
     try:
-        return assemble(parts)
+        with collector_paused():  # it would walk over all layers again and again
+            return assemble(parts)
     except CorruptFileError as error:
         if alone is None or error.message != NO_LAYERS:
             raise

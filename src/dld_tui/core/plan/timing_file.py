@@ -185,6 +185,9 @@ def _listed(value: JSON, percentiles: tuple[float, ...]) -> TimeStatistics | Non
     least, greatest, mean, median = numbers[:4]
     if least is None or greatest is None or mean is None or median is None:
         return None
+    known = [number for number in numbers if number is not None]
+    if not all(least <= number <= greatest for number in known):
+        return None
     names = percentiles or _PERCENTILES.get(len(numbers), ())
     named = dict(zip(names, numbers[4:], strict=False))
     at: Callable[[float], float | None] = named.get
