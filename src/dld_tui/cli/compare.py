@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dld_tui.cli.compare_engines import write_mismatches
+from dld_tui.cli.compare_engines import write_mismatches, write_precisions
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.output import (
     Column,
@@ -23,6 +23,7 @@ from dld_tui.cli.output import (
     write_table,
 )
 from dld_tui.core import fmt
+from dld_tui.core.compare.alike import KIND
 from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison
 from dld_tui.core.compare.export import comparison_csv, comparison_json
 from dld_tui.core.compare.html_page import comparison_page
@@ -132,6 +133,8 @@ def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> No
         mark = "base  " if index == comparison.base else ""
         write(f"{label(index)}  {mark}{visible(described(subject))}")
     write()
+    if comparison.of_engines:
+        write_precisions(comparison)
     _write_differences(comparison)
     for line in comparison.warnings:
         _write_wrapped(f"! {line}", "  ")
@@ -213,6 +216,9 @@ def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
     if any(row.estimate for row in rows[:top]):
         layers = [layer for subject in comparison.subjects for layer in subject.layers]
         _write_wrapped(f"≈ {sharing_note(layers)}", "  ")
+    kinds = {subject.facts.get(KIND) for subject in comparison.subjects} - {None}
+    if len(kinds) == 1:
+        write(f"Times of engine layers are {kinds.pop()} over the passes; dld plan shows means.")
     kernels = [label(i) for i, measured in enumerate(comparison.measured) if measured.on_gpu]
     if kernels:
         _write_wrapped(f"Times on a GPU are of its kernels: {', '.join(kernels)}.", "")

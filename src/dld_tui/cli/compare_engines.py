@@ -8,11 +8,33 @@ from dld_tui.cli.output import Column, write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.model import Row, label
+from dld_tui.core.compare.precision import WORK, counts_text
 from dld_tui.core.compare.text import signed
 from dld_tui.core.text import clip, visible
 
 _TOP = 10
 _TACTIC_CELLS = 48
+
+
+def write_precisions(comparison: Comparison) -> None:
+    """Write what each engine computes in, side by side."""
+    figures = comparison.precisions
+    columns = [
+        Column("engine"), Column("mainly"), Column("layers by precision", flexible=True),
+        *(Column(f"{title}, ms", right=True) for title in WORK.values()),
+    ]  # fmt: skip
+    rows = [
+        [
+            label(index), visible(one.main) or fmt.UNKNOWN, visible(counts_text(one)),
+            *(
+                fmt.milliseconds(one.work_ms.get(work, 0.0) if one.timed else None)
+                for work in WORK
+            ),
+        ]
+        for index, one in enumerate(figures)
+    ]  # fmt: skip
+    write_table(columns, rows)
+    write()
 
 
 def write_mismatches(comparison: Comparison, rows: Sequence[Row] | None) -> None:

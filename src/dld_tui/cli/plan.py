@@ -55,7 +55,12 @@ _PATH = click.Path(path_type=Path)
     "--by", metavar="KEY", type=click.Choice(GROUPINGS),
     help=f"Group the layers by {', '.join(GROUPINGS)}.",
 )  # fmt: skip
-@click.option("--filter", "text", metavar="TEXT", help="Only layers that contain this.")
+@click.option(
+    "--filter",
+    "text",
+    metavar="TEXT",
+    help="Only these layers: words that all must match, type:conv, prec:int8, origin:qdq, ms>0.1.",
+)
 @click.option("--sort", metavar="KEY", help="Sort a table by this column, as CSV names it.")
 @click.option("--csv", metavar="CSV", type=_PATH, help="Write the table there, too.")
 @click.option("--html", metavar="PAGE", type=_PATH, help="Write one page to mail, too.")
@@ -100,9 +105,11 @@ def command(
         profile_index=profile_index,
     )  # fmt: skip
     document = _document(model)
-    mapping = map_plan(opened, document)
-    found = lint(opened, mapping)
     table = _table(opened, view, by, text or "", sort, csv is not None)
+    # A table needs neither nodes nor findings, and making them takes longer than the table.
+    needed = table is None or as_json or html is not None
+    mapping = map_plan(opened, document) if needed else {}
+    found = lint(opened, mapping) if needed else []
     if csv is not None and table is not None:
         _say(csv, write_text(csv, table_csv(table), overwrite=force))
     if html is not None:

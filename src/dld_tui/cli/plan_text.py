@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.cli.output import GAP, Column, is_terminal, write, write_table
 from dld_tui.core import fmt
+from dld_tui.core.plan.filter import matching
 from dld_tui.core.plan.groups import groups
 from dld_tui.core.plan.lint_groups import FindingGroup, grouped
 from dld_tui.core.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.plan.summary import summary_lines
 from dld_tui.core.plan.table_values import TEXT, Table
-from dld_tui.core.plan.tables import cell_text, matching
+from dld_tui.core.plan.tables import cell_text
 from dld_tui.core.text import cell_width, clip, visible
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _wrapped(text: str, indent: str) -> None:
 def write_tables_of_summary(plan: EnginePlan, text: str, mapping: Mapping[int, LayerNodes]) -> None:
     """Write the short tables of the summary: by type, by precision, and the slowest layers."""
     if text:
-        plan = replace(plan, layers=tuple(matching(plan, text)))
+        plan = replace(plan, layers=tuple(matching(plan, text, mapping)))
     if not plan.layers:
         return
     for by in ("type",) if plan.names_only else ("type", "precision"):

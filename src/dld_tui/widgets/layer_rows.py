@@ -56,7 +56,14 @@ def _test_of(word: str, columns: ColumnSet) -> _Test:
             wanted = named.group(2).lower()
             return lambda layer: any(wanted in text.lower() for text in texts(layer))
     wanted = word.lower()
-    return lambda layer: any(wanted in text.lower() for text in _all_texts(layer))
+    own = tuple(columns.places.values())
+
+    def test(layer: Layer) -> bool:
+        if any(wanted in text.lower() for text in _all_texts(layer)):
+            return True
+        return any(wanted in text.lower() for texts in own for text in texts(layer))
+
+    return test
 
 
 def _limit_test(column: LayerColumn, operator: str, limit: float) -> _Test:

@@ -226,3 +226,11 @@ def test_kernel_and_groups_where_the_size_is_dynamic() -> None:
     table = make_table(plan([layer]), "convolutions")
     row = dict(zip((column.key for column in table.columns), table.rows[0], strict=True))
     assert [row[key] for key in ("kernel", "groups", "m", "n", "k")] == ["3x3", 2, None, 8, 36]
+
+
+@pytest.mark.parametrize("name", ["NVIDIA TITAN RTX", "Tesla T4", "Tesla V100-SXM2-16GB"])
+def test_volta_and_turing_have_no_bf16(name: str) -> None:
+    peaks = peaks_of({"Name": name})
+    assert peaks is not None
+    assert peaks.ops("fp16")
+    assert peaks.ops("bf16") is None

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from dld_tui.core.compare.alike import made_alike
 from dld_tui.core.compare.conditions import differences, doubts, same_model, unfair
 from dld_tui.core.compare.engines import (
     Inserted,
@@ -28,6 +29,7 @@ from dld_tui.core.compare.explain import explain
 from dld_tui.core.compare.matching import Match, match_layers
 from dld_tui.core.compare.measured import Measured, Part, measure
 from dld_tui.core.compare.model import Comparable, Difference, Row
+from dld_tui.core.compare.precision import PrecisionFigures, precision_figures
 from dld_tui.core.compare.rows import (
     GROUPINGS,
     Side,
@@ -52,6 +54,7 @@ class Comparison:
     Attributes:
         subjects: The reports, in order.
         base: The index of the one that the others are compared with.
+        made_alike: What was done to make them comparable, as visible text.
     """
 
     def __init__(self, subjects: Sequence[Comparable], base: int = 0) -> None:
@@ -64,7 +67,7 @@ class Comparison:
             raise UsageError("give two or more reports to compare")
         if not 0 <= base < len(subjects):
             raise UsageError(f"there is no report {base + 1} among {len(subjects)}")
-        self.subjects = tuple(subjects)
+        self.subjects, self.made_alike = made_alike(subjects)
         self.base = base
         self._rows: dict[str, list[Row]] = {}
         self._explanation: list[str] | None = None
@@ -101,7 +104,7 @@ class Comparison:
     @cached_property
     def unfair(self) -> list[str]:
         """Why the reports did not do the same work, as visible text."""
-        return unfair(self.subjects, self.base)
+        return [*self.made_alike, *unfair(self.subjects, self.base)]
 
     @cached_property
     def doubts(self) -> list[str]:
@@ -146,6 +149,14 @@ class Comparison:
     def mismatches(self) -> list[Mismatch]:
         """Layers of the same work with another precision or tactic, largest difference first."""
         return find_mismatches(self.subjects, self.measured, self.rows("layer"))
+
+    @cached_property
+    def precisions(self) -> list[PrecisionFigures]:
+        """What each engine computes in, and how long what kind of work takes."""
+        return [
+            precision_figures(subject, side)
+            for subject, side in zip(self.subjects, self.measured, strict=True)
+        ]
 
     @cached_property
     def inserted(self) -> list[Inserted]:

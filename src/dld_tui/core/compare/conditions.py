@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from dld_tui.core import fmt
+from dld_tui.core.compare.alike import KIND, PER_ITEM, batch_sizes
 from dld_tui.core.compare.measured import lacks_kernels
 from dld_tui.core.compare.model import Comparable, Difference, label
 from dld_tui.core.compare.noise import MIN_PASSES
@@ -168,23 +169,17 @@ def _shape_lines(subjects: Sequence[Comparable], base: int) -> Iterator[str]:
     known = [shape for shape in shapes if isinstance(shape, dict)]
     if len(known) < 2 or all(shape == known[0] for shape in known):
         return
-    batches = [_batch(shape) for shape in known]
-    rest = [_without_batch(shape) for shape in known]
-    if all(batches) and all(one == rest[0] for one in rest):
-        sizes = " / ".join(str(batch) for batch in batches)
+    if any(subject.facts.get(PER_ITEM) for subject in subjects):
+        return  # the times are divided by the batches, and that is told
+    in_order: list[JSON] = [list(shape.values()) for shape in known]
+    if same_model(subjects) is False and all(shape == in_order[0] for shape in in_order):
+        return  # another model may name its inputs otherwise
+    batches = batch_sizes(list(known)) if all(k.keys() == known[0].keys() for k in known) else None
+    if batches is not None:
+        sizes = " / ".join(map(str, batches))
         yield f"Different batch sizes ({sizes}): compare the time per item, not per pass."
     else:
         yield "Different input shapes: the reports did not do the same work."
-
-
-def _batch(shapes: Mapping[str, JSON]) -> int | None:
-    first = {dims[0] for dims in shapes.values() if isinstance(dims, list) and dims}
-    only = next(iter(first)) if len(first) == 1 else None
-    return only if isinstance(only, int) else None
-
-
-def _without_batch(shapes: Mapping[str, JSON]) -> dict[str, JSON]:
-    return {name: dims[1:] if isinstance(dims, list) else dims for name, dims in shapes.items()}
 
 
 def _source_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
@@ -236,7 +231,9 @@ def _own_lines(subject: Comparable) -> Iterator[str]:
     if subject.layers and all(layer.time_ms is None for layer in subject.layers):
         yield "there are no times: only layers, types, precisions and tactics can be compared."
     elif not passes and subject.layers:
-        yield "only averages over passes are recorded: nothing tells noise from change."
+        kind = subject.facts.get(KIND)
+        what = f"the layers' {kind}" if isinstance(kind, str) else "averages"
+        yield f"only {what} over passes are recorded: nothing tells noise from change."
     elif passes < MIN_PASSES:
         noun = "pass" if passes == 1 else "passes"
         yield f"{passes} profiled {noun}: too few to tell noise from change."

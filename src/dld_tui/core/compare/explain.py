@@ -9,8 +9,10 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.conditions import same_model, telling
 from dld_tui.core.compare.matching import Match, is_conversion
 from dld_tui.core.compare.model import Cell, Row, label
+from dld_tui.core.compare.precision import precision_lines
 from dld_tui.core.compare.text import ratio_text, signed, verdict
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.statistics import median
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ _TOP = 5
 _NAMED = 3
 _NAME_CELLS = 44
 _UNEXPLAINED_PERCENT = 20.0
+_MANY = 8
+"""Matched layers from which it means something that all changed alike."""
+_NEAR, _MOST, _CHANGED = 0.06, 0.9, 0.05
+"""How near to the usual factor, for how much of the time, and how far the factor is from 1."""
 _CPU = "CPUExecutionProvider"
 
 
@@ -46,8 +52,10 @@ class _Pair:
     def lines(self) -> list[str]:
         """Return everything that can be said."""
         return [
+            *self._precision(),
             self._end_to_end(),
             *self._speed_up(),
+            *self._alike(),
             *self._no_reason(),
             *self._layer_sum(),
             *self._top(),
@@ -72,6 +80,36 @@ class _Pair:
             f"{self.here} takes {fmt.milliseconds(cell.time_ms)} ms where {self.there} takes"
             f" {fmt.milliseconds(before)} ms: {verdict(cell)}."
         )
+
+    def _precision(self) -> Iterator[str]:
+        """Answer first what two engines are compared for: which precision pays."""
+        if self.comparison.of_engines:
+            yield from precision_lines(self.comparison, self.index)
+
+    def _alike(self) -> Iterator[str]:
+        """Say when all layers of the same precision and tactic changed by one factor."""
+        rows = [row for row in self.comparison.rows("layer") if self._is_pair(row)]
+        times = [(row.cells[self.base].time_ms, self._cell(row).time_ms) for row in rows]
+        pairs = sorted((after / before, before) for before, after in times if before and after)
+        if len(pairs) < _MANY or any(
+            len(set(filter(None, (found.precision[self.base], found.precision[self.index])))) > 1
+            for found in self.comparison.mismatches
+        ):
+            return
+        whole = sum(before for _, before in pairs)
+        usual = median(ratio for ratio, _ in pairs)
+        near = sum(before for ratio, before in pairs if abs(ratio / usual - 1) <= _NEAR)
+        if abs(usual - 1) >= _CHANGED and near >= _MOST * whole:
+            slower = "slower" if usual > 1 else "faster"
+            yield (
+                f"The layers of {self.here} are all {slower} alike, {usual:.2f} times what they"
+                f" take in {self.there}: that is the machine (clocks, power, other programs), not"
+                " the engine."
+            )
+
+    def _is_pair(self, row: Row) -> bool:
+        cells = (row.cells[self.base], self._cell(row))
+        return all(len(cell.layers) == 1 and cell.time_ms for cell in cells)
 
     def _speed_up(self) -> Iterator[str]:
         factor = self.comparison.speed_up(self.index)

@@ -48,6 +48,15 @@ def comparison_json(
         "speed_ups": [comparison.speed_up(index) for index in range(len(comparison.subjects))],
         "speed_up_source": comparison.speed_up_source or None,
         "mismatches": [_mismatch(found, comparison) for found in comparison.mismatches],
+        "precisions": [
+            {
+                "main": found.main,
+                "layers": dict(found.counts),
+                "time_ms": dict(found.times) if found.timed else None,
+                "work_ms": dict(found.work_ms) if found.timed else None,
+            }
+            for found in (comparison.precisions if comparison.of_engines else ())
+        ],
         "inserted": [
             {"layers": found.layers, "time_ms": found.time_ms} for found in comparison.inserted
         ],

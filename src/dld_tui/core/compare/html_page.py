@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.compare.model import Cell, Row, label
 from dld_tui.core.compare.noise import METHOD
+from dld_tui.core.compare.precision import WORK, counts_text
 from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
 from dld_tui.core.report.html import tables
 from dld_tui.core.report.html.charts import Bar, bars
@@ -34,6 +35,7 @@ def comparison_page(comparison: Comparison) -> str:
     unfair = [(line, "warning") for line in comparison.warnings]
     by_type = sorted(comparison.rows("type"), key=_longest, reverse=True)[:_TOP]
     sections = [
+        *_answer(comparison),
         Section("differs", "What differs between the runs", _differences(comparison)),
         Section("look", "Where the time went", paragraphs([*unfair, *explained])),
         Section("whole", "End to end", _rows(comparison, "what", [
@@ -49,6 +51,39 @@ def comparison_page(comparison: Comparison) -> str:
     ]  # fmt: skip
     title = " and ".join(comparison.titles)
     return page(f"Comparison of {title}", subtitle, _tiles(comparison), sections)
+
+
+def _answer(comparison: Comparison) -> list[Section]:
+    """Return what is read first: a sentence for each pair, and where the time goes in each."""
+    explained = comparison.explanation()
+    letters = [label(index) for index in range(len(comparison.subjects))]
+    picture = ""
+    if comparison.of_engines:
+        figures = comparison.precisions
+        picture = bars(
+            [
+                Bar(
+                    title,
+                    tuple(one.work_ms.get(work) if one.timed else None for one in figures),
+                    tuple(
+                        f"{fmt.milliseconds(one.work_ms.get(work))} ms" if one.timed else ""
+                        for one in figures
+                    ),
+                )
+                for work, title in WORK.items()
+            ],
+            [f"{letter} {one.main}" for letter, one in zip(letters, figures, strict=True)],
+        )
+        picture += table("precision-table", [
+            Column("engine"), Column("mainly"), Column("layers by precision"),
+        ], ([letter, one.main, counts_text(one)]
+            for letter, one in zip(letters, figures, strict=True)))  # fmt: skip
+    else:
+        row = comparison.end_to_end
+        picture = _bars(comparison, [row])
+    count = len(comparison.subjects) - 1
+    first = [line for line in explained if not line.startswith(" ")][: max(2, count)]
+    return [Section("answer", "In short", paragraphs([(line, "info") for line in first]) + picture)]
 
 
 def _engine_sections(comparison: Comparison) -> list[Section]:

@@ -9,7 +9,7 @@ and then by type and shape in the order of execution where the counts agree.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,6 +26,11 @@ CONVERSIONS = frozenset(
 
 _NUMBERED = re.compile(r"[A-Z][A-Za-z]*_\d+|node_of_\d+")
 """Names that an exporter makes of an operator and a number."""
+
+_WITH_POOLING = "ConvActPool"
+_CONVOLUTIONS = ("Convolution", "CaskConvolution", "Conv", "FusedConv")
+_POOLING_NEAR = 2
+"""Layers between a convolution and its pooling, at most, and the pooling."""
 
 Member: TypeAlias = "tuple[int, int]"
 """(report, layer)."""
@@ -70,6 +75,7 @@ class _Matcher:
     def run(self) -> list[Match]:
         self._same_nodes()
         self._shared_nodes()
+        self._with_pooling()
         self._by(lambda layer: (layer.name, layer.type), "name", unique=True)
         self._by(lambda layer: layer.name, "name", unique=True)
         self._by(lambda layer: _shaped(layer, layer.input_dims), "order")
@@ -141,6 +147,24 @@ class _Matcher:
             if len({report for report, _ in members}) > 1:
                 self._take(members, "node")
 
+    # By what is fused in one of them
+
+    def _with_pooling(self) -> None:
+        """Match a convolution and the pooling behind it with both in one layer elsewhere."""
+        groups: dict[Hashable, list[list[list[Member]]]] = {}
+        for report, subject in enumerate(self.subjects):
+            free = [layer for layer in subject.layers if (report, layer.index) in self.left]
+            for members, key in _pooled(report, free):
+                rows = groups.setdefault(key, [[] for _ in self.subjects])
+                rows[report].append(members)
+        for rows in groups.values():
+            present = [found for found in rows if found]
+            lengths = {len(members) for found in present for members in found}
+            alike = len({len(found) for found in present}) == 1
+            if len(present) > 1 and alike and lengths == {1, 2}:
+                for chosen in zip(*present, strict=True):
+                    self._take([member for members in chosen for member in members], "order")
+
     # By name, and in order
 
     def _by(self, key: Callable[[Layer], Hashable], how: str, *, unique: bool = False) -> None:
@@ -185,6 +209,24 @@ class _Matcher:
                         waiting.remove((other, more))
                         self.found += rows
         self.found = [match for match in self.found if id(match) not in gone]
+
+
+def _pooled(report: int, layers: Sequence[Layer]) -> Iterator[tuple[list[Member], Hashable]]:
+    """Yield convolutions with their pooling, in one layer or two, by what goes in and comes out."""
+    for place, layer in enumerate(layers):
+        if layer.type == _WITH_POOLING:
+            yield [(report, layer.index)], (layer.input_dims[:1], layer.output_dims)
+        elif layer.type in _CONVOLUTIONS and layer.output_dims:
+            after = layers[place + 1 : place + 1 + _POOLING_NEAR]
+            pooling = (
+                other
+                for other in after
+                if "Pool" in other.type and other.input_dims[:1] == layer.output_dims[:1]
+            )
+            found = next(pooling, None)
+            if found is not None:
+                members = [(report, layer.index), (report, found.index)]
+                yield members, (layer.input_dims[:1], found.output_dims)
 
 
 def _joined(one: Match, other: Match) -> Match:

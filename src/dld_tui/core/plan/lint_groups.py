@@ -34,7 +34,10 @@ class FindingGroup:
         ordered = sorted(counts.items(), key=lambda item: -item[1])
         if len(self.findings) == 1:
             return [ordered[0][0]]
-        return [f"{hazard} ({fmt.plural(count, 'layer')})" for hazard, count in ordered]
+        return [
+            f"{hazard} ({fmt.plural(count, 'layer')})" if count > 1 else hazard
+            for hazard, count in ordered
+        ]
 
     @property
     def mitigations(self) -> list[str]:

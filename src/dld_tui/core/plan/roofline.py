@@ -56,9 +56,13 @@ class Placement:
     """What was reached as a share of that, 0 to 1; None without a time."""
 
 
-def _peaks(fp32: float, fp16: float, int8: float, gbs: float, fp8: float = 0.0, fp4: float = 0.0
-           ) -> tuple[Mapping[str, float], float]:  # fmt: skip
-    table = {"fp32": fp32, "fp16": fp16, "bf16": fp16, "int8": int8, "fp8": fp8, "fp4": fp4}
+def _peaks(fp32: float, fp16: float, int8: float, gbs: float, fp8: float = 0.0, fp4: float = 0.0,
+           *, bf16: bool = True) -> tuple[Mapping[str, float], float]:  # fmt: skip
+    """Return peaks by type; Volta and Turing have no bf16."""
+    table = {
+        "fp32": fp32, "fp16": fp16, "bf16": fp16 if bf16 else 0.0, "int8": int8, "fp8": fp8,
+        "fp4": fp4,
+    }  # fmt: skip
     return {name: value for name, value in table.items() if value}, gbs
 
 
@@ -78,11 +82,11 @@ _TABLE = (
     (r"L40S", _peaks(91.6, 362, 733, 864, 733)),
     (r"L40\b", _peaks(90.5, 181, 362, 864, 362)),
     (r"L4\b", _peaks(30.3, 121, 242, 300, 242)),
-    (r"Tesla T4|\bT4\b", _peaks(8.1, 65, 130, 320)),
-    (r"V100.*PCIe", _peaks(14, 112, 0, 900)),
-    (r"V100", _peaks(15.7, 125, 0, 900)),
-    (r"TITAN RTX", _peaks(16.3, 130.5, 261, 672)),
-    (r"RTX 2080 Ti", _peaks(13.4, 53.8, 215.2, 616)),
+    (r"Tesla T4|\bT4\b", _peaks(8.1, 65, 130, 320, bf16=False)),
+    (r"V100.*PCIe", _peaks(14, 112, 0, 900, bf16=False)),
+    (r"V100", _peaks(15.7, 125, 0, 900, bf16=False)),
+    (r"TITAN RTX", _peaks(16.3, 130.5, 261, 672, bf16=False)),
+    (r"RTX 2080 Ti", _peaks(13.4, 53.8, 215.2, 616, bf16=False)),
     (r"RTX 3080 Ti", _peaks(34.1, 68, 273, 912)),
     (r"RTX 3090 Ti", _peaks(40, 80, 320, 1008)),
     (r"RTX 3090", _peaks(35.6, 71, 284, 936)),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from dld_tui.core.compare.alike import KIND, MEANS, MEDIANS
 from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
 from dld_tui.core.compare.subject import Subject
 from dld_tui.core.errors import InputError
@@ -101,9 +102,10 @@ def plan_subject(
             "execution_provider": None,
             "device": device,
             "created": None,
+            KIND: (MEDIANS if by_median else MEANS) if timed else None,
         },
         model={"path": str(path)} if path is not None else {},
-        settings=_settings(plan),
+        settings=_settings(plan) | _shapes(plan),
         environment={name: value for name, value in plan.device.items() if name not in _NAMES},
     )
 
@@ -117,6 +119,14 @@ def _latencies(plan: EnginePlan) -> tuple[float, ...]:
     if known:
         return tuple(known)
     return (timing.latency.median,) if timing.latency is not None else ()
+
+
+def _shapes(plan: EnginePlan) -> dict[str, JSON]:
+    """Return the dimensions of the engine's inputs, as reports have them; nothing when unknown."""
+    inputs = [tensor for tensor in plan.bindings if tensor.mode == "input"]
+    if not inputs or any(tensor.elements is None for tensor in inputs):
+        return {}
+    return {"input_shapes": {tensor.name: list(tensor.dims or ()) for tensor in inputs}}
 
 
 def _settings(plan: EnginePlan) -> dict[str, JSON]:

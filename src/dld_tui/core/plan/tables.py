@@ -16,6 +16,7 @@ from typing import TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.csv_text import csv_text
 from dld_tui.core.errors import UsageError
+from dld_tui.core.plan.filter import matching
 from dld_tui.core.plan.groups import groups
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.plan.pointwise import is_pointwise, operations
@@ -66,21 +67,6 @@ def group_table(plan: EnginePlan, by: str, text: str = "") -> Table:
         for found in groups(plan, by)
     ]
     return Table(by, f"Layers by {by.replace('_', ' ')}", columns, rows)
-
-
-def matching(plan: EnginePlan, text: str) -> list[EngineLayer]:
-    """Return the layers in which a text is found: name, type, types of tensors, tactic, nodes."""
-    wanted = text.lower()
-    return [layer for layer in plan.layers if wanted in _searched(layer)]
-
-
-def _searched(layer: EngineLayer) -> str:
-    tensors = (tensor.name for tensor in (*layer.inputs, *layer.outputs))
-    parts = (
-        layer.name, layer.type, layer.subtype, layer.precision, layer.output_precision,
-        layer.tactic, layer.origin, layer.metadata, *tensors,
-    )  # fmt: skip
-    return "\n".join(parts).lower()
 
 
 def sorted_table(table: Table, key: str) -> Table:

@@ -1,0 +1,164 @@
+"""An engine plan as an object for notebooks.
+
+::
+
+    import pandas
+    from dld_tui.api import Plan
+
+    plan = Plan("resnet.onnx.engine.graph.json")
+    layers = pandas.DataFrame(plan.layers)
+    layers.groupby("precision")["time_ms"].sum()
+    plan.summary["total_ms"], plan.findings[0]["hazard"]
+    pandas.DataFrame(plan.table("convolutions"))
+
+Everything is plain data: dicts, lists, text, numbers, and None where the files do not say. Times
+are in milliseconds, sizes in bytes; texts are foreign, as they stand in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dld_tui.core.plan.export import finding_json, plan_json, summary_json, timing_json
+from dld_tui.core.plan.filter import matching
+from dld_tui.core.plan.groups import GROUPINGS
+from dld_tui.core.plan.lint import findings as lint
+from dld_tui.core.plan.mapping import LayerNodes, map_plan
+from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.plan.table_values import Table
+from dld_tui.core.plan.tables import VIEWS, group_table, make_table
+
+Record: TypeAlias = "dict[str, Any]"
+
+
+class Plan:
+    """An engine of TensorRT by the files that describe it.
+
+    Attributes:
+        path: The file that was opened.
+        title: The engine's name.
+        notes: What could not be read or joined, one sentence each.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        profile: str | Path | None = None,
+        timing: str | Path | None = None,
+        metadata: Sequence[str | Path] = (),
+        model: str | Path | None = None,
+        beside: bool = True,
+        profile_index: int | None = None,
+    ) -> None:
+        """Open an engine plan.
+
+        Args:
+            path: Layer information, a ``.tea`` archive, a log of trtexec, or another file of a set.
+            profile: Layer times (``trtexec --exportProfile``).
+            timing: Inference times (``trtexec --exportTimes``).
+            metadata: Metadata files of TREx.
+            model: The ONNX model, to find the layers' nodes in.
+            beside: Take the other files of the set that lie beside `path`, too.
+            profile_index: The optimization profile; by default that of the times, else the first.
+
+        Raises:
+            dld_tui.core.errors.InputError: A file cannot be read, or is something else.
+        """
+        self._plan = open_plan(
+            path,
+            profile=Path(profile) if profile is not None else None,
+            timing=Path(timing) if timing is not None else None,
+            metadata=[Path(one) for one in metadata],
+            beside=beside,
+            profile_index=profile_index,
+        )
+        self._model = Path(model) if model is not None else None
+        self.path = self._plan.path
+        self.title = self._plan.title
+        self.notes: tuple[str, ...] = self._plan.notes
+
+    def __repr__(self) -> str:
+        return f"Plan({self.path!r}): {len(self._plan.layers)} layers"
+
+    def __len__(self) -> int:
+        return len(self._plan.layers)
+
+    @cached_property
+    def layers(self) -> list[Record]:
+        """A record a layer, constants and NoOps folded: the fields of ``dld plan --json``, flat.
+
+        ``nodes``, ``inputs``, ``outputs`` and ``constants`` are lists; all other values are plain.
+        """
+        found: Any = plan_json(self._plan, (), self._mapping)["layers"]
+        return list(found)
+
+    @cached_property
+    def summary(self) -> Record:
+        """The figures of the whole engine: layers, total time, weights, activations, spread."""
+        return dict(summary_json(self._plan))
+
+    @cached_property
+    def timing(self) -> Record | None:
+        """Statistics of whole inferences, by ``latency compute h2d d2h enqueue``; None without."""
+        found = timing_json(self._plan.timing)
+        return dict(found) if isinstance(found, dict) else None
+
+    @cached_property
+    def inferences(self) -> dict[str, list[float]]:
+        """One value an inference, by the same names; empty when only a summary is known."""
+        timing = self._plan.timing
+        return {} if timing is None else {name: list(v) for name, v in timing.series.items()}
+
+    @cached_property
+    def findings(self) -> list[Record]:
+        """What probably costs time, the worst first: rule, level, hazard, mitigation, layer …."""
+        found: Any = [finding_json(one) for one in lint(self._plan, self._mapping)]
+        return list(found)
+
+    @cached_property
+    def bindings(self) -> list[Record]:
+        """Inputs and outputs of the engine."""
+        return self.table("bindings")
+
+    def table(self, view: str, filter: str = "") -> list[Record]:
+        """Return the rows of a view or grouping of ``dld plan`` as records.
+
+        Args:
+            view: One of :data:`VIEWS` (``layers``, ``convolutions``, ``memory`` …) or of
+                :data:`GROUPINGS` (``type``, ``precision``, ``tactic`` …).
+            filter: Only layers that pass this, as in ``dld plan --filter``.
+
+        Raises:
+            ValueError: There is no such view.
+        """
+        if view in VIEWS:
+            return _records(make_table(self._plan, view, filter))
+        if view in GROUPINGS:
+            return _records(group_table(self._plan, view, filter))
+        raise ValueError(f"no view {view!r}: there are {', '.join((*VIEWS, *GROUPINGS))}")
+
+    def select(self, filter: str) -> list[Record]:
+        """Return the records of the layers that pass a filter, such as ``origin:qdq ms>0.1``."""
+        chosen = {layer.index for layer in matching(self._plan, filter, self._mapping)}
+        return [record for record in self.layers if record["index"] in chosen]
+
+    @cached_property
+    def _mapping(self) -> dict[int, LayerNodes]:
+        if self._model is None:
+            return map_plan(self._plan)
+        from dld_tui.core.document.document import Document  # needs onnx, which names do not
+
+        document = Document.open(self._model)
+        try:
+            return map_plan(self._plan, document)
+        finally:
+            document.close()
+
+
+def _records(table: Table) -> list[Record]:
+    keys = [column.key for column in table.columns]
+    return [dict(zip(keys, row, strict=True)) for row in table.rows]
