@@ -12,6 +12,7 @@ import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.plan.export import plan_json
+from dld_tui.core.plan.filter import matching
 from dld_tui.core.plan.groups import distribution, groups
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
@@ -23,7 +24,6 @@ from dld_tui.core.plan.tables import (
     cell_text,
     group_table,
     make_table,
-    matching,
     sorted_table,
     table_csv,
     tensor_text,
