@@ -13,9 +13,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.errors import ActivityError, InputError, UsageError
+from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models
+from tests.support.rtx import HAS_RTX, build
 
 pytest.importorskip("onnxruntime")
 TOKENS = """
@@ -263,6 +264,21 @@ def test_for_tensorrt_all_is_symmetric_and_biases_stay_floating(tmp_path: Path) 
     for node in pairs:
         assert not stored[node.input[2]].any(), "zero points are 0"
     assert not [name for name, value in stored.items() if value.dtype == np.int32]
+
+
+@pytest.mark.rtx
+@pytest.mark.skipif(not HAS_RTX, reason="TensorRT-RTX is not installed: pip install .[rtx]")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tensorrt_builds_what_is_made_for_it_and_refuses_the_other(tmp_path: Path) -> None:
+    path, folder = detector(tmp_path)
+    ours, theirs = tmp_path / "trt.onnx", tmp_path / "ort.onnx"
+    convert("quantize", path, ours, calibration=folder, runtime="tensorrt")
+    convert("quantize", path, theirs, calibration=folder)
+    engine = tmp_path / "e.engine"
+    build(ours, engine, compute_capability=("8.9",))
+    assert engine.stat().st_size > 10_000
+    with pytest.raises(DldError, match="Non-zero zero point"):
+        build(theirs, tmp_path / "f.engine", compute_capability=("8.9",))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.types import JSON
 
 _KEY = "dld_param"
+FIRST_PAGE = "Common"
 R = TypeVar("R")
 
 
@@ -43,7 +44,7 @@ class Param:
     declared by several settings: it then sets them all."""
     words: tuple[tuple[str, str], ...] = ()
     """Other spellings of choices, such as ``("ampere+", "ampere_plus")``."""
-    page: str = "Common"
+    page: str = FIRST_PAGE
     """The page of the form."""
     kind: str = ""
     """How to ask for it, beyond the type: ``file``, ``folder``, ``output`` or ``shapes``."""
@@ -93,7 +94,7 @@ def param(default: Any = dataclasses.MISSING, /, **about: Any) -> Any:
 
 
 def settings_of(request: type[Any]) -> tuple[Setting, ...]:
-    """Return the settings of a request class, in order."""
+    """Return the settings of a request class, in order, those of the first page before others."""
     return _settings_of(typing.cast("Hashable", request))
 
 
@@ -112,7 +113,7 @@ def _settings_of(request: Any) -> tuple[Setting, ...]:
         if optional:
             kind = next(option for option in options if option is not type(None))
         found.append(Setting(field.name, kind, optional, field.default, about))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda setting: setting.param.page != FIRST_PAGE))
 
 
 def problem_with(setting: Setting, value: Any) -> str | None:

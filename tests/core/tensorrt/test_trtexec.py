@@ -296,6 +296,6 @@ def test_the_same_spelling_is_declared_once() -> None:
 
 def test_all_fields_are_settings() -> None:
     for request in (BuildRequest, ProfileRequest):
-        assert [f.name for f in dataclasses.fields(request)] == [
+        assert {f.name for f in dataclasses.fields(request)} == {
             s.name for s in settings_of(request)
-        ]
+        }
