@@ -14,6 +14,7 @@ import pytest
 
 from dld_tui.cli.table import COMMANDS
 from dld_tui.core import commands
+from tests.support import models
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -28,13 +29,13 @@ def shell_lines(page: Path) -> list[str]:
 
 def make_targets() -> set[str]:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z]+):", text, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", text, re.MULTILINE))
 
 
 def test_every_make_target_that_is_named_exists() -> None:
     named = set()
     for page in PAGES:
-        named |= set(re.findall(r"(?:`|^)make ([a-z]+)", page.read_text(), re.MULTILINE))
+        named |= set(re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE))
     assert {"demo", "test", "check", "bench", "wheels"} <= named
     assert named <= make_targets()
 
@@ -49,6 +50,8 @@ def test_the_readme_has_the_two_commands_and_the_picture() -> None:
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     run = [line for line in shell_lines(README) if line.startswith("dld ")]
     assert len(run) >= 6
+    text = models.CHAIN.replace(", float[2] unused = {5, 6}", "")
+    models.write(tmp_path, text, "model.onnx")  # the reader's own
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     for line in run:
         command = [sys.executable, "-m", "dld_tui", *shlex.split(line)[1:]]
