@@ -196,8 +196,10 @@ async def test_insert_on_one_link_or_behind_a_value(join: Path, row: str) -> Non
             assert inserted.inputs == ("x",)
             assert (*node.inputs,) == ("part", inserted.outputs[0], "z")
         else:
-            assert inserted.inputs == ("part",)
-            assert found(session, "join").inputs == (inserted.outputs[0], "x", "z")
+            # The output keeps its name, and is what the new node makes.
+            assert (inserted.inputs, inserted.outputs) == (("part_inner",), ("part",))
+            assert found(session, "join").inputs == ("part", "x", "z")
+            assert session.screen.node is inserted
 
 
 async def test_graph_inputs_and_outputs_are_made_and_removed(join: Path) -> None:

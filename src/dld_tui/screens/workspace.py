@@ -27,7 +27,6 @@ from dld_tui.screens.workspace_graph import Graphs
 from dld_tui.screens.workspace_links import Linking
 from dld_tui.screens.workspace_metadata import Metadata
 from dld_tui.screens.workspace_opening import OpenedModel, open_model
-from dld_tui.screens.workspace_operators import Operating
 from dld_tui.screens.workspace_panes import Area
 from dld_tui.screens.workspace_save import Saving
 from dld_tui.screens.workspace_selection import Selecting
@@ -50,7 +49,6 @@ _EXPLORER_STATE = ("layouts", "explorer")
 
 class WorkspaceScreen(
     Saving,
-    Operating,
     Linking,
     Selecting,
     Functions,

@@ -9,13 +9,14 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Node
 from dld_tui.core.document.operator_palette import operator_palette
 from dld_tui.core.document.traverse import depends_on
+from dld_tui.core.document.wiring import Wiring
 from dld_tui.core.operators.matching import mismatch
-from dld_tui.core.operators.opsets import importable_version
 from dld_tui.core.operators.palette import PaletteOperator
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace_change import MANY
 from dld_tui.screens.workspace_menu import Pointing, by_scope, chosen_nodes
+from dld_tui.screens.workspace_operators import Operating
 from dld_tui.widgets.add_node import AddNode
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.terminal_picker import NodePicker, TerminalPicker
@@ -26,7 +27,7 @@ _NEAR = 8
 """Values made just before a node that are offered first."""
 
 
-class Linking(Pointing):
+class Linking(Pointing, Operating):
     """The part of the workspace for links between nodes, and the context menu."""
 
     # --- connect --------------------------------------------------------------------------------
@@ -239,7 +240,7 @@ class Linking(Pointing):
         terminal, value, scope = self.terminal, self.value, self.value_scope
         if scope is None or not value:
             return
-        users: JSON = None
+        users: list[JSON] | None = None
         user = terminal.user if terminal is not None else None
         if terminal is not None and terminal.node is not None:
             if terminal.side == "input":
@@ -249,12 +250,11 @@ class Linking(Pointing):
 
         def chosen(item: PaletteOperator | None) -> None:
             if item is not None:
-                ir_version = int(self.document.model.ir_version)
-                opset = None if item.imported else importable_version(item.domain, ir_version)
-                self.try_edit(
-                    "insert_node", scope=list(scope.path), value=value, op_type=item.name,
-                    domain=item.domain, users=users, opset=opset,
-                )  # fmt: skip
+                wiring = Wiring(scope, item, value, inserts=True, users_of=users)
+                if wiring.missing() or wiring.bodies:
+                    self.ask_wiring(wiring)  # weights and the like
+                else:
+                    self.add_wired(wiring)
 
         palette = operator_palette(scope, self.explorer.model.count_kinds())
         self.app.push_screen(AddNode(palette, f"Insert behind {value}"), chosen)

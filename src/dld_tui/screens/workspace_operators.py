@@ -29,7 +29,7 @@ class Operating(Editing):
 
         def chosen(item: PaletteOperator | None) -> None:
             if item is not None:
-                self._wire(Wiring(scope, item, source))
+                self.ask_wiring(Wiring(scope, item, source))
 
         self.app.push_screen(AddNode(palette), chosen)
 
@@ -51,19 +51,22 @@ class Operating(Editing):
         names = node.outputs if node is not None else scope.inputs
         return next(filter(None, names), "")
 
-    def _wire(self, wiring: Wiring) -> None:
+    def ask_wiring(self, wiring: Wiring) -> None:
+        """Ask what feeds a new node, and add it."""
+
         def answered(answer: Wiring | None) -> None:
             if answer is not None:
-                self._add(answer)
+                self.add_wired(answer)
 
         self.app.push_screen(WiringDialog(wiring), answered)
 
-    def _add(self, wiring: Wiring) -> None:
+    def add_wired(self, wiring: Wiring) -> None:
+        """Add a node and go to it."""
         try:
             transaction = self.edit("add_operator", **wiring.arguments())
         except DldError as error:
             self.complain(error)
-            self._wire(wiring)  # nothing that was chosen is lost
+            self.ask_wiring(wiring)  # nothing that was chosen is lost
             return
         node = added_node(transaction)
         if isinstance(node, Node):

@@ -231,7 +231,7 @@ class WiringDialog(Dialog[Wiring]):
 
         label = _label(self.wiring.formal(at), at)
         message = "Type, then zeros, normal, uniform or numbers"
-        text = f"{self.wiring.likely_type(at)}[1] zeros"
+        text = self.wiring.likely_initializer(at)
         self._ask(f"New initializer for {label}", message, text, read)
 
     def _choose_input(self, at: int) -> None:

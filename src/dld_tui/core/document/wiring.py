@@ -14,6 +14,7 @@ from dld_tui.core.operators.matching import bound_types, formal_mismatch
 from dld_tui.core.operators.opsets import importable_version
 from dld_tui.core.operators.palette import Origin, PaletteOperator
 from dld_tui.core.operators.schema import AttributeSchema, Formal
+from dld_tui.core.operators.weight_shapes import weight_dims
 from dld_tui.core.tensors.elements import is_float
 from dld_tui.core.tensors.generate import uniform_range
 from dld_tui.core.types import JSON
@@ -96,6 +97,8 @@ class Wiring:
     name: str = ""
     inserts: bool = False
     """Whether users of the source get the node's first output."""
+    users_of: list[JSON] | None = None
+    """``[[NODE, INPUT], …]``: the links that get the first output; None for all of the source."""
     inputs: list[str] = field(init=False)
     """Values by input, ``""`` for none."""
     attributes: dict[str, Setting] = field(default_factory=dict)
@@ -186,6 +189,22 @@ class Wiring:
             name = _FLOAT if _FLOAT in formal.types else formal.types[0]
         return dtype_of(name) or "float32"
 
+    def likely_initializer(self, at: int) -> str:
+        """Return the text of a new initializer for an input, shaped as its neighbours tell."""
+        shapes = [
+            known.dims if (known := self.value_type(value)) is not None else None
+            for value in self.inputs
+        ]
+        shapes += [None] * (at + 1 - len(shapes))
+        settings = {name: setting.value for name, setting in self.attributes.items()}
+        plain = not self.operator.domain
+        dims = weight_dims(self.operator.name, at, shapes, settings) if plain else None
+        dtype = self.likely_type(at)
+        if dims is None:
+            return f"{dtype}[1] zeros"
+        fill = "normal" if len(dims) > 1 and is_float(dtype) else "zeros"
+        return f"{dtype}[{', '.join(map(str, dims))}] {fill}"
+
     def create(self, at: int, made: NewInitializer) -> None:
         """Choose an initializer that is made with the node for an input."""
         self.connect(at, "")
@@ -241,6 +260,9 @@ class Wiring:
             formal = self.formal(at)
             if formal is not None and self.is_required(at) and not self.value(at):
                 found.append(f"input {formal.name}")
+        is_loop = self.operator.name == "Loop" and not self.operator.domain
+        if is_loop and not self.value(0) and not self.value(1):  # it would never end
+            found.append("input M or cond")
         found += [
             f"attribute {item.name}"
             for item in self.settable
@@ -275,6 +297,7 @@ class Wiring:
                 for name, made in self.created.items()
             ],
             "behind": self.source if self.inserts else "",
+            "users": self.users_of if self.inserts else None,
             "opset": self.opset,
         }
         always = ("scope", "op_type")

@@ -92,6 +92,8 @@ def marked(scope: Scope, dice: random.Random, size: int) -> list[Node]:
     """Return nodes of a scope: a run of them, a connected part, or scattered ones."""
     nodes = list(scope.nodes)
     size = min(size, len(nodes))
+    if size == len(nodes):
+        return nodes
     how = dice.random()
     if how < 0.45:
         first = dice.randint(0, len(nodes) - size)
@@ -463,13 +465,14 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     return {"nodes": places(chosen), "reconnect": True} if chosen else None
 
 
-@holds("insert_node", keeps=True, touches=["node", "output", "value_info"], refusable=False)
+@holds("insert_node", keeps=True, refusable=False,
+       touches=["node", "output", "value_info", "opset_import"])  # fmt: skip
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)
     return {"scope": path(scope), "value": dice.choice(values_of(scope)), "op_type": "Identity"}
 
 
-@holds("add_node", keeps=True, touches=["node"], refusable=False)
+@holds("add_node", keeps=True, touches=["node", "opset_import"], refusable=False)
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)
     return {"scope": path(scope), "op_type": "Identity", "inputs": [dice.choice(values_of(scope))]}
@@ -479,7 +482,7 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     "add_operator",
     keeps=True,
     refusable=False,
-    touches=["node", "output", "value_info", "initializer"],
+    touches=["node", "output", "value_info", "initializer", "input", "opset_import"],
 )
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)
@@ -492,17 +495,31 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
             "behind": dice.choice(["", value]), **more}  # fmt: skip
 
 
+def floating_output(main: Scope, dice: random.Random) -> str | None:
+    made = [
+        name
+        for name in main.outputs
+        if main.producer(name) and (known := main.value_type(name))
+        and known.dtype == "float32" and not known.container
+    ]  # fmt: skip
+    return dice.choice(made) if made else None
+
+
 @holds("insert_node", refusable=False, negates=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     main = document.main
-    value = dice.choice([name for name in main.outputs if main.producer(name)])
+    value = floating_output(main, dice)
+    if value is None:
+        return None
     return {"scope": [], "value": value, "op_type": "Neg"}
 
 
 @holds("add_operator", refusable=False, negates=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     main = document.main
-    value = dice.choice([name for name in main.outputs if main.producer(name)])
+    value = floating_output(main, dice)
+    if value is None:
+        return None
     return {"scope": [], "inputs": [value], "behind": value, "op_type": "Neg"}
 
 
@@ -647,7 +664,7 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 @holds("remove_input", keeps=True, touches=["input"])
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     names = [n for n in document.main.named("initializer") if n in document.main.inputs]
-    if not names and document.main.named("initializer"):
+    if not names and document.main.records["initializer"]:
         names = [dice.choice(list(document.main.named("initializer")))]
         document.apply("add_input", scope=[], name=names[0])
     return {"scope": [], "name": dice.choice(names)} if names else None
@@ -725,7 +742,7 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 # --- tensors -------------------------------------------------------------------------------------
 
 
-@holds("add_initializer", keeps=True, touches=["initializer"], refusable=False)
+@holds("add_initializer", keeps=True, touches=["initializer", "input"], refusable=False)
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     fill = dice.choice(
         [{"kind": "zeros"}, {"kind": "normal"}, {"kind": "values", "values": [1, 2]}]
@@ -777,15 +794,22 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
             "payload": {"raw": b64encode(raw).decode("ascii")}}  # fmt: skip
 
 
+def weights(document: Document, dice: random.Random) -> Any:
+    """Return a graph and some of its weights: ONNX Runtime reads no shapes from data files."""
+    found = stored(document, dice)
+    names = [n for n in found[1] if found[0].initializer(n).dtype == "float32"] if found else []
+    return (found[0], names) if names else None
+
+
 @holds("set_external", keeps=True, touches=["initializer"])
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
+    found = weights(document, dice)
     return {"scope": path(found[0]), "names": found[1]} if found else None
 
 
 @holds("set_inline", keeps=True, touches=[], refusable=False)
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
+    found = weights(document, dice)
     if not found:
         return None
     document.apply("set_external", scope=path(found[0]), names=found[1])

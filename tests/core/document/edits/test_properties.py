@@ -39,8 +39,8 @@ class Subject:
 
     model: bytes
     seed: int = 0
-    folder: Path | None = None
-    """Where its external data is."""
+    shapes: dict[str, list[int]] = field(default_factory=dict)
+    """Of inputs, where a 2 for each unknown dimension will not do."""
     feeds: dict[str, Any] = field(init=False)
     outputs: list[Any] = field(init=False)
     names: list[str] = field(init=False)
@@ -48,7 +48,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         parsed = onnx.ModelProto.FromString(self.model)
-        self.feeds = oracle.feeds_for(parsed, self.seed)
+        self.feeds = oracle.feeds_for(parsed, self.seed, self.shapes)
         self.outputs = oracle.bits_of(oracle.run(self.model, self.feeds))
         self.names = [info.name for info in parsed.graph.output]
         self.refusal = oracle.loads(self.model)
@@ -106,7 +106,8 @@ def _check_files(
         runnable = str(folder / "after.onnx")
         document.history.mark_saved()
     if not prop.may_break and subject.refusal is None and isinstance(runnable, bytes):
-        refusal = oracle.loads(runnable, full_check=prop.full_check)
+        session = not (prop.keeps or prop.negates)  # which run it
+        refusal = oracle.loads(runnable, full_check=prop.full_check, session=session)
         assert refusal is None, f"{about}: {refusal}"
     if prop.negates:
         name = arguments.get("behind") or arguments["value"]
@@ -174,3 +175,59 @@ def try_property(prop: Property, folder: Path, *, seed: int, wanted: int) -> int
         if made == wanted:
             break
     return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(PROPERTIES)), ids=lambda n: PROPERTIES[n].edit)
+def test_a_property_on_many_random_models(tmp_path: Path, number: int) -> None:
+    assert try_property(PROPERTIES[number], tmp_path, seed=number + 100, wanted=3 * ONCE)
+
+
+# --- real models ---------------------------------------------------------------------------------
+
+LIGHT = (
+    "bvlc_alexnet", "inception_v1", "inception_v2", "resnet50", "shufflenet",
+    "squeezenet",
+)  # fmt: skip
+"""Models that the onnx package carries, with weights that are made as they are loaded."""
+SMALL = ("basic_pitch_nmp", "logreg_iris", "ppocrv2_cls", "skl_rf_pipeline")
+NAMED = ("functions_encoder_op18", "silero_vad_16k_op15")
+"""Those of the folder that ``DLD_TEST_DATA`` names: local functions, If in If in If."""
+SHAPES = {"silero_vad_16k_op15": {"input": [1, 576], "state": [2, 1, 128]}}
+KEEPING = [prop for prop in PROPERTIES if prop.keeps or prop.negates]
+SIZES = (1, 13, 2, 20, 12, 10_000)
+"""Nodes of a selection: below and above where places are looked up in another way, and all."""
+
+
+def real_model(name: str, files: Path) -> Subject:
+    if name in LIGHT:
+        light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+        return Subject((light / f"light_{name}.onnx").read_bytes())
+    return Subject((files / f"{name}.onnx").read_bytes(), shapes=SHAPES.get(name, {}))
+
+
+def try_on_real_model(subject: Subject, folder: Path, seed: int) -> int:
+    """Try the edits that keep what a model computes; return how many were made."""
+    dice, made = random.Random(seed), 0
+    for number, prop in enumerate(KEEPING):
+        if prop.selects:
+            for size in SIZES[seed % 2 :: 2]:
+                made += any(check(prop, subject, dice, size, folder) for _ in range(2))
+        elif (number + seed) % 2:  # the others are tried on the models beside this one
+            made += check(prop, subject, dice, 1, folder)
+    return made
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("name", [*LIGHT, *SMALL])
+def test_edits_keep_what_a_real_model_computes(tmp_path: Path, real_files: Path, name: str) -> None:
+    subject = real_model(name, real_files)
+    seed = (*LIGHT, *SMALL).index(name)
+    assert try_on_real_model(subject, tmp_path, seed) > 30
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_edits_keep_what_a_named_model_computes(
+    tmp_path: Path, real_models: Path, name: str
+) -> None:
+    assert try_on_real_model(real_model(name, real_models / "onnx"), tmp_path, 1) > 30

@@ -21,7 +21,7 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.wiretext import set_text
+from dld_tui.core.document.wiretext import set_text, text_of
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.external import require_location
 from dld_tui.core.files.tensors import entries_of
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 _LISTS = ("initializer", "sparse_initializer")
+INITIALIZERS_APART = 4
+"""The first IR version in which an initializer need not be a graph input."""
 
 
 @edit
@@ -83,8 +85,24 @@ def add_initializer(
         proto.string_data.extend(given_strings(fill.get("values"), shape))
     else:
         put_payload(document, proto, filled(document, dtype, shape, fill))
-    transaction.do(Splice(home, "initializer", len(home.records["initializer"]), [], [proto]))
+    enter_initializer(transaction, home, "initializer", proto)
     return f"add initializer {quoted(name)}"
+
+
+def enter_initializer(transaction: Transaction, home: Scope, list_name: str, record: Any) -> None:
+    """Put a new initializer at the end of its list; before IR version 4 it is an input as well."""
+    transaction.do(Splice(home, list_name, len(home.records[list_name]), [], [record]))
+    version = home.document.model.ir_version
+    name = text_of(record.name) if list_name == "initializer" else ""
+    if not name or not 0 < version < INITIALIZERS_APART or name in home.inputs:
+        return
+    info = onnx.ValueInfoProto()
+    set_text(info, "name", name)
+    info.type.tensor_type.elem_type = record.data_type
+    info.type.tensor_type.shape.SetInParent()
+    for dim in record.dims:
+        info.type.tensor_type.shape.dim.add(dim_value=dim)
+    transaction.do(Splice(home, "input", len(home.records["input"]), [], [info]))
 
 
 @edit

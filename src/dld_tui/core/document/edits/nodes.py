@@ -11,7 +11,7 @@ from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.naming import free_name, require_free, require_visible
-from dld_tui.core.document.edits.opsets import ensure_import
+from dld_tui.core.document.edits.opsets import ensure_import, ensure_known_import
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.edits.renaming import feeds_output, rename_before_output
 from dld_tui.core.document.history import Transaction
@@ -75,6 +75,7 @@ def add_node(
     place = place_after(home, inputs) if index is None else index
     if not 0 <= place <= len(home.nodes):
         raise EditError(f"there is no place {place} among {len(home.nodes)} nodes")
+    ensure_known_import(transaction, home, domain)
     transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
     return f"add {quoted(op_type)}"
 
@@ -115,7 +116,7 @@ def insert_node(
     require_visible(home, value)
     uses = [(use.node, use.index) for use in home.users(value)]
     if users is not None:
-        uses = [_use(document, scope, use, value) for use in users]
+        uses = [use_at(document, scope, use, value) for use in users]
     shown = quoted(value)
     if users is None and feeds_output(home, value):
         made, value = value, rename_before_output(transaction, home, value)
@@ -263,7 +264,14 @@ def require_convex(scope: Scope, nodes: Sequence[Node], made: Sequence[str]) -> 
         waiting += following
 
 
-def _use(document: Document, scope: Sequence[str], use: Any, value: str) -> tuple[Node, int]:
+def use_at(document: Document, scope: Sequence[str], use: Any, value: str) -> tuple[Node, int]:
+    """Return the node and the input that ``[NODE, INPUT INDEX]`` names; it must use the value.
+
+    Raises:
+        EditError: It does not.
+    """
+    if len(use) != 2:
+        raise EditError("a use is a node and the index of an input")
     ref, position = use
     node = node_at(document, scope, str(ref))
     if not isinstance(position, int) or node.inputs[position : position + 1] != (value,):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.fixes import sort_nodes
 from dld_tui.core.document.edits.initializers import add_initializer
-from dld_tui.core.document.edits.links import MOST_LINKS, replace_uses
+from dld_tui.core.document.edits.links import MOST_LINKS, replace_uses, with_item
 from dld_tui.core.document.edits.naming import free_name, require_visible
-from dld_tui.core.document.edits.nodes import add_node
+from dld_tui.core.document.edits.nodes import add_node, use_at
 from dld_tui.core.document.edits.opsets import ensure_import, ensure_ir
 from dld_tui.core.document.edits.registry import edit, quoted, strings
 from dld_tui.core.document.edits.renaming import feeds_output, rename_before_output
@@ -17,7 +17,7 @@ from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.order import places
-from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traverse import outer_node
 from dld_tui.core.errors import EditError
@@ -42,6 +42,7 @@ def add_operator(
     attributes: dict[str, JSON] | None = None,
     bodies: Sequence[str] = (),
     behind: str = "",
+    users: Sequence[Sequence[JSON]] | None = None,
     opset: int | None = None,
     initializers: Sequence[dict[str, JSON]] = (),
 ) -> str:
@@ -61,6 +62,8 @@ def add_operator(
         behind: A value whose users get the first output instead, in subgraphs too; those that the
             new node depends on keep it. Where it is an output of the scope, the new node makes
             that.
+        users: ``[[NODE, INPUT INDEX], …]`` of the scope: only these uses of `behind` get the
+            output; None for all, and for an output of the scope.
         opset: The version to import where the operator set is not imported yet.
         initializers: New initializers that it uses: ``name``, ``dtype``, ``dims`` and ``fill``, as
             in ``add_initializer``.
@@ -76,7 +79,8 @@ def add_operator(
         _initializer(document, transaction, scope, about)
     made = _names(home, op_type, outputs)
     source = behind
-    if behind and feeds_output(home, behind):
+    chosen = [] if users is None else [use_at(document, scope, use, behind) for use in users]
+    if behind and users is None and feeds_output(home, behind):
         source = rename_before_output(transaction, home, behind)
         inputs = [source if name == behind else name for name in inputs]
         made[0] = behind
@@ -87,6 +91,11 @@ def add_operator(
     node = home.links.producers[made[0]][0]
     for attribute in strings(bodies, "bodies"):
         add_subgraph(document, transaction, scope=scope, node=node.ref, attribute=attribute)
+    if behind and users is not None:
+        for user, position in chosen:
+            links = with_item(user.inputs, position, made[0])
+            transaction.do(SetLinks(user.scope, user, "input", links))
+        return f"add {quoted(op_type)} behind {quoted(behind)}"
     if behind:
         replace_uses(document, transaction, scope=scope, value=source, by=made[0])
         _keep_order(document, transaction, scope, node, made[0])

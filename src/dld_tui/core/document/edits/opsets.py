@@ -12,6 +12,7 @@ from dld_tui.core.document.primitives import SetList, SetText, copies
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.wiretext import set_text, text_of
 from dld_tui.core.domains import plain_domain
+from dld_tui.core.operators.opsets import importable_version
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -32,6 +33,19 @@ def ensure_import(transaction: Transaction, scope: Scope, domain: str, version: 
         record_scope, list_name, message = _holder(scope)
         imports = [*copies(message.opset_import), _import(domain, version)]
         transaction.do(SetList(record_scope, None, list_name, message, "opset_import", imports))
+
+
+def ensure_known_import(transaction: Transaction, scope: Scope, domain: str) -> None:
+    """Import an operator set that is known here, where a scope has none, for a node of it.
+
+    The newest version that the model's IR version allows is taken.
+    """
+    domain = plain_domain(domain)
+    if domain in imports_of(scope):
+        return
+    version = importable_version(domain, int(scope.document.model.ir_version))
+    if version is not None:
+        ensure_import(transaction, scope, domain, version)
 
 
 def drop_import(transaction: Transaction, scope: Scope, domain: str) -> None:

@@ -9,6 +9,7 @@ import onnx
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
+from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.naming import require_visible
 from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.fragment import read_fragment, same_values
@@ -278,8 +279,7 @@ class _Paste:
             if home.is_function:  # it has no initializers
                 added.insert(0, _constant_of(list_name, record))
                 continue
-            place = len(home.records[list_name])
-            self._transaction.do(Splice(home, list_name, place, [], [record]))
+            enter_initializer(self._transaction, home, list_name, record)
         for record in self._graph.quantization_annotation:
             name = text_of(record.tensor_name)
             if "quantization_annotation" in home.records and self._names.get(name, name):

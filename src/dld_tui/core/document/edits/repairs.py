@@ -10,6 +10,7 @@ import onnx
 from dld_tui.core.document.arguments import check_arguments
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.naming import free_name
+from dld_tui.core.document.edits.opsets import ensure_known_import
 from dld_tui.core.document.edits.registry import EDITS, edit, node_at, quoted, strings
 from dld_tui.core.document.edits.renaming import rename_everywhere
 from dld_tui.core.document.history import Transaction
@@ -157,6 +158,7 @@ def own_outputs(
 
 def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
     made = free_name(home, f"{value}_copy")
+    ensure_known_import(transaction, home, "")
     proto: Any = onnx.NodeProto(op_type="Identity")
     set_texts(proto, "input", [value])
     set_texts(proto, "output", [made])

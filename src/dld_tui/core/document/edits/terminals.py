@@ -75,7 +75,15 @@ def remove_input(
 
     Instances of a function lose what they passed there.
     """
-    _remove(transaction, document.scope_at(scope), "input", name)
+    home = document.scope_at(scope)
+    stored = not home.is_function and name in home.named("initializer")
+    if stored and 0 < document.model.ir_version < 4 and home.parent is None:
+        raise EditError(
+            f"{quoted(name)} is an initializer, which must be an input in IR version "
+            f"{document.model.ir_version}",
+            hint="Set ir_version to 4 or more first",
+        )
+    _remove(transaction, home, "input", name)
     return f"remove input {quoted(name)}"
 
 
