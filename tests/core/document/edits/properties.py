@@ -252,12 +252,7 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments:
     return {"scope": path(scope_of(document, dice))}
 
 
-@holds(
-    "remove_unused",
-    keeps=True,
-    refusable=False,
-    touches=["node", "initializer", "sparse_initializer", "value_info"],
-)
+@holds("remove_unused", keeps=True, refusable=False)
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     return {"scope": path(scope_of(document, dice))}
 

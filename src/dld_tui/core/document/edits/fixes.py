@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
+from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.index import record_name
 from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetText, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transposes import permutation
@@ -53,7 +55,8 @@ def remove_unused(
         transaction: The transaction to make the change in.
         scope: The path of the scope.
         nodes: Remove nodes.
-        initializers: Remove initializers.
+        initializers: Remove initializers. One that is an input stays, as it is the value that the
+            input has by default; before IR version 4, where all are inputs, the input goes, too.
         names: Only initializers with these names; None for all that are unused.
     """
     home = document.scope_at(scope)
@@ -66,6 +69,9 @@ def remove_unused(
     if initializers and "initializer" in home.records:
         wanted = None if names is None else set(strings(names, "names"))
         used = _names_meant(home)
+        inputs = set(home.inputs)
+        version = document.model.ir_version
+        apart = home.parent is not None or not 0 < version < INITIALIZERS_APART
         for list_name in ("initializer", "sparse_initializer"):
             index = home.named(list_name)
             unwanted = [
@@ -74,7 +80,14 @@ def remove_unused(
                 if name not in used and (wanted is None or name in wanted)
                 for record in index.all(name)
             ]
+            given = [record for record in unwanted if record_name(list_name, record) in inputs]
+            if apart and given:  # without its value the input would have to be fed
+                unwanted = [record for record in unwanted if record not in given]
+                given = []
             splice_out_all(transaction, home, list_name, unwanted)
+            for record in given:
+                name = record_name(list_name, record)
+                splice_out_all(transaction, home, "input", home.named("input").all(name))
             removed += len(unwanted)
     return f"remove {removed} unused"
 
