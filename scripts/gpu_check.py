@@ -281,7 +281,7 @@ def true_speed(path: Path, checks: Checks) -> dict[str, str]:
     checks.say(count == named, f"{named:,} of {count:,} kernels at true speed have a layer")
     return {
         "bare, ms": f"{bare:.3f}",
-        "true speed, ms": f"{statistics.median(passes.values()):.3f}",
+        "kernels alone, ms": f"{statistics.median(passes.values()):.3f}",
         "of bare": f"{slowed:.3f}",
         "profiled, ms": fmt.milliseconds(None if profiled is None else profiled.median),
         "kernels a pass": f"{found.kernels}",

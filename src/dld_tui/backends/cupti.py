@@ -1,7 +1,7 @@
 """CUPTI through cupti-python: what the GPU did and when. Nothing else imports it.
 
-Kernels, copies and memsets are recorded alone, which slows a model down by a few percent, or with
-overhead and the calls of the runtime and the driver, whose correlation numbers say which call
+Kernels, copies and memsets are recorded alone, which adds a microsecond or two to each launch, or
+with overhead and the calls of the runtime and the driver, whose correlation numbers say which call
 launched what.
 """
 

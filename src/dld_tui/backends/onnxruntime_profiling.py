@@ -1,9 +1,9 @@
 """A profiling run with ONNX Runtime: latency, then the GPU's work, then the time of each layer.
 
 Layers are measured in a session of their own, because ONNX Runtime's profiling slows down what it
-profiles: on a GPU by 65 to 260 %. The latency run times ``session.run`` alone. On a GPU, passes of
-the same session follow in which kernels are recorded and nothing else, for times, gaps and overlap;
-the profiled run then only tells which layer launched which of them.
+profiles, on a GPU two to six times. The latency run times ``session.run`` alone. On a GPU, passes
+of the same session follow in which kernels are recorded and nothing else, for times, gaps and
+overlap; the profiled run then only tells which layer launched which of them.
 """
 
 from __future__ import annotations
