@@ -10,6 +10,7 @@ import pytest
 
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.text import visible
 from tests.support.cli import Dld, process
 from tests.support.gpu_reports import make_gpu_report
 
@@ -112,7 +113,7 @@ def test_csv(dld: Dld, report: Path, tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
     assert [(row["name"], row["time_ms"]) for row in rows] == [
         ("fused", "3.0"),
-        (LAYERS[1].name, "1.0"),
+        (visible(LAYERS[1].name), "1.0"),
     ]
     assert "--force" in dld.fails(2, "report", report, "--csv", path)
     assert dld("report", report, "--csv", path, "--force", "--by", "type").status == 0
