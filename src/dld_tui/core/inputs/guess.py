@@ -16,14 +16,13 @@ from dld_tui.core.inputs.dtypes import AnyArray
 from dld_tui.core.inputs.fills import Fill
 from dld_tui.core.inputs.generate import random_inputs
 from dld_tui.core.inputs.shapes import InputSpec, Shape
+from dld_tui.core.report.inputs import INPUTS as INPUTS
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
-INPUTS = "inputs"
-"""The fact of a report that has :meth:`Guess.to_json`."""
 GIVEN = "given"
 """The reason of a size that the user gave."""
 FOLLOWS = "follows from what is given"

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dld_tui.core.inputs.guess import INPUTS
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.report.reader import Report
 
+INPUTS = "inputs"
+"""The fact of a report that has :meth:`.inputs.guess.Guess.to_json`; here, as that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
 
