@@ -266,7 +266,8 @@ def coverage(report: Report) -> list[Block]:
         if loop is not None and loop.source == "latency loop" and loop.median > 0:
             more = 100 * (profiled.median / loop.median - 1)
             length = "longer" if more >= 0 else "less"
-            line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", ""), (f" {length}", "dim")]
+            line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", "")]
+            line.append((f" {length}", "dim"))
             blocks.append(block([line]))
     for fact in measured_facts(report):
         style = "warn" if fact.is_doubtful else ""

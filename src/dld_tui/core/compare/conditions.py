@@ -10,6 +10,7 @@ from dld_tui.core.compare.alike import KIND, PER_ITEM, batch_sizes
 from dld_tui.core.compare.measured import lacks_kernels
 from dld_tui.core.compare.model import Comparable, Difference, label
 from dld_tui.core.compare.noise import MIN_PASSES
+from dld_tui.core.report.measured_facts import BUSY_THREADS
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, summarise
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -24,7 +25,15 @@ _NOT_SETTINGS = frozenset({"percentile", "output", "model", "layer_passes"})
 """How results are shown or where they go, not what was measured."""
 _EXTENT = frozenset({"duration", "iterations", "warm_up", "warm_up_ms", "seed"})
 """How long was measured, which should change no median."""
-_STATES = ("load_average", "temperature_c", "power_w", "performance_state", "memory_used_bytes")
+_STATES = (
+    "load_average",
+    "load_average_after",
+    "other_busy_threads",
+    "temperature_c",
+    "power_w",
+    "performance_state",
+    "memory_used_bytes",
+)
 """Facts of the moment, by the end of their name: they differ every time."""
 _CLOCK_PERCENT = 5.0
 _BUSY_SHARE = 0.5
@@ -214,7 +223,14 @@ def _own_lines(subject: Comparable) -> Iterator[str]:
     facts = flat(subject.environment)
     load = facts.get("load_average")
     threads = facts.get("cpu_threads")
-    if isinstance(load, list) and load and isinstance(threads, int):
+    others = facts.get("other_busy_threads")
+    if isinstance(others, (int, float)) and isinstance(threads, int):
+        if others > BUSY_THREADS:
+            yield (
+                f"the machine was busy (other programs kept {others:.1f} of"
+                f" {fmt.plural(threads, 'thread')} busy)."
+            )
+    elif isinstance(load, list) and load and isinstance(threads, int):
         now = load[0]
         if isinstance(now, (int, float)) and now > max(_BUSY_SHARE * threads, 1.0):
             yield f"the machine was busy (load {now:g} on {fmt.plural(threads, 'thread')})."
