@@ -68,7 +68,7 @@ def complete(report: Report) -> Loaded:
         report,
         tuple(Advice(note.text, note.level) for note in remarks(report)),
         Timeline([], 0.0) if median is None else timeline_of(report, median),
-        tuple(group_layers(priced(report.layers), "type")),
+        tuple(group_layers(priced(report.layers), "type", report.cost_by_pass)),
         report.model_problem(),
         gpu_summary(report),
     )

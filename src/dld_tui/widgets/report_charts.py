@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import output_bytes, priced
@@ -21,6 +22,9 @@ from dld_tui.widgets.layer_sources import bar_ramp
 from dld_tui.widgets.operator_style import layer_style
 from dld_tui.widgets.report_summary import digits
 from dld_tui.widgets.timescale import time_text
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
 CHARTS = ("type", "precision", "distribution", "memory")
 TITLES = {
@@ -99,17 +103,25 @@ def chart_rows(groups: Sequence[Group], percent: bool) -> list[ChartRow]:
     ]
 
 
-def precision_rows(layers: Sequence[Layer], percent: bool) -> list[ChartRow]:
-    """Return a bar for each layer type and, below it, one for each of its precisions."""
+def precision_rows(
+    layers: Sequence[Layer], percent: bool, by_pass: PassTimes | CostTimes | None = None
+) -> list[ChartRow]:
+    """Return a bar for each layer type and, below it, one for each of its precisions.
+
+    Args:
+        layers: The layers.
+        percent: Percentages instead of milliseconds.
+        by_pass: What they cost by pass; None when only their medians are known.
+    """
     costs = priced(layers)
-    types = group_layers(costs, "type")
+    types = group_layers(costs, "type", by_pass)
     longest = max((group.time_ms for group in types), default=0.0)
     total = sum(group.time_ms for group in types)
     rows = []
     for kind, bars in zip(types, chart_rows(types, percent), strict=True):
         rows.append(bars)
         inside = [layer for layer in costs if layer.type == kind.key]
-        for group in group_layers(inside, "precision"):
+        for group in group_layers(inside, "precision", by_pass):
             share = 100 * group.time_ms / total if total > 0 else 0.0
             rows.append(
                 ChartRow(

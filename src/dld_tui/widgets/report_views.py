@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -34,6 +34,9 @@ from dld_tui.widgets.report_charts import (
 )
 from dld_tui.widgets.report_summary import Advice, digits, summary_lines
 from dld_tui.widgets.styled import Rows
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
 _LEAST_FOR_BOTH = 10
 """Rows from which two charts are shown."""
@@ -146,6 +149,7 @@ class ChartPane(Frame, Vertical):
         self._layers: Sequence[Layer] = ()
         self._latencies: Sequence[float] = ()
         self._rows: Sequence[ChartRow] = ()
+        self._by_pass: PassTimes | CostTimes | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the two charts."""
@@ -159,6 +163,7 @@ class ChartPane(Frame, Vertical):
         if not values:
             values = tuple(one.duration_us / 1000 for one in report.passes)
             title = "latency over the profiled passes, ms"
+        self._by_pass = report.cost_by_pass
         self.set_layers(report.layers, types, values, title)
 
     def set_layers(
@@ -205,7 +210,7 @@ class ChartPane(Frame, Vertical):
             self._rows = (
                 chart_rows(self._groups, self.percent)
                 if self.chart == "type"
-                else precision_rows(self._layers, self.percent)
+                else precision_rows(self._layers, self.percent, self._by_pass)
             )
             view.set_lines(BarRows(self._rows))
         else:
