@@ -127,7 +127,7 @@ def test_csv(dld: Dld, pair: tuple[Path, Path], tmp_path: Path) -> None:
     assert (outcome.status, outcome.err) == (0, f"wrote {target}\n")
     with target.open(newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
-    assert [row["key"] for row in rows] == ["/stem/conv", "reorder", "/head/add\x1b[2J"]
+    assert [row["key"] for row in rows] == ["/stem/conv", "reorder", "/head/add\\x1b[2J"]
     assert rows[1]["time_ms_A"] == ""
     assert "--force" in dld.fails(2, "compare", *pair, "--csv", target)
     assert dld("compare", *pair, "--csv", target, "--force").status == 0

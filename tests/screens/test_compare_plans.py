@@ -164,7 +164,7 @@ async def test_the_graph_of_the_model_shows_the_times_of_an_open_engine(tmp_path
         assert {node.name: time for node, time in times.items()} == {
             "first": 2.0, "second": 2.0, "last": 1.0,
         }  # fmt: skip
-        assert "shared equally" in title
+        assert "shared by cost" in title
 
 
 async def test_a_path_that_cannot_be_read_is_not_kept(

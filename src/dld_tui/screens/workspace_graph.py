@@ -263,7 +263,7 @@ class Graphs(Editing):
             if _is_a(page, "dld_tui.screens.plan", "PlanScreen"):
                 times = self._engine_times(cast("PlanScreen", page).loaded)
                 if times:
-                    return times, f"{page.tab_title}, shared equally in a layer"
+                    return times, f"{page.tab_title}, shared by cost in a layer (an estimate)"
                 continue
             if not _is_a(page, "dld_tui.screens.report", "ReportScreen"):
                 continue
