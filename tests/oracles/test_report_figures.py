@@ -75,7 +75,7 @@ def test_a_real_profile(name: str, tmp_path: Path) -> None:
         assert sum(found.values()) == pytest.approx(sum(own), abs=0.002 * len(own))
 
 
-TIMES = st.one_of(st.none(), st.floats(0.0, 1e6, allow_nan=False))
+TIMES = st.one_of(st.none(), st.just(0.0), st.floats(0.001, 1e6))  # a nanosecond to a second
 
 
 @st.composite
@@ -83,7 +83,7 @@ def drawn(draw: st.DrawFn) -> tuple[list[list[float | None]], list[float], list[
     """Draw the times of layers in passes, what is between them, and a latency loop."""
     layers = draw(st.integers(1, 6))
     passes = draw(st.lists(st.lists(TIMES, min_size=layers, max_size=layers), max_size=9))
-    between = draw(st.lists(st.floats(0.0, 1e5), min_size=len(passes), max_size=len(passes)))
+    between = draw(st.lists(st.floats(0.001, 1e5), min_size=len(passes), max_size=len(passes)))
     return passes, between, draw(st.lists(st.floats(0.001, 1e3), max_size=12))
 
 
@@ -107,7 +107,10 @@ def write(path: Path, passes: list[list[float | None]], between: list[float],
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(drawn())
 def test_drawn_reports(
