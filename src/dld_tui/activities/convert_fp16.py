@@ -67,6 +67,7 @@ def _library(
 ) -> Iterator[Event]:
     from dld_tui.backends.half_conversion import blocked, library_advice
     from dld_tui.backends.library_fp16 import convert
+    from dld_tui.core.conversion.agreement import FP16
     from dld_tui.core.conversion.result import written
 
     try:
@@ -81,7 +82,7 @@ def _library(
         raise ActivityError(
             error.message, where=error.where, hint=way_out, details=error.details
         ) from error
-    advice = library_advice(request.library)
+    advice = library_advice(request.library, FP16)
     verified = yield from verifier.figures(result, checked, advice=advice)
     yield from written(
         document, result, request.output, notes=checked.notes,

@@ -24,10 +24,6 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 _ROUNDS = 12
-_SEARCHES = (
-    "--repair keeps all such nodes in float32, and dld accuracy MODEL --search PRECISION finds the"
-    " fewest"
-)
 HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
 
 
@@ -64,7 +60,9 @@ def convert(
                     continue
                 if not made.nodes and not kept:
                     checked.verdict, checked.skipped = None, f"nothing is in {narrow.dtype}"
-                verified = yield from verifier.figures(made.document, checked, kept, _advice)
+                verified = yield from verifier.figures(
+                    made.document, checked, kept, own_advice(narrow)
+                )
                 losses: list[JSON] = [loss.to_json() for loss in made.losses]
                 yield from written(
                     document, made.document, request.output, notes=[*made.notes, *checked.notes],
@@ -99,15 +97,23 @@ def blocked(request: HalfRequest) -> tuple[str, ...]:
     return tuple(op.strip() for text in request.op_block for op in text.split(",") if op.strip())
 
 
-def _advice(first: Culprit) -> str:
-    return f"{_block(first)}; {_SEARCHES}"
+def own_advice(narrow: NarrowType) -> Callable[[Culprit], str]:
+    """Return what can be done where the own converter gives wrong values."""
+    return lambda first: f"{_block(first)}; {_searches(narrow)}"
 
 
-def library_advice(library: str) -> Callable[[Culprit], str]:
+def library_advice(library: str, narrow: NarrowType) -> Callable[[Culprit], str]:
     """Return what can be done where the converter of a library gives wrong values."""
     if library == "polygraphy":  # it has no block lists
-        return lambda first: f"with --library own, {_block(first)}; there, {_SEARCHES}"
-    return lambda first: f"{_block(first)}; with --library own, {_SEARCHES}"
+        return lambda first: f"with --library own, {_block(first)}; there, {_searches(narrow)}"
+    return lambda first: f"{_block(first)}; with --library own, {_searches(narrow)}"
+
+
+def _searches(narrow: NarrowType) -> str:
+    return (
+        "--repair keeps all such nodes in float32, and dld accuracy MODEL --search"
+        f" {narrow.precision} finds the fewest"
+    )
 
 
 def _block(first: Culprit) -> str:

@@ -46,6 +46,7 @@ def test_a_lost_channel_is_a_problem_under_any_tolerance() -> None:
         (values(1, 3, 2), values(1, 3, 2) * 0),
         (np.zeros((1, 4, 9), np.float32), values(1, 4, 9)),
         (values(1, 4, 9) * 1e-4, values(1, 4, 9) * 0),
+        (values(1, 4, 9) * 0.01 + 2, values(1, 4, 9) * 0 + 2),
         (values(1, 4, 9) > 0.5, values(1, 4, 9) > 2),
         (np.full((1, 4, 9), "a"), np.full((1, 4, 9), "b")),
         (values(0, 4, 9), values(0, 4, 9)),

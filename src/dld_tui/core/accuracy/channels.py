@@ -19,6 +19,8 @@ _ELEMENTS = 8
 """Values that a channel needs, so that being constant says something."""
 _SIGNAL = 1e-3
 """A channel that varies by less, absolutely, is taken for constant: scores are of this size."""
+_RELATIVE = 0.02
+"""And so is one that varies by less relative to its largest value: bfloat16 rounds it away."""
 
 
 def lost_channels(reference: Array, other: Array) -> str:
@@ -49,10 +51,12 @@ def _lost_along(axis: int, reference: Array, other: Array) -> str:
     with np.errstate(all="ignore"):
         wide = reference.astype(np.float32), other.astype(np.float32)
         varies, left = (side.max(others) - side.min(others) for side in wide)
-        lost = np.flatnonzero((varies > _SIGNAL) & (left == 0))
-        if not lost.size or lost.size == np.count_nonzero(varies > _SIGNAL) == count:
+        peaks = np.abs(wide[0]).max(others)
+        has_signal = (varies > _SIGNAL) & (varies > _RELATIVE * peaks)
+        lost = np.flatnonzero(has_signal & (left == 0))
+        if not lost.size or lost.size == np.count_nonzero(has_signal) == count:
             return ""  # all of them: the figures of the whole tensor say it
-        peak = float(np.abs(np.take(wide[0], lost, axis)).max())
+        peak = float(peaks[lost].max())
     named = f"channel {lost[0]}" if lost.size == 1 else f"channels {_ranges(lost.tolist())}"
     return (
         f"{lost.size:,} of {count:,} channels of axis {axis} are constant ({named}), where the"
