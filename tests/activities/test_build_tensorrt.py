@@ -103,7 +103,7 @@ def test_profiles_of_the_command_and_of_the_model(tmp_path: Path) -> None:
     other: Any
     other, _ = build(models.write(tmp_path, models.CHAIN, "other.onnx"), engine)
     assert other["guess"][0]["shape"] == [1, 4]
-    assert "x → 1x4 (guessed: batch 1" in other["remarks"][0]
+    assert other["guess"][0]["why"] == "batch 1 by its name N"
 
 
 def test_weights_may_be_left_out(tmp_path: Path) -> None:

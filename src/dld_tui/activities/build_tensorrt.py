@@ -85,7 +85,7 @@ def run(request: Request) -> Iterator[Event]:
             "log": str(log.absolute()),
             "timing_cache": built.timing_cache,
             "warnings": built.warnings,
-            "remarks": list[JSON]([*chosen.remarks, *built.remarks]),
+            "remarks": list[JSON](built.remarks),
             "guess": None if chosen.guess is None else chosen.guess.to_json(),
         }
     )

@@ -80,7 +80,7 @@ class Request(BuildSettings):
         None,
         label="Input data",
         help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
-        " By default inputs are random, in the usual shapes of the first profile.",
+        " By default inputs are made, in the usual shapes of the first profile.",
         spellings=("--inputs",),
         kind="folder",
         metavar="DIR",

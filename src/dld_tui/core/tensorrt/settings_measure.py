@@ -26,7 +26,7 @@ class MeasureSettings:
         None,
         label="Input data",
         help="Folder with input_0.pb, input_1.pb, … or NAME.npy; of several sets the first one is"
-        " taken. By default inputs are random.",
+        " taken. By default inputs are made.",
         kind="folder",
         spellings=("--inputs",),
         metavar="DIR",
@@ -138,7 +138,7 @@ class MeasureSettings:
     seed: int = param(
         0,
         label="Seed",
-        help="Of the random inputs.",
+        help="Of the inputs that are made.",
         minimum=0,
         spellings=("--seed",),
         metavar="N",
