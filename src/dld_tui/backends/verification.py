@@ -2,7 +2,7 @@
 
 Its part of a conversion's result: ``"values"``, which is ``{"skipped": WHY}`` or ``{"is_good",
 "outputs": {NAME: {"problem", ...}}, "first": CULPRIT or null, "repaired": [CULPRIT, ...],
-"advice", "inputs": "random" or "files", "sets"}`` with culprits as
+"advice", "inputs": "random" or "files", "sets", "guess": [LINE, ...]}`` with culprits as
 :mod:`dld_tui.core.conversion.culprits`
 has them, and ``"latency_ms"``, which is ``{"before", "after", "is_clear"}``, medians on the CPU of
 this machine and whether the middle halves of their passes are apart, or null.
@@ -141,12 +141,14 @@ class Verifier:
         if checked.verdict is None:
             return {"values": {"skipped": checked.skipped}, "latency_ms": latency}
         first = checked.verdict.first
-        sets = len(self._check.feeds.sets) if isinstance(self._check, ValueCheck) else 0
+        check = self._check if isinstance(self._check, ValueCheck) else None
+        sets = len(check.feeds.sets) if check is not None else 0
         values: dict[str, JSON] = {
             "skipped": "", **checked.verdict.to_json(),
             "repaired": [culprit.to_json() for culprit in culprits(kept or {})],
             "advice": advice(first) if advice is not None and first is not None else "",
             "inputs": "random" if self._folder is None else "files", "sets": sets,
+            "guess": [] if check is None else [*check.remarks],
         }  # fmt: skip
         return {"values": values, "latency_ms": latency}
 

@@ -23,10 +23,15 @@ def values_lines(values: Mapping[str, Any]) -> list[str]:
         return [f"values were not compared: {visible(values['skipped'])}"]
     lines = _repaired(values["repaired"])
     errors = {name: TensorError.from_json(error) for name, error in values["outputs"].items()}
+    lines += [f"tried with {visible(line)}" for line in values.get("guess", ())]
     if values["is_good"]:
         if errors:
             name, worst = max(errors.items(), key=lambda item: item[1].noise)
-            fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
+            fed = (
+                "inputs that were made"
+                if values.get("inputs", "random") == "random"
+                else "the inputs"
+            )
             lines.append(
                 f"values are near the original's on {fed}; worst output {_output(name, worst)}"
             )
