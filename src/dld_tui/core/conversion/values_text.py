@@ -27,11 +27,7 @@ def values_lines(values: Mapping[str, Any]) -> list[str]:
     if values["is_good"]:
         if errors:
             name, worst = max(errors.items(), key=lambda item: item[1].noise)
-            fed = (
-                "inputs that were made"
-                if values.get("inputs", "random") == "random"
-                else "the inputs"
-            )
+            fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
             lines.append(
                 f"values are near the original's on {fed}; worst output {_output(name, worst)}"
             )
