@@ -173,7 +173,7 @@ async def test_the_guess_of_shapes_is_told_and_filled_in(runs: Runs, tmp_path: P
         await pilot.pause()
         shown = " ".join(screen_text(app).replace("┃", "").split())
         assert "ids → 1x128 (guessed: batch 1 by its name batch" in shown
-        assert "Enter in its field changes it" in shown
+        assert "Enter in Input shapes changes it" in shown
         form = app.screen.query_one(ParamForm)
         assert form.values()["shape"] == []
         form.rows["shape"].field.focus()

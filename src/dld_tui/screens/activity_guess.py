@@ -93,6 +93,7 @@ class GuessedShapes:
         self._asked: _Question | None = None
         self._guess: Guess | None = None
         self._problem = ""
+        self._label = ""
         self._opened: tuple[str, Document] | None = None
         self._gone = False
         self.rows = Rows([], id="guess")
@@ -106,6 +107,8 @@ class GuessedShapes:
 
     def ask(self, form: ParamForm) -> None:
         """Work it out for what the form has now, unless that is known."""
+        name = _field(form)
+        self._label = form.rows[name].setting.param.label if name is not None else ""
         document = self._document()
         question = _question(form, is_open=document is not None)
         if question == self._asked:
@@ -170,7 +173,7 @@ class GuessedShapes:
         groups = list(alike.values())
         for at, same in enumerate(groups):
             more = f" and {len(same) - 1} like it" if len(same) > 1 else ""
-            hint = "; Enter in its field changes it" if at == 0 and same[0].is_guessed else ""
+            hint = f"; Enter in {self._label} changes it" if at == 0 and same[0].is_guessed else ""
             rows = wrap(f"{same[0].text[:-1]}{hint}){more}", width - 2)
             rest = len(groups) - at
             if len(found) + len(rows) > most - (rest > 1):
