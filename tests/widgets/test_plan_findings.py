@@ -6,6 +6,8 @@ from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.plan_findings import FindingRows
+from dld_tui.widgets.plan_views import PlanCharts
+from dld_tui.widgets.report_charts import distribution_lines
 from tests.support.plans import write_layers, write_profile
 
 
@@ -19,3 +21,13 @@ def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> 
         pieces = rows.line(at, width)
         assert sum(cell_width(text) for text, _ in pieces) <= width
         assert (("first", "link") in pieces) == (width >= 78)
+
+
+def test_the_chart_named_after_the_inferences_shows_them() -> None:
+    """It showed the layers' time against their size."""
+    charts = PlanCharts()
+    charts._latencies = [1.0, 1.1, 1.2, 5.0] * 5
+    charts.chart = "inferences"
+    assert charts.chart_lines(60, 12) == distribution_lines(charts._latencies, 60, 12)
+    charts._latencies = ()
+    assert "no time of single inferences" in str(charts.chart_lines(60, 12))

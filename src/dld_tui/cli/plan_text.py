@@ -134,7 +134,7 @@ def _write_groups(plan: EnginePlan, by: str) -> None:
         ]
         for group in found[:_MOST_GROUPS]
     ]  # fmt: skip
-    write_table(columns, rows)
+    write_table(*_telling(columns, rows))
     if len(found) > _MOST_GROUPS:
         write(f"… {fmt.plural(len(found) - _MOST_GROUPS, 'more group')}: --by {by} shows all")
 
@@ -146,7 +146,8 @@ def _write_layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> None:
         Column("time ms", right=True), Column("%", right=True), Column("memory", right=True),
         Column("ONNX node", flexible=True),
     ]  # fmt: skip
-    write_table(columns, [_layer(layer, mapping) for layer in layers[:_MOST_LAYERS]])
+    rows = [_layer(layer, mapping) for layer in layers[:_MOST_LAYERS]]
+    write_table(*_telling(columns, rows))
     if len(layers) > _MOST_LAYERS:
         more = fmt.plural(len(layers) - _MOST_LAYERS, "more layer")
         write(f"… {more}: --view layers shows all, --filter TEXT some")
@@ -195,6 +196,7 @@ def write_plan_table(table: Table) -> None:
         ]
         for row in table.rows
     ]
+    columns, rows = _telling(columns, rows)
     shown = _fitting(columns, rows)
     write_table(columns[:shown], [row[:shown] for row in rows])
     if shown < len(columns):
@@ -203,6 +205,18 @@ def write_plan_table(table: Table) -> None:
             " a pipe, --csv and --json have all columns",
             "  ",
         )
+
+
+def _telling(columns: list[Column], rows: list[list[str]]) -> tuple[list[Column], list[list[str]]]:
+    """Return a table without the columns that say nothing, whose room a terminal's names need."""
+    if not is_terminal(sys.stdout):
+        return columns, rows
+    kept = [
+        at
+        for at, _ in enumerate(columns)
+        if at == 0 or any(row[at] not in ("", fmt.UNKNOWN) for row in rows)
+    ]
+    return [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
 
 
 def _fitting(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:

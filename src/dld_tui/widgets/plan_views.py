@@ -91,6 +91,10 @@ class PlanCharts(ChartPane):
         if self.chart == "distribution":
             times = [layer.time_ms for layer in self._layers if layer.time_ms]
             return distribution_lines(times, width, height)
+        if self.chart == "inferences":
+            if not self._latencies:
+                return [[("The files have no time of single inferences.", "dim")]]
+            return distribution_lines(self._latencies, width, height)
         if self.chart == "roofline" and self._plan is not None:
             return roofline_lines(self._plan, width)
         return super().chart_lines(width, height)

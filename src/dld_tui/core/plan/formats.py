@@ -30,3 +30,29 @@ def dtype_of(phrase: str) -> str:
         if found:
             return found
     return ""
+
+
+_WIDE = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "thirty-two": 32}
+_VECTOR = re.compile(r"\b(two|four|eight|sixteen|thirty-two) wide channel", re.IGNORECASE)
+_MULTIPLE = re.compile(r"channel % (\d{1,3}) == 0")
+
+
+@lru_cache(maxsize=1024)
+def layout_of(phrase: str) -> str:
+    """Return the memory format in a phrase as TensorRT's enumeration names it, e.g. ``CHW32``.
+
+    Empty when the phrase tells but a type, as those of TensorRT 10 do.
+    """
+    small = phrase[:400].lower()
+    if "row major linear" in small or small.startswith("linear"):
+        return "LINEAR"
+    vector = _VECTOR.search(phrase[:400])
+    if vector:
+        deep = "CDHW" if "3d" in small or "cdhw" in small else "CHW"
+        return f"{deep}{_WIDE[vector[1].lower()]}"
+    if "dla" in small:
+        return "DLA_HWC4" if "image" in small else "DLA_LINEAR"
+    if "channel major" in small:
+        multiple = _MULTIPLE.search(phrase[:400])
+        return f"HWC{multiple[1]}" if multiple and multiple[1] != "1" else "HWC"
+    return ""

@@ -12,6 +12,13 @@ from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.graph.pictures.svg import svg_of
 from dld_tui.core.plan.groups import PlanGroup, groups
+from dld_tui.core.plan.html_charts import (
+    convolution_chart,
+    memory_chart,
+    precision_chart,
+    roofline_chart,
+    scatter_chart,
+)
 from dld_tui.core.plan.lint_groups import FindingGroup, grouped
 from dld_tui.core.plan.lint_model import LEVELS, PlanFinding
 from dld_tui.core.plan.mapping import LayerNodes
@@ -68,9 +75,14 @@ def plan_page(
         Section("about", "What the files do not say", paragraphs(about)),
         Section("types", "By type", _bars(groups(plan, "type"))),
         Section("precisions", "By precision", _bars(groups(plan, "precision"))),
+        Section("precision-types", "Precision by type", precision_chart(plan)),
         Section("top", f"The {_TOP} costliest layers", _top(plan)),
         Section("inferences", "Times of the inferences, GPU compute",
                 histogram(timing.get("compute", ()))),
+        Section("roofline", "Roofline", roofline_chart(plan)),
+        Section("scatter", "Time against bytes moved", scatter_chart(plan)),
+        Section("memory-chart", "The largest layers in memory", memory_chart(plan)),
+        Section("convolution-chart", _convolution_title(plan), convolution_chart(plan)),
         Section("findings", f"Findings ({len(findings):,})", _findings(plan, findings)),
         Section("layers", f"Layers ({len(plan.layers):,})", _layers(plan, mapping)),
         *(_special(make_table(plan, view)) for view in VIEWS if view != "layers"),
@@ -78,6 +90,11 @@ def plan_page(
     ]  # fmt: skip
     subtitle = [device_name(plan.device), Path(plan.path).name]
     return page(plan.title or "Engine", subtitle, _tiles(plan), sections, rules)
+
+
+def _convolution_title(plan: EnginePlan) -> str:
+    roof = "" if peaks_of(plan.device) is None else ", and how near to their roof they come"
+    return f"The slowest convolutions{roof}"
 
 
 def _tiles(plan: EnginePlan) -> str:

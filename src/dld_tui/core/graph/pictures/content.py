@@ -22,6 +22,7 @@ from dld_tui.core.text import clip, visible
 MOST_VERTICES = 20_000
 """Boxes of the largest picture."""
 LONGEST_TOOLTIP = 400
+_TOOLTIP_LINES = 16
 _OPERATORS_SHOWN = 3
 _UNKNOWN = re.compile(r"\bunk__\d+")
 """What shape inference calls dimensions that it knows nothing of."""
@@ -54,6 +55,10 @@ class Content:
 
     colours: dict[int, str] = field(default_factory=dict)
     """Colour classes of vertices that say something else than the kind of work."""
+    net_labels: dict[int, str] = field(default_factory=dict)
+    """Labels of tensors, by net, in place of those in the graph."""
+    tips: dict[int, list[str]] = field(default_factory=dict)
+    """Lines of tooltips, behind those that stand in the box."""
     noun: str = "node"
     """What it stands for."""
 
@@ -77,16 +82,20 @@ class Content:
 
     def type_of(self, net: int) -> str:
         """Return the type of a tensor, fit to be shown and short; empty when it is not known."""
+        if net in self.net_labels:
+            return self.net_labels[net]
         found = self.graph.nets[net]
         return short_type(found.label or (self.types(found.name) if self.types else ""))
 
     def tooltip(self, vertex: int) -> str:
         """Return everything that is known of a vertex, on several lines."""
         graph = self.graph
-        found = [visible(graph.labels[vertex]), *self.lines(vertex)]
+        found = [visible(graph.labels[vertex]), *self.lines(vertex), *self.tips.get(vertex, ())]
         for net in graph.outputs[vertex]:
             found.append(f"→ {visible(graph.nets[net].name)}  {self.type_of(net)}".rstrip())
-        return "\n".join(clip(line, LONGEST_TOOLTIP, keep="middle") for line in found[:12])
+        return "\n".join(
+            clip(line, LONGEST_TOOLTIP, keep="middle") for line in found[:_TOOLTIP_LINES]
+        )
 
 
 def whole(drawn: ScopeGraph, title: str = "") -> Content:

@@ -39,8 +39,8 @@ def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
     room = WIDTH - left - right
     parts, top = [], 2
     if len(series) > 1:
-        legend, top = _legend(series, left)
-        parts.append(legend)
+        names, top = legend(series, left)
+        parts.append(names)
     for row in rows:
         middle = top + thick * len(row.values) / 2 + 4
         parts.append(
@@ -50,7 +50,7 @@ def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
         for place, (value, shown) in enumerate(zip(row.values, row.shown, strict=True)):
             length = room * (value or 0.0) / most
             parts.append(
-                f'<rect {_fill(place)} x="{left}" y="{number(top)}"'
+                f'<rect {fill(place)} x="{left}" y="{number(top)}"'
                 f' width="{number(max(length, 0.5 if value else 0.0))}" height="{thick - 3}">'
                 f"<title>{text(row.label)}: {text(shown)}</title></rect>"
                 f'<text class="soft" x="{number(left + length + 6)}" y="{number(top + 10)}">'
@@ -170,7 +170,7 @@ def _binned(ordered: Sequence[float], low: float, end: float) -> tuple[list[int]
     return counts, step
 
 
-def _legend(series: Sequence[str], left: float) -> tuple[str, int]:
+def legend(series: Sequence[str], left: float) -> tuple[str, int]:
     """Return the legend, broken into rows where it is long, and where the drawing below begins."""
     parts: list[str] = []
     x, y = left, 4
@@ -180,7 +180,7 @@ def _legend(series: Sequence[str], left: float) -> tuple[str, int]:
         if x > left and x + width > WIDTH:
             x, y = left, y + _LEGEND_ROW
         parts += [
-            f'<rect {_fill(place)} x="{number(x)}" y="{y}" width="10" height="10"/>',
+            f'<rect {fill(place)} x="{number(x)}" y="{y}" width="10" height="10"/>',
             f'<text x="{number(x + 14)}" y="{y + 9}"><title>{text(title)}</title>',
             f"{text(shown)}</text>",
         ]
@@ -188,7 +188,7 @@ def _legend(series: Sequence[str], left: float) -> tuple[str, int]:
     return "".join(parts), y + 20
 
 
-def _fill(place: int) -> str:
+def fill(place: int) -> str:
     """Return the attribute that gives a series its colour; no two have the same."""
     if place < _SERIES:
         return f'class="s{place}"'
