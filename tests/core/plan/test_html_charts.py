@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -25,7 +26,7 @@ ATTRIBUTES = {"Kernel": [3, 3], "OutMaps": 64, "Groups": 1}
 A100 = {"Name": "NVIDIA A100"}
 
 
-def engine(**fields: object) -> EnginePlan:
+def engine(**fields: Any) -> EnginePlan:
     return plan(
         [
             layer(0, HOSTILE, of="int8", dims=(8, 64, 32, 32), time_ms=0.5, percent=50.0,
