@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Dims, Layer
-from dld_tui.core.text import visible
+from dld_tui.core.text import cell_width, visible
 from dld_tui.widgets.table_view import Column
 
 SortValue: TypeAlias = "float | str | None"
@@ -182,6 +182,8 @@ class ColumnSet:
     places: Mapping[str, Callable[[Layer], Iterable[str]]] = field(default_factory=dict)
     """A name before ``:`` in a filter, to the texts in which it looks, besides the usual ones."""
     none: str = "No layer was measured in this report."
+    fitted: bool = False
+    """Columns are only as wide as what stands in them: names get the room."""
 
     @cached_property
     def by_key(self) -> Mapping[str, LayerColumn]:
@@ -192,6 +194,22 @@ class ColumnSet:
     def default_keys(self) -> tuple[str, ...]:
         """The columns that a new user sees."""
         return tuple(column.key for column in self.columns if column.shown)
+
+
+_MOST_FITTED = 2_000
+"""Layers whose texts are looked at for the width of columns."""
+_SORT_MARK = 1
+
+
+def fitted_column(column: LayerColumn, layers: Sequence[Layer]) -> Column:
+    """Return a column as wide as its title and its texts, and no wider than it was."""
+    width = column.column.width
+    if width is None or not column.column.title or not layers or len(layers) > _MOST_FITTED:
+        return column.column
+    longest = max(cell_width(column.text(layer)) for layer in layers)
+    return replace(
+        column.column, width=min(width, max(longest, len(column.column.title) + _SORT_MARK))
+    )
 
 
 REPORT_COLUMNS = ColumnSet(

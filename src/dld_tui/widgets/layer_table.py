@@ -20,7 +20,12 @@ from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs import text_field
 from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.layer_columns import REPORT_COLUMNS, ColumnSet, group_columns
+from dld_tui.widgets.layer_columns import (
+    REPORT_COLUMNS,
+    ColumnSet,
+    fitted_column,
+    group_columns,
+)
 from dld_tui.widgets.layer_rows import (
     Selection,
     groups_of,
@@ -240,7 +245,10 @@ class LayerPane(Frame, Vertical):
         self.set_grouping(order[(order.index(self.by) + 1) % len(order)])
 
     def _layer_columns(self) -> list[Column]:
-        return [self.known.by_key[key].column for key in self.columns]
+        chosen = [self.known.by_key[key] for key in self.columns]
+        if not self.known.fitted:
+            return [one.column for one in chosen]
+        return [fitted_column(one, self.all_layers) for one in chosen]
 
     def _fill(self) -> None:
         if self.by == "layer":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dld_tui.core import fmt
 from dld_tui.core.report.records import Layer
@@ -70,6 +71,10 @@ def _sized(key: str, title: str, width: int, priority: int, help: str) -> LayerC
     )
 
 
+_NAME_CELLS = 28
+"""Names of fused layers are long: other columns give way before them."""
+
+
 COLUMNS: tuple[LayerColumn, ...] = (
     LayerColumn(Column("index", "#", 5, "right", priority=6), "Place in the file.",
                 lambda layer: str(layer.details.get("index", layer.index)),
@@ -79,7 +84,7 @@ COLUMNS: tuple[LayerColumn, ...] = (
     LayerColumn(words("type", "type", 15, 2, "middle"), "What the layer computes.",
                 lambda layer: visible(layer.type), lambda layer: layer.type.lower(),
                 style_of=lambda layer: layer_style(layer.type)),
-    BY_KEY["name"],
+    replace(BY_KEY["name"], column=replace(BY_KEY["name"].column, min_width=_NAME_CELLS)),
     LayerColumn(words("precision", "prec", 9, 3), "Precision of inputs, then of outputs.",
                 _precision, lambda layer: layer.precision,
                 style_of=lambda layer: precision_style(layer.precision)),
@@ -148,5 +153,6 @@ PLAN_COLUMNS = ColumnSet(
         "format": _formats,
     },
     "The file has no layers.",
+    fitted=True,
 )  # fmt: skip
 """Of an engine."""

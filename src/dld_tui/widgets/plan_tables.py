@@ -86,7 +86,7 @@ def view_columns(table: Table) -> list[Column]:
             column.title.replace("time ms", "ms"),
             None if column.key in _FIRST else _width(table, at),
             "left" if column.kind == TEXT else "right",
-            min_width=18,
+            min_width=28,
             priority=0 if column.key in _ALWAYS else _LATE.get(column.key, at),
             keep="end" if column.flexible else "start",
             descending=column.kind != TEXT,

@@ -253,7 +253,7 @@ def _long(layer: EngineLayer, timed: int) -> Iterator[PlanFinding]:
         advice = "Compare with an engine in which the GPU does it (without --useDLACore)"
     elif is_reformat(layer):
         advice = "It only changes a format: see which of the layers around it asks for another one"
-    elif layer.kind in ("ForeignNode", "Myelin"):
+    elif layer.kind == "ForeignNode" or "{ForeignNode[" in layer.name:
         advice = (
             "It computes many nodes: build with --profilingVerbosity=detailed to see them one by"
             " one"

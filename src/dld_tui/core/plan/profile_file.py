@@ -176,7 +176,11 @@ def _mismatches(
     if layers and not placed:
         return ["the profile names none of the layers: it is of another engine"]
     notes = []
-    missing = [layer.name for place, layer in enumerate(layers) if place not in placed]
+    missing = [
+        layer.name
+        for place, layer in enumerate(layers)
+        if place not in placed and "Constant" not in (layer.type, layer.subtype)
+    ]  # a constant is never run
     if missing:
         notes.append(
             f"{fmt.plural(len(missing), 'layer')} without a row in the profile: {_names(missing)}"

@@ -89,10 +89,9 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
     version = library_version(plan)
     if version:
         yield f"TensorRT     {version}"
-    folded = len(plan.all_layers) - len(plan.layers)
     if plan.all_layers:
-        others = f" ({folded} more: constants, NoOps, other profiles)" if folded else ""
-        yield f"layers       {summary.layers:,}{others}"
+        others = ", ".join(left_out(plan))
+        yield f"layers       {summary.layers:,}{f' (and {others})' if others else ''}"
     if summary.total_ms is not None:
         passes = "1 pass" if plan.passes == 1 else f"{plan.passes or 0:,} passes"
         over = f", mean of {passes}" if plan.passes else ""
@@ -103,6 +102,23 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
         yield f"activations  {activations_text(summary)}"
     yield from _spread(plan)
     yield from _build(plan)
+
+
+def left_out(plan: EnginePlan) -> list[str]:
+    """Return how many layers of the file are not shown, and what they are."""
+    shown = {layer.index for layer in plan.layers}
+    counts = {"NoOp": 0, "constant": 0, "layer of another profile": 0}
+    for layer in plan.all_layers:
+        if layer.index in shown:
+            continue
+        kinds = (layer.type, layer.subtype)
+        kind = "NoOp" if "NoOp" in kinds else "constant" if "Constant" in kinds else ""
+        counts[kind or "layer of another profile"] += 1
+    others = counts.pop("layer of another profile")
+    found = [f"{fmt.plural(count, kind)} folded" for kind, count in counts.items() if count]
+    if others:
+        found.append(f"{others:,} of other profiles")
+    return found
 
 
 def library_version(plan: EnginePlan) -> str:

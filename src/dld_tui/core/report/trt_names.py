@@ -9,6 +9,7 @@ from dld_tui.core.operators.categories import category_of, onnx_operators
 from dld_tui.core.report.groups import UNKNOWN
 
 DLA = "DLA"
+MYELIN = "Myelin"
 DLA_TRANSFER = "DLA transfer"
 DLA_WAIT = "DLA wait"
 _FORMS = (
@@ -18,7 +19,7 @@ _FORMS = (
     (re.compile(r"^\{(?!ForeignNode\[)[^{}\[\]]*\}$"), DLA),
     (re.compile(r"^\{ForeignNode\["), "ForeignNode"),
     (re.compile(r"^\[trainStation", re.IGNORECASE), "TrainStation"),
-    (re.compile(r"^__myl|_myl\d+_\d+$"), "Myelin"),
+    (re.compile(r"^__my[le]"), MYELIN),
 )
 _COMPILED = re.compile(r"_myl\d+(?:_\d+)*$")
 """Behind the name of a node that Myelin computes alone."""
@@ -56,6 +57,8 @@ def layer_type(name: str) -> str:
         beside = (*_BESIDE.finditer(name), *_UNNAMED.finditer(name))
         found = dict.fromkeys(one["of"].capitalize() for one in beside)
     words = list(found)
+    if not words and _COMPILED.search(name):
+        return MYELIN
     return " + ".join(words[:_MOST]) + (" + …" if len(words) > _MOST else "") if words else UNKNOWN
 
 
