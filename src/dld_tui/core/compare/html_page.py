@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.compare.model import Cell, Row, label
 from dld_tui.core.compare.noise import METHOD
-from dld_tui.core.compare.precision import WORK, counts_text
+from dld_tui.core.compare.precision import WORK, answers, counts_text
 from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
 from dld_tui.core.report.html import tables
 from dld_tui.core.report.html.charts import Bar, bars
@@ -55,7 +55,6 @@ def comparison_page(comparison: Comparison) -> str:
 
 def _answer(comparison: Comparison) -> list[Section]:
     """Return what is read first: a sentence for each pair, and where the time goes in each."""
-    explained = comparison.explanation()
     letters = [label(index) for index in range(len(comparison.subjects))]
     picture = ""
     if comparison.of_engines:
@@ -81,9 +80,11 @@ def _answer(comparison: Comparison) -> list[Section]:
     else:
         row = comparison.end_to_end
         picture = _bars(comparison, [row])
-    count = len(comparison.subjects) - 1
-    first = [line for line in explained if not line.startswith(" ")][: max(2, count)]
-    return [Section("answer", "In short", paragraphs([(line, "info") for line in first]) + picture)]
+    others = [index for index in range(len(letters)) if index != comparison.base]
+    said = [line for index in others for line in answers(comparison, index)]
+    if not said:  # reports, and engines of which no precision is known
+        said = comparison.explanation()[:1]
+    return [Section("answer", "In short", paragraphs([(line, "info") for line in said]) + picture)]
 
 
 def _engine_sections(comparison: Comparison) -> list[Section]:

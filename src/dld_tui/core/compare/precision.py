@@ -89,23 +89,42 @@ def counts_text(figures: PrecisionFigures) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in figures.counts.items())
 
 
+def answers(comparison: Comparison, index: int) -> list[str]:
+    """Return which of an engine and the base is faster, by which precision, and what spoils it.
+
+    Empty where no precision is known.
+    """
+    there, here = comparison.precisions[comparison.base], comparison.precisions[index]
+    if not comparison.of_engines or not there.main or not here.main:
+        return []
+    names = [label(comparison.base), label(index)]
+    factor = comparison.speed_up(index)
+    if factor is None:
+        found = [f"{names[1]} computes mainly in {here.main}, {names[0]} in {there.main}."]
+    elif there.main == here.main:
+        found = [
+            f"{names[1]} {_verdict(factor)} {names[0]}, both mainly in {here.main}"
+            f" ({comparison.speed_up_source})."
+        ]
+    else:
+        found = [
+            f"{here.main} against {there.main}: {names[1]}, mainly in {here.main},"
+            f" {_verdict(factor)} {names[0]}, mainly in {there.main}"
+            f" ({comparison.speed_up_source})."
+        ]
+    if there.timed and here.timed:
+        found += _why(there, here, names)
+    return found
+
+
 def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
     """Yield what an engine against the base says of their precisions: an answer, then its parts."""
     there, here = comparison.precisions[comparison.base], comparison.precisions[index]
-    if not there.main or not here.main:
+    told = answers(comparison, index)
+    if not told:
         return
+    yield told[0]
     names = [label(comparison.base), label(index)]
-    factor = comparison.speed_up(index)
-    if there.main == here.main:
-        yield f"Both compute mainly in {here.main}."
-    elif factor is not None:
-        yield (
-            f"{here.main} against {there.main}: {names[1]}, mainly in {here.main}, is"
-            f" {_verdict(factor)} {names[0]}, mainly in {there.main}"
-            f" ({comparison.speed_up_source})."
-        )
-    else:
-        yield f"{names[1]} computes mainly in {here.main}, {names[0]} in {there.main}."
     counts = f"{names[0]} {counts_text(there)}; {names[1]} {counts_text(here)}"
     yield f"Layers by precision: {counts}."
     if there.timed and here.timed:
@@ -114,7 +133,7 @@ def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
             for work, title in WORK.items()
         ]
         yield f"The layers of {names[1]} against those of {names[0]}: {', '.join(parts)}."
-        yield from _why(there, here, names)
+        yield from told[1:]
 
 
 def _why(there: PrecisionFigures, here: PrecisionFigures, names: Sequence[str]) -> Iterator[str]:
@@ -138,5 +157,7 @@ _EQUAL = 0.02
 
 def _verdict(factor: float) -> str:
     if abs(factor - 1) < _EQUAL:
-        return "as fast as"
-    return f"{factor:.2f} times as fast as"
+        return "is as fast as"
+    if factor < 1:
+        return f"takes {1 / factor:.2f} times as long as"
+    return f"is {factor:.2f} times as fast as"
