@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -193,3 +193,54 @@ def test_weights_move_out_in_and_away_and_come_back(tmp_path: Path) -> None:
     assert names[3].read_bytes() == path.read_bytes()
     with pytest.raises(UsageError, match="--weights"):
         convert("restore", names[2], names[3])
+
+
+def test_moved_weights_give_the_same_bits(tmp_path: Path) -> None:
+    path = with_matrix(tmp_path, LAYERS, 4, 4)
+    out, bare, whole = (tmp_path / f"{name}.onnx" for name in ("out", "bare", "whole"))
+    moved = convert("external", path, out, threshold=1)
+    assert (moved["moved"], values_of(moved)["is_good"]) == (1, True)
+    assert values_of(convert("inline", out, tmp_path / "in.onnx"))["is_good"]
+    convert("strip", path, bare, threshold=1)
+    assert values_of(convert("restore", bare, whole, weights=path))["is_good"]
+    nothing = values_of(convert("inline", path, tmp_path / "same.onnx"))
+    assert nothing["skipped"] == "no weight was moved"
+
+
+def test_restored_weights_of_another_model_are_not_called_verified(tmp_path: Path) -> None:
+    path, bare = with_matrix(tmp_path, LAYERS, 4, 4), tmp_path / "bare.onnx"
+    convert("strip", path, bare, threshold=1)
+    other = onnx.load(path)
+    other.graph.node[1].op_type = "Tanh"
+    onnx.save(other, tmp_path / "other.onnx")
+    made = convert("restore", bare, tmp_path / "whole.onnx", weights=tmp_path / "other.onnx")
+    assert "more than the weights" in values_of(made)["skipped"]
+
+
+def test_tensors_and_precisions_name_the_node_that_gives_wrong_values(tmp_path: Path) -> None:
+    path = with_matrix(tmp_path, LAYERS, 4, 4)
+    model = onnx.load(path)
+    values = numpy_helper.to_array(model.graph.initializer[0]) * 1e6  # out of float16's range
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(values, "w"))
+    onnx.save(model, path)
+    asked: dict[str, Any] = {"measure": False, "shape": ("x:2x4",)}
+    for found in (
+        values_of(convert("tensors", path, tmp_path / "a.onnx", **asked)),
+        values_of(
+            convert("precisions", path, tmp_path / "b.onnx", layer_precision=("one:fp16",), **asked)
+        ),
+    ):
+        assert (found["is_good"], found["first"]["node"]) == (False, "one")
+    good = convert("tensors", path, tmp_path / "c.onnx", to="float64", **asked)
+    assert values_of(good)["is_good"]
+
+
+def test_a_tolerance_for_no_output_is_refused_by_name(tmp_path: Path) -> None:
+    path = with_matrix(tmp_path, LAYERS, 4, 4)
+    for name in ("fp16", "tensors", "inline"):
+        with pytest.raises(UsageError, match="no output 'ghost'"):
+            convert(name, path, tmp_path / "out.onnx", tolerance=("ghost:atol=1",), verify=False)
+
+
+def values_of(result: dict[str, JSON]) -> dict[str, Any]:
+    return cast("dict[str, Any]", result["values"])

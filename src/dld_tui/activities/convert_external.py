@@ -1,6 +1,7 @@
 """Weights in a data file beside the model.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``
+and what :mod:`dld_tui.backends.verification` says.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 
 
 @dataclass(frozen=True)
-class Request(ConversionRequest):
+class Request(ValueVerification, ConversionRequest):
     """Which weights go where."""
 
     location: str = param(
@@ -41,9 +42,12 @@ def run(request: Request) -> Iterator[Event]:
     """Move weights to a data file.
 
     Raises:
-        InputError: The model cannot be opened.
+        InputError: The model or an input cannot be read, or does not fit.
+        ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.verification import verified
+    from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import written
     from dld_tui.core.conversion.storage import to_external
@@ -53,7 +57,11 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(0, None, stage="Moving weights to a data file")
         made = to_external(document, request.location, request.threshold)
         stack.callback(made.document.close)
+        figures, notes = yield from verified(
+            request, document, made.document, request.output, EXACT,
+            unchanged="" if made.count else "no weight was moved",
+        )  # fmt: skip
         yield from written(
-            document, made.document, request.output, notes=made.notes,
-            more={"moved": made.count, "moved_bytes": made.bytes},
+            document, made.document, request.output, notes=[*made.notes, *notes],
+            more={"moved": made.count, "moved_bytes": made.bytes, **figures},
         )  # fmt: skip

@@ -1,6 +1,7 @@
 """Weights of data files in the model itself, as far as 2 GiB go.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``
+and what :mod:`dld_tui.backends.verification` says.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
 from dld_tui.core.events import Event, Progress
 
 
 @dataclass(frozen=True)
-class Request(ConversionRequest):
+class Request(ValueVerification, ConversionRequest):
     """Which model, and where to."""
 
 
@@ -22,9 +23,12 @@ def run(request: Request) -> Iterator[Event]:
     """Take in the weights.
 
     Raises:
-        InputError: The model cannot be opened.
+        InputError: The model or an input cannot be read, or does not fit.
+        ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.verification import verified
+    from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import written
     from dld_tui.core.conversion.storage import to_inline
@@ -34,7 +38,11 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(0, None, stage="Taking in the weights")
         made = to_inline(document)
         stack.callback(made.document.close)
+        figures, notes = yield from verified(
+            request, document, made.document, request.output, EXACT,
+            unchanged="" if made.count else "no weight was moved",
+        )  # fmt: skip
         yield from written(
-            document, made.document, request.output, notes=made.notes,
-            more={"moved": made.count, "moved_bytes": made.bytes},
+            document, made.document, request.output, notes=[*made.notes, *notes],
+            more={"moved": made.count, "moved_bytes": made.bytes, **figures},
         )  # fmt: skip

@@ -2,7 +2,8 @@
 
 Result: ``{"lines": [...], "figures": {...}, "losses": [{"name", "dtype", "overflow", "underflow",
 "rounded", "max_error"}]}``, see :class:`dld_tui.core.tensorrt.retyping.Retyping`; unless it is a
-preview with that of :func:`dld_tui.core.conversion.result.written`.
+preview with that of :func:`dld_tui.core.conversion.result.written` and what
+:mod:`dld_tui.backends.verification` says.
 """
 
 from __future__ import annotations
@@ -10,29 +11,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from dld_tui.core.conversion.request import PreviewedRequest, Verification
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
+_HINT = "Let the node stay as it is: give its layer no precision, or fp32"
+
 
 @dataclass(frozen=True)
-class Request:
+class Request(Verification, PreviewedRequest):
     """Which layers get which precision."""
 
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path | None = param(
-        None,
-        label="Output",
-        help="The file to write; not needed for a preview.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
     layer_precision: tuple[str, ...] = param(
         (),
         label="Layer precisions",
@@ -46,13 +38,6 @@ class Request:
         help="Only say what would be done and lost.",
         spellings=("--preview",),
     )
-    verify: bool = param(
-        False,
-        label="Verify",
-        help="Load and run the result with ONNX Runtime before it is written.",
-        spellings=("--verify",),
-    )
-    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -60,10 +45,12 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         UsageError: A precision names no layer, or there is no output.
-        InputError: The model cannot be opened.
+        InputError: The model or an input cannot be read, or does not fit.
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.verification import verified
+    from dld_tui.core.conversion.agreement import of_types
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import written
     from dld_tui.core.tensorrt.retyping import losses, retyped
@@ -88,11 +75,11 @@ def run(request: Request) -> Iterator[Event]:
             if request.preview or request.output is None:
                 yield Finished(more)
                 return
-            notes: list[str] = []
-            if request.verify:
-                from dld_tui.backends.converted import verify
-
-                notes = yield from verify(
-                    document, retyping.document, request.output, request.shape
-                )
-            yield from written(document, retyping.document, request.output, notes=notes, more=more)
+            dtypes = {cast.dtype for cast in retyping.plan.casts}
+            figures, notes = yield from verified(
+                request, document, retyping.document, request.output, of_types(dtypes),
+                hint=_HINT, unchanged="" if retyping.plan.casts else "no cast was added",
+            )  # fmt: skip
+            yield from written(
+                document, retyping.document, request.output, notes=notes, more=more | figures
+            )

@@ -1,6 +1,7 @@
 """A stripped model with its weights again.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``
+and what :mod:`dld_tui.backends.verification` says; the original is the model with the weights.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 
 
 @dataclass(frozen=True)
-class Request(ConversionRequest):
+class Request(ValueVerification, ConversionRequest):
     """Which model, and where the weights are."""
 
     weights: Path | None = param(
@@ -41,12 +42,16 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         UsageError: No model with weights is given.
-        InputError: The model cannot be opened, or a weight is missing or another one.
+        InputError: The model cannot be opened, a weight is missing or another one, or an input
+            cannot be read or does not fit.
+        ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.verification import verified
+    from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import written
-    from dld_tui.core.conversion.storage import restored
+    from dld_tui.core.conversion.storage import computes_alike, restored
 
     if request.weights is None:
         raise UsageError("--weights must name the model that has them")
@@ -56,7 +61,12 @@ def run(request: Request) -> Iterator[Event]:
         source = stack.enter_context(contextlib.closing(open_model(request.weights)))
         made = restored(document, source, any_values=request.any_values)
         stack.callback(made.document.close)
+        alike = computes_alike(made.document, source)
+        figures, notes = yield from verified(
+            request, source, made.document, request.output, EXACT,
+            unchanged="" if alike else f"{request.weights.name} differs in more than the weights",
+        )  # fmt: skip
         yield from written(
-            document, made.document, request.output, notes=made.notes,
-            more={"moved": made.count, "moved_bytes": made.bytes},
+            document, made.document, request.output, notes=[*made.notes, *notes],
+            more={"moved": made.count, "moved_bytes": made.bytes, **figures},
         )  # fmt: skip

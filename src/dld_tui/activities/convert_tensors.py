@@ -1,21 +1,22 @@
 """Weights, constants and lists of numbers in another element type, and what that loses.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"converted", "casts"``. With
-`list_only` nothing is written; the result is ``{"to", "tensors": [{"name", "scope", "kind",
-"dtype", "shape", "bytes", "overflow", "underflow", "rounded", "nan_lost", "max_error"}]}``.
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"converted", "casts"`` and
+what :mod:`dld_tui.backends.verification` says. With `list_only` nothing is written; the result is
+``{"to", "tensors": [{"name", "scope", "kind", "dtype", "shape", "bytes", "overflow", "underflow",
+"rounded", "nan_lost", "max_error"}]}``.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.conversion.request import PreviewedRequest, Verification
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
@@ -23,21 +24,13 @@ if TYPE_CHECKING:
     from dld_tui.core.conversion.tensors import Selection
     from dld_tui.core.document.document import Document
 
+_HINT = "Leave out what causes it: --filter takes names, --from types, --least-bytes sizes"
+
 
 @dataclass(frozen=True)
-class Request:
+class Request(Verification, PreviewedRequest):
     """Which tensors, and to which type."""
 
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path | None = param(
-        None,
-        label="Output",
-        help="The file to write; not needed with --list.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
     to: str = param(
         "float16",
         label="Type",
@@ -87,13 +80,6 @@ class Request:
         help="Only list the tensors and what each would lose.",
         spellings=("--list",),
     )
-    verify: bool = param(
-        True,
-        label="Verify",
-        help="Load and run the result with ONNX Runtime before it is written.",
-        spellings=("--verify",),
-    )
-    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -101,7 +87,7 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         UsageError: There is no output, or no such kind.
-        InputError: The model cannot be opened, or there is no such type.
+        InputError: The model cannot be opened, there is no such type, or an input cannot be read.
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
@@ -130,6 +116,8 @@ def run(request: Request) -> Iterator[Event]:
 def _convert(
     request: Request, dtype: str, output: Path, document: Document, chosen: Selection
 ) -> Iterator[Event]:
+    from dld_tui.backends.verification import verified
+    from dld_tui.core.conversion.agreement import of_types
     from dld_tui.core.conversion.result import written
     from dld_tui.core.conversion.tensors import convert_tensors
 
@@ -142,10 +130,11 @@ def _convert(
         notes = made.notes
         if not made.count and not notes:
             notes = [f"there is nothing to convert: no chosen tensor has a type other than {dtype}"]
-        if request.verify:
-            from dld_tui.backends.converted import verify
-
-            found = yield from verify(document, made.document, output, request.shape)
-            notes = [*notes, *found]
-        more: dict[str, JSON] = {"converted": made.count, "casts": made.casts}
-        yield from written(document, made.document, output, notes=notes, more=more)
+        agreement = of_types([dtype])
+        figures, remarks = yield from verified(
+            request, document, made.document, output,
+            replace(agreement, has_kernels=agreement.has_kernels or request.casts),
+            hint=_HINT, unchanged="" if made.count else "nothing was converted",
+        )  # fmt: skip
+        more: dict[str, JSON] = {"converted": made.count, "casts": made.casts, **figures}
+        yield from written(document, made.document, output, notes=[*notes, *remarks], more=more)

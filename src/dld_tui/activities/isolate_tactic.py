@@ -127,6 +127,7 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
             if name not in values
         ]
     with TensorRunner(document, SessionSettings(providers=(provider,), quiet=True)) as runner:
+        tolerances.require_names(runner.outputs)
         specs = specs_for(runner.inputs, document)
         run = partial(runner.values, runner.outputs)
         feeds = input_feeds(specs, request.inputs, shapes, [request.seed], document, run).sets

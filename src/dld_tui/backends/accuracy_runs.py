@@ -120,6 +120,10 @@ class Comparison:
             self.outputs = match_names(self.reference_outputs, self.two.outputs)
             if not self.outputs:
                 raise InputError("the models have no output in common, by name or by place")
+            inner = [] if self.document is None or not tensors else _computed(self.document)
+            tolerances.require_names(
+                {*self.reference_outputs, *inner}, None if tensors else "--tensors compares others"
+            )
             self._stack = stack.pop_all()
         self.not_compared: dict[str, str] = {}
         """Tensors of the reference, and why there is nothing to compare them with. Foreign text."""

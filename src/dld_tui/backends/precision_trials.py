@@ -94,6 +94,7 @@ class PrecisionTrials:
         self._folder = document.path.parent if document.path is not None else None
         with TensorRunner(document, settings) as runner:
             self._outputs = runner.outputs
+            tolerances.require_names(self._outputs)
             self.reference = [*runner.each(self._outputs, feeds)]
             """The model's own outputs by name, of each set of inputs."""
         self._ranked: list[Node] | None = None

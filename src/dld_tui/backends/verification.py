@@ -23,9 +23,10 @@ from dld_tui.backends.onnxruntime_options import SessionSettings
 from dld_tui.backends.onnxruntime_tensors import TensorRunner
 from dld_tui.backends.value_check import Question, ValueCheck, Verdict
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.culprits import Culprit, culprits
-from dld_tui.core.conversion.request import Verification
+from dld_tui.core.conversion.request import ValueVerification, Verification
 from dld_tui.core.conversion.rounded import rounded_copy
 from dld_tui.core.conversion.summary import figures
 from dld_tui.core.document.document import Document
@@ -67,11 +68,14 @@ class Verifier:
         agreement: What is near enough by default.
         hint: What can be done when the result cannot be loaded.
         calibration: Inputs that are compared where the request names none.
+
+    Raises:
+        UsageError: A tolerance makes no sense, or is for what is no output.
     """
 
     def __init__(
         self,
-        asked: Verification,
+        asked: ValueVerification,
         original: Document,
         output: Path,
         agreement: Agreement,
@@ -79,6 +83,7 @@ class Verifier:
         hint: str | None = None,
         calibration: Path | None = None,
     ) -> None:
+        parse_tolerances(asked.tolerance).require_names(original.main.outputs)
         self._asked, self._original, self._output = asked, original, output
         self._agreement, self._hint = agreement, hint
         self._folder = asked.inputs or calibration
@@ -192,7 +197,8 @@ class Verifier:
     def _latency(self, result: Document) -> Generator[Event, None, JSON]:
         """Return median latencies in ms of both models, whose passes alternate."""
         check = self._check
-        if not self._asked.measure or not isinstance(check, ValueCheck):
+        is_asked = isinstance(self._asked, Verification) and self._asked.measure
+        if not is_asked or not isinstance(check, ValueCheck):
             return None
         yield Progress(0, None, stage="Measuring both models")
         folder = self._original.path.parent if self._original.path is not None else None
@@ -208,6 +214,40 @@ class Verifier:
         (first, before, third), (other_first, after, other_third) = times
         is_clear = third < other_first or other_third < first
         return {"before": before, "after": after, "is_clear": is_clear}
+
+
+def verified(
+    asked: ValueVerification,
+    original: Document,
+    result: Document,
+    output: Path,
+    agreement: Agreement,
+    *,
+    hint: str | None = None,
+    unchanged: str = "",
+) -> Generator[Event, None, tuple[dict[str, JSON], list[str]]]:
+    """Verify a result that is made in one way only; return its figures, and notes.
+
+    Args:
+        asked: How.
+        original: The model before.
+        result: The model after.
+        output: The file that errors name.
+        agreement: What is near enough by default.
+        hint: What can be done when the result cannot be loaded, or its values are wrong.
+        unchanged: Why there is nothing to compare, if so.
+
+    Raises:
+        ActivityError: The result cannot be loaded or run, but the original can.
+        InputError: The inputs cannot be read, or do not fit.
+    """
+    with Verifier(asked, original, output, agreement, hint=hint) as verifier:
+        if unchanged:
+            checked = Checked(skipped=unchanged)
+        else:
+            checked = yield from verifier.check(result)
+        outcome = yield from verifier.figures(result, checked, advice=lambda _: hint or "")
+        return outcome, checked.notes
 
 
 def _useless_reference(verdict: Verdict) -> str:

@@ -185,3 +185,18 @@ def test_external_values_of_a_constant_node_come_in(tmp_path: Path) -> None:
     assert made.count == 1
     back = onnx.load(tmp_path / "in.onnx", load_external_data=False)
     assert numpy_helper.to_array(back.graph.node[0].attribute[0].t)[7] == 7
+
+
+def test_values_of_constant_nodes_go_out_and_come_back(tmp_path: Path) -> None:
+    path = with_constant(tmp_path)
+    out, back = tmp_path / "out.onnx", tmp_path / "back.onnx"
+    with (
+        closing(Document.open(path)) as document,
+        closing(to_external(document, threshold=1).document) as outside,
+    ):
+        finish(document, outside, out)
+    node = next(n for n in onnx.load(out, load_external_data=False).graph.node if n.attribute)
+    assert node.attribute[0].t.data_location == onnx.TensorProto.EXTERNAL
+    with closing(Document.open(out)) as document, closing(to_inline(document).document) as inside:
+        finish(document, inside, back)
+    assert onnx.load(back) == onnx.load(path)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.errors import UsageError
@@ -77,6 +78,25 @@ class Tolerances:
     def of(self, name: str) -> Tolerance:
         """Return what holds for a value."""
         return self.by_name.get(name, self.every)
+
+    def require_names(self, compared: Collection[str], hint: str | None = None) -> None:
+        """Refuse a tolerance for what is not compared: it would hold for nothing.
+
+        Args:
+            compared: The names of all values that are.
+            hint: What to do next, where no name is like it.
+
+        Raises:
+            UsageError: Names the first.
+        """
+        for name in self.by_name:
+            if name not in compared:
+                near = get_close_matches(name, compared, 1)
+                if near:
+                    hint = f"Did you mean {visible(near[0])!r}?"
+                raise UsageError(
+                    f"there is no output {visible(name)!r} that a tolerance could be for", hint=hint
+                )
 
 
 def parse_tolerances(

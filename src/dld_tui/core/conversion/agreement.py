@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dld_tui.core.accuracy.result import Row
@@ -46,6 +48,8 @@ class Agreement:
         return replace(row, problem="") if row.problem and harmless else row
 
 
+EXACT = Agreement(Tolerance(0.0, 0.0), math.inf)
+"""The same weights in the same graph: every bit of the outputs is that of the original."""
 SAME = Agreement(Tolerance(1e-5, 1e-4), 70.0)
 """The same arithmetic in another order or by other operators."""
 FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16)
@@ -54,3 +58,17 @@ BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False)
 """Noise of 10 %: three digits fewer than float16."""
 QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0)
 """Noise of 32 % of the values, a cosine of about 0.95: what a classifier's ranking survives."""
+_COARSE = ("float8", "float4", "int8", "uint8", "int4", "uint4", "int2", "uint2")
+
+
+def of_types(dtypes: Collection[str]) -> Agreement:
+    """Return what holds where some tensors were converted to these element types.
+
+    Weights that only are stored in a type, with casts behind them, are computed with as before, so
+    that ONNX Runtime runs them as they are.
+    """
+    if any(dtype.startswith(_COARSE) for dtype in dtypes):
+        return QUANTIZED
+    if "bfloat16" in dtypes:
+        return BFLOAT16
+    return FLOAT16 if "float16" in dtypes else SAME

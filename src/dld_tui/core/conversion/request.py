@@ -28,7 +28,23 @@ class ConversionRequest:
 
 
 @dataclass(frozen=True)
-class Verification:
+class PreviewedRequest:
+    """The settings of conversions that can also say what they would do, and write nothing."""
+
+    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
+    output: Path | None = param(
+        None,
+        label="Output",
+        help="The file to write; not needed where nothing is written.",
+        kind="output",
+        beside=("{name}.data",),
+        spellings=("-o", "--output"),
+        metavar="OUT",
+    )
+
+
+@dataclass(frozen=True)
+class ValueVerification:
     """How the result of a conversion is verified before it is written."""
 
     verify: bool = param(
@@ -63,6 +79,12 @@ class Verification:
             page=_PAGE,
         ),
     )
+
+
+@dataclass(frozen=True)
+class Verification(ValueVerification):
+    """For conversions that may change how long a model takes, too."""
+
     measure: bool = param(
         True,
         label="Latency",

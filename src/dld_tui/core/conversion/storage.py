@@ -48,7 +48,7 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
         threshold: Weights of fewer bytes stay in the model.
     """
     made = Moved(copy_of(document))
-    for _, tensor in _initializers(made.document):
+    for _, _, tensor in _weights(made.document):
         if tensor.is_external or tensor.dtype == "string" or (tensor.nbytes or 0) < threshold:
             continue
         payload = _payload(tensor, made)
@@ -125,6 +125,30 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
         made.document.close()
         raise
     return made
+
+
+def computes_alike(one: Document, two: Document) -> bool:
+    """Return whether two models have the same nodes, so that equal weights give equal values."""
+    return _structure(one) == _structure(two)
+
+
+def _structure(document: Document) -> list[tuple[object, ...]]:
+    """Return what the nodes of all scopes compute, but for the values of tensors."""
+    return [
+        (scope.path, scope.inputs, scope.outputs,
+         [(node.op_type, node.proto.domain, node.inputs, node.outputs, _plain(node))
+          for node in scope.nodes])
+        for scope in document.scopes()
+    ]  # fmt: skip
+
+
+def _plain(node: Node) -> list[bytes]:
+    """Return the attributes of a node that are no tensors and no graphs."""
+    return [
+        attribute.SerializeToString(deterministic=True)
+        for attribute in node.proto.attribute
+        if not attribute.HasField("t") and not attribute.tensors and not attribute.HasField("g")
+    ]
 
 
 def _weight(home: Scope | None, name: str) -> Tensor | None:
