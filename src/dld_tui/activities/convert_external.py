@@ -30,7 +30,7 @@ class Request(ValueVerification, ConversionRequest):
     threshold: int = param(
         1024,
         label="Threshold",
-        help="Weights of fewer bytes stay in the model.",
+        help="Weights of fewer bytes stay in the model, as lists of less than 1024 bytes do.",
         unit="B",
         minimum=0,
         spellings=("--threshold",),

@@ -199,4 +199,4 @@ def test_values_of_constant_nodes_go_out_and_come_back(tmp_path: Path) -> None:
     assert node.attribute[0].t.data_location == onnx.TensorProto.EXTERNAL
     with closing(Document.open(out)) as document, closing(to_inline(document).document) as inside:
         finish(document, inside, back)
-    assert onnx.load(back) == onnx.load(path)
+    assert back.read_bytes() == path.read_bytes()

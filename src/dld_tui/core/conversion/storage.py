@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
@@ -25,6 +26,8 @@ from dld_tui.core.text import clip, visible
 HASH_KEY = "dld.sha256"
 """Metadata of a tensor whose values were taken out: their SHA-256, as ``raw_data`` has them."""
 _CHUNK = 4 << 20
+_LIST = 1024
+"""Bytes from which no tensor of one dimension is a shape, axes, pads, steps or the like."""
 
 
 @dataclass
@@ -47,15 +50,24 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
         location: The data file, relative to the model; empty for one named after it.
         threshold: Weights of fewer bytes stay in the model.
     """
-    made = Moved(copy_of(document))
+    made, lists = Moved(copy_of(document)), 0
     for _, _, tensor in _weights(made.document):
         if tensor.is_external or tensor.dtype == "string" or (tensor.nbytes or 0) < threshold:
+            continue
+        if len(tensor.shape) < 2 and (tensor.nbytes or 0) < _LIST:
+            lists += 1
             continue
         payload = _payload(tensor, made)
         if payload is not None:
             proto = emptied(tensor.proto)
             put_payload(made.document, proto, payload, location=location)
             _take(tensor, proto, made)
+    if lists:
+        stay = "stays" if lists == 1 else "stay"
+        made.notes.append(
+            f"{fmt.plural(lists, 'list')} of less than {_LIST} bytes {stay} in the model: shapes"
+            " may depend on them, and runtimes do not infer these from data files"
+        )
     return made
 
 
