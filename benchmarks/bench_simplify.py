@@ -16,6 +16,8 @@ from pathlib import Path
 from benchmarks import harness
 
 _LIMIT_S = 300
+_THRESHOLD_MIB = "2000"
+"""The others have no bound on what is folded, or a higher one."""
 _BIN = Path(sys.executable).parent
 PEERS: dict[str, Sequence[str]] = {
     "onnxslim": ("onnxslim", "{}", "{}"),
@@ -33,7 +35,7 @@ def main(argv: list[str]) -> int:
         "models", type=Path, nargs="*", help="models; the onnx package's by default"
     )
     options = parser.parse_args(argv)
-    models = options.models or _light_models()
+    models = [model.resolve() for model in options.models] or _light_models()
     print(f"{'model':28}{'nodes':>8}{'ours':>8}" + "".join(f"{name:>12}" for name in PEERS))
     missed = 0
     for model in models:
@@ -80,6 +82,7 @@ def _peer(name: str, model: Path, output: Path) -> tuple[int | None, str | None]
 
 def _ours(model: Path, output: Path) -> tuple[int | None, str | None]:
     command = [str(_BIN / "dld"), "convert", "sanitize", str(model), "-o", str(output)]
+    command += ["--fold-size-threshold", _THRESHOLD_MIB]
     return _run(command, model, output)
 
 
@@ -88,7 +91,7 @@ def _run(command: list[str], model: Path, output: Path) -> tuple[int | None, str
     try:
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=_LIMIT_S, check=False,
-            env=harness.environment(),
+            env=harness.environment(), cwd=output.parent,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None, f"stopped after {_LIMIT_S} s"

@@ -57,13 +57,16 @@ class SameValues:
 
         self.guess, first = first_that_runs(candidate_guesses(specs, original, given), 0, run)
         """The inputs that it was run with."""
+        self._least = NEAR["float16"] if _is_half(original) else 0.0
         self._names = [visible(name) for name in original.main.outputs]
         self._runs: list[tuple[Mapping[str, Any], list[Any]]] = [(self.guess.values(0), first)]
         if not given:
             self._add_batch(specs, original, run)
         again = run(self._runs[0][0])
         self._random = {
-            index for index, pair in enumerate(zip(first, again, strict=True)) if _differ(*pair)
+            index
+            for index, pair in enumerate(zip(first, again, strict=True))
+            if _differ(*pair, self._least)
         }
         """Outputs that differ from run to run: nothing can be said of them."""
 
@@ -92,7 +95,7 @@ class SameValues:
                 if len(made) != len(wanted):
                     return f"it has {len(made)} outputs and not {len(wanted)}"
                 for index, pair in enumerate(zip(wanted, made, strict=True)):
-                    if index not in self._random and (why := _differ(*pair)):
+                    if index not in self._random and (why := _differ(*pair, self._least)):
                         return f"output {self._names[index]}: {why}"
         except DldError as error:
             return error.message
@@ -110,24 +113,33 @@ def _session(document: Document, title: Path) -> Session:
         discard_view(view)
 
 
-def _differ(wanted: Any, made: Any) -> str | None:
+def _is_half(document: Document) -> bool:
+    """Return whether a model computes in 16 bits, whatever the type of its outputs."""
+    return any(
+        tensor.dtype in ("float16", "bfloat16")
+        for scope in document.scopes()
+        for tensor in scope.initializers
+    )
+
+
+def _differ(wanted: Any, made: Any, least: float) -> str | None:
     """Return how two outputs differ, None when they are equal but for rounding."""
     if isinstance(wanted, dict) and isinstance(made, dict):
         keys = [*wanted]
         if keys != [*made]:
             return "its keys differ"
-        return _differ([*wanted.values()], [*made.values()])
+        return _differ([*wanted.values()], [*made.values()], least)
     if isinstance(wanted, list | tuple) and isinstance(made, list | tuple):
         if len(wanted) != len(made):
             return f"{len(made)} elements and not {len(wanted)}"
         pairs = zip(wanted, made, strict=True)
-        return next((why for one, other in pairs if (why := _differ(one, other))), None)
+        return next((why for one, other in pairs if (why := _differ(one, other, least))), None)
     one, other = np.asarray(wanted), np.asarray(made)
     if one.dtype != other.dtype or one.shape != other.shape:
         return f"{other.dtype}{list(other.shape)} and not {one.dtype}{list(one.shape)}"
     if one.dtype.kind not in "fc":
         return None if np.array_equal(one, other) else "its values differ"
-    share = NEAR.get(one.dtype.name, 1e-4)
+    share = max(NEAR.get(one.dtype.name, 1e-4), least)
     finite = np.isfinite(one)
     if not np.array_equal(finite, np.isfinite(other)) or not np.array_equal(
         one[~finite], other[~finite], equal_nan=True

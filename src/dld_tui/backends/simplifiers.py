@@ -32,9 +32,23 @@ def main() -> None:
     source, target, text = sys.argv[1:4]
     options = json.loads(text)
     os.chdir(Path(source).parent)
+    _leave_nothing_behind()
     {"Polygraphy": _polygraphy, "onnxslim": _onnxslim, "onnxsim": _onnxsim}[options["by"]](
         source, target, options
     )
+
+
+def _leave_nothing_behind() -> None:
+    """Let ONNX Runtime's symbolic inference not save its failures to the folder of the model."""
+    import onnx
+
+    save = onnx.save_model
+
+    def guarded(proto: Any, file: Any, *arguments: Any, **options: Any) -> None:
+        if file != "sym_shape_infer_temp.onnx":
+            save(proto, file, *arguments, **options)
+
+    vars(onnx)["save_model"] = guarded
 
 
 def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ from onnx import version_converter
 
 from dld_tui.core.document.labels import Labels
 from dld_tui.core.document.opset_failures import ConversionError, refusal
+from dld_tui.core.document.opset_lowering import lower
 from dld_tui.core.document.opset_nodes import is_same, rename, take_over
 from dld_tui.core.document.places import Body, bodies
 from dld_tui.core.document.wiretext import text_of
@@ -81,9 +82,21 @@ def convert_opset(model: onnx.ModelProto, version: int) -> Conversion:
     report = Conversion(before, version)
     if before == version:
         return report
+    if version < before:
+        lowered = lower(model, version)
+        if lowered.problem is None:
+            model.CopyFrom(lowered.model)
+            report.changed, report.added = lowered.changed, lowered.added
+            report.initializers = 0
+            return report
     names = _Names(model, version)
     merge = _Merge(report, names)
-    merge.model(model, _converted(model, version))
+    try:
+        merge.model(model, _converted(model, version))
+    except ConversionError:
+        if version < before and lowered.problem is not None:
+            raise ConversionError(lowered.problem) from None
+        raise
     for function in model.functions:
         _convert_function(function, version, report, names)
     _set_version(model.opset_import, version)
