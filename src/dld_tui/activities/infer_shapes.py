@@ -57,7 +57,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.checks.prediction import predict
     from dld_tui.core.document.places import bodies
-    from dld_tui.core.document.type_inference import take_in_small_data
+    from dld_tui.core.document.type_inference import function_types, take_in_small_data
 
     yield Progress(0, None, stage="Opening the model")
     model = _read(request)
@@ -68,8 +68,10 @@ def run(request: Request) -> Iterator[Event]:
     inferred, predictions = predict(model)
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
-            break  # functions have no types of their own
+            break
         yield from _parts(place, body)
+    for place, graph in function_types(inferred):  # they have no types of their own
+        yield from _parts(place, graph)
     yield Finished({"errors": [entry.to_json() for entry in predictions]})
 
 

@@ -230,3 +230,16 @@ def test_what_is_pending_is_no_finding_and_is_named(document: Document, tmp_path
     save(document)
     assert entries(tmp_path)["wa"]["location"] == "model.onnx.data"
     assert summarise(document).external_files == ["c.data", "model.onnx.data"]
+
+
+def test_where_external_values_are_read_from(document: Document, tmp_path: Path) -> None:
+    (tmp_path / "other.data").write_bytes(bytes(16) + np.full(SIZE, 7, np.float32).tobytes())
+    for wrong in ({"offset": 20}, {"location": "nowhere.data"}, {"length": 4}, {"location": "/x"}):
+        with pytest.raises(EditError):
+            document.apply("set_external_entries", scope=[], name="wc", **wrong)
+    with pytest.raises(EditError, match="in no data file"):
+        document.apply("set_external_entries", scope=[], name="wa", offset=16)
+    document.apply("set_external_entries", scope=[], name="wc", location="other.data", offset=16)
+    assert set(tensor(document, "wc").read().tolist()) == {7.0}
+    document.undo()
+    assert tensor(document, "wc").read()[0] == 2

@@ -16,6 +16,9 @@ Part: TypeAlias = "tuple[str, str]"
 MARKS = {"added": "+", "removed": "-", "changed": "~", "renamed": ">", "moved": "^"}
 """The first character of a line, by status."""
 _PLURALS = {"model": "model", "graph": "graph", "order": "order"}
+_MOST_RENAMED, _RENAMED_SHOWN = 8, 3
+"""With more items of a kind in a graph that only have other names, so many are shown; a summary
+is what a reader wants of a model that was exported again. JSON has all of them."""
 _MOST_TYPES = 8
 """From here on, types that only one model declares are counted instead of listed."""
 
@@ -112,7 +115,17 @@ def _scope_lines(scope: ScopeDiff) -> Iterator[list[Part]]:
         if change.kind == "value" and change.status in ("added", "removed")
     )
     counted: set[str] = set()
+    renamed = Counter(change.kind for change in scope.changes if change.status == "renamed")
+    told: Counter[str] = Counter()
     for change in scope.changes:
+        if change.status == "renamed" and renamed[change.kind] > _MOST_RENAMED:
+            told[change.kind] += 1
+            if told[change.kind] <= _RENAMED_SHOWN:
+                yield next(change_lines(change))
+            elif told[change.kind] == _RENAMED_SHOWN + 1:
+                more = fmt.count(renamed[change.kind] - _RENAMED_SHOWN)
+                yield [(f"  {MARKS['renamed']} {more} more {change.kind}s are renamed", "renamed")]
+            continue
         if change.kind == "value" and one_sided[change.status] > _MOST_TYPES:
             if change.status not in counted:
                 counted.add(change.status)

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
 from dld_tui.core.document.labels import Labels, Remark
-from dld_tui.core.document.places import bodies, scope_at
-from dld_tui.core.document.values import value_type_of
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.places import Place, bodies, scope_at
+from dld_tui.core.document.values import ValueType, type_proto_of, value_type_of
+from dld_tui.core.document.wiretext import set_text, text_of
+from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.tensors import (
@@ -30,6 +33,7 @@ from dld_tui.core.files.wire import THRESHOLD
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
 
 
 _DECLARED = "existing shape differ"
@@ -239,11 +243,157 @@ def infer_types(model: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelPr
 
 
 def take_types(document: Document, inferred: onnx.ModelProto) -> None:
-    """Give a document the types that inference found in a copy of it, functions left out."""
+    """Give a document the types that inference found in a copy of it."""
     for place, body in bodies(inferred):
         scope = scope_at(document, place)
         if scope is None or scope.is_function or not isinstance(body, onnx.GraphProto):
             continue
-        for info in (*body.value_info, *body.output):
-            if (known := value_type_of(info.type)) is not None:
-                scope.inferred[text_of(info.name)] = known
+        _take(scope, body)
+    for place, graph in function_types(inferred):
+        inner = scope_at(document, place)
+        if inner is not None:
+            _take(inner, graph)
+
+
+def _take(scope: Scope, graph: onnx.GraphProto) -> None:
+    for info in (*graph.value_info, *graph.output):
+        if (known := value_type_of(info.type)) is not None:
+            scope.inferred[text_of(info.name)] = known
+
+
+# --- inside functions ----------------------------------------------------------------------------
+
+_Types: TypeAlias = "dict[str, onnx.TypeProto]"
+_MOST_SIGNATURES = 4
+"""Calls of a function with other types that are followed; they must agree on what is told."""
+
+
+def function_types(inferred: onnx.ModelProto) -> Iterator[tuple[Place, onnx.GraphProto]]:
+    """Yield what is known of the values in local functions, which have no types of their own.
+
+    A function is inferred with the types that its calls hand in. What several calls do not agree on
+    is left out.
+
+    Args:
+        inferred: A model with the types that :func:`infer_types` found.
+
+    Yields:
+        The place of a function, or of a graph inside it, and a graph whose ``value_info`` has them.
+    """
+    known = {_key(function): number for number, function in enumerate(inferred.functions)}
+    if not known:
+        return
+    signatures: dict[int, set[bytes]] = {}
+    merged: dict[str, tuple[Place, dict[str, ValueType | None]]] = {}
+    waiting = deque(_calls(inferred.graph, {}, known))
+    while waiting:
+        number, call, types = waiting.popleft()
+        seen = signatures.setdefault(number, set())
+        signature = b"|".join(t.SerializeToString() if t else b"" for t in types)
+        signature += b"".join(a.SerializeToString() for a in call.attribute)
+        if signature in seen or len(seen) == _MOST_SIGNATURES:
+            continue
+        seen.add(signature)
+        graph = _probe(inferred, inferred.functions[number], call, types)
+        if graph is None:
+            continue
+        for place, body in bodies(onnx.ModelProto(graph=graph)):
+            whole: Place = ["function", number, *place]
+            found = merged.setdefault(str(whole), (whole, {}))[1]
+            for info in (*body.value_info, *body.output, *body.input):
+                _merge(found, text_of(info.name), value_type_of(info.type))
+        waiting.extend(_calls(graph, {}, known))
+    for place, values in merged.values():
+        told = onnx.GraphProto()
+        for name, value in values.items():
+            proto = type_proto_of(value) if value is not None else None
+            if proto is not None:
+                set_text(told.value_info.add(type=proto), "name", name)
+        yield place, told
+
+
+def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
+    name = item.name if isinstance(item, onnx.FunctionProto) else item.op_type
+    return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
+
+
+def _calls(
+    graph: onnx.GraphProto, outer: _Types, known: dict[tuple[str, str, str], int]
+) -> Iterator[tuple[int, onnx.NodeProto, list[onnx.TypeProto | None]]]:
+    """Yield the calls of functions in a graph and its subgraphs, with the types that go in."""
+    types = dict(outer)
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if info.HasField("type"):
+            types[text_of(info.name)] = info.type
+    for tensor in graph.initializer:
+        dims = list(tensor.dims)
+        types[text_of(tensor.name)] = onnx.helper.make_tensor_type_proto(tensor.data_type, dims)
+    for node in graph.node:
+        number = known.get(_key(node))
+        if number is not None:
+            yield number, node, [types.get(text_of(name)) for name in node.input]
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _calls(inner, types, known)
+
+
+def _probe(
+    model: onnx.ModelProto,
+    function: onnx.FunctionProto,
+    call: onnx.NodeProto,
+    types: list[onnx.TypeProto | None],
+) -> onnx.GraphProto | None:
+    """Return the body of a function as a graph with the types that one call gives it."""
+    probe = onnx.ModelProto(ir_version=model.ir_version, functions=model.functions)
+    imports = {text_of(e.domain): e.version for e in (*model.opset_import, *function.opset_import)}
+    probe.opset_import.extend(onnx.helper.make_opsetid(d, v) for d, v in imports.items())
+    graph = probe.graph
+    graph.node.extend(function.node)
+    values = {text_of(entry.name): entry for entry in function.attribute_proto}
+    values.update((text_of(entry.name), entry) for entry in call.attribute)
+    _give_values(graph, values)
+    for formal, known in zip(function.input, types, strict=False):
+        info = graph.input.add()
+        set_text(info, "name", text_of(formal))
+        if known is not None:
+            info.type.CopyFrom(known)
+    for formal in function.output:
+        set_text(graph.output.add(), "name", text_of(formal))
+    try:
+        return onnx.shape_inference.infer_shapes(probe, data_prop=True).graph
+    # The seam: C++ errors of several classes without a common base.
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto]) -> None:
+    """Put the values of a function's attributes where its nodes refer to them."""
+    for node in graph.node:
+        for position in reversed(range(len(node.attribute))):
+            attribute = node.attribute[position]
+            if attribute.HasField("g"):
+                _give_values(attribute.g, values)
+            if not attribute.ref_attr_name:
+                continue
+            value = values.get(text_of(attribute.ref_attr_name))
+            if value is None or value.ref_attr_name:
+                del node.attribute[position]
+                continue
+            name = text_of(attribute.name)
+            attribute.CopyFrom(value)
+            set_text(attribute, "name", name)
+
+
+def _merge(values: dict[str, ValueType | None], name: str, value: ValueType | None) -> None:
+    if value is None or name not in values:
+        values.setdefault(name, value)
+        return
+    before = values[name]
+    if before is None or (before.dtype, before.container) != (value.dtype, value.container):
+        values[name] = None
+    elif before.dims is None or value.dims is None or len(before.dims) != len(value.dims):
+        values[name] = ValueType(value.dtype, None, value.container)
+    else:
+        pairs = zip(before.dims, value.dims, strict=True)
+        dims = tuple(one if one == other else None for one, other in pairs)
+        values[name] = ValueType(value.dtype, dims, value.container)

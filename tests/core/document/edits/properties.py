@@ -23,6 +23,8 @@ from onnx import helper
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.restore import inverse_arguments
 from dld_tui.core.document.fragment import fragment_of
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.primitives import Splice
 from tests.oracles.edited_models import with_text
 from tests.support.sessions import bytes_of
 
@@ -800,6 +802,32 @@ def weights(document: Document, dice: random.Random) -> Any:
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     found = weights(document, dice)
     return {"scope": path(found[0]), "names": found[1]} if found else None
+
+
+@holds("set_external_entries", keeps=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    found = weights(document, dice)
+    if not found or document.path is None:
+        return None
+    home, names = found
+    tensor = home.initializer(names[0])
+    if not tensor.nbytes or tensor.nbytes > 1 << 20:
+        return None
+    payload = tensor.payload()
+    data = payload if isinstance(payload, bytes) else payload.read()
+    for name, before in (("one.data", b"wrong"), ("two.data", bytes(64))):
+        (document.path.parent / name).write_bytes(before + data)
+    proto = tensor.proto
+    old = onnx.TensorProto.FromString(proto.SerializeToString())
+    moved = onnx.TensorProto(name=old.name, data_type=old.data_type, dims=old.dims)
+    moved.data_location = onnx.TensorProto.EXTERNAL
+    moved.external_data.add(key="location", value="one.data")
+    moved.external_data.add(key="offset", value="0")
+    moved.external_data.add(key="length", value=str(len(data)))
+    place = next(i for i, other in enumerate(home.records["initializer"]) if other is proto)
+    transaction = Transaction("raw", {})
+    transaction.do(Splice(home, "initializer", place, [proto], [moved]))
+    return {"scope": path(home), "name": names[0], "location": "two.data", "offset": 64}
 
 
 @holds("set_inline", keeps=True, touches=[], refusable=False)

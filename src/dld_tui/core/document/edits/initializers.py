@@ -24,7 +24,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.wiretext import set_text, text_of
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.external import require_location
-from dld_tui.core.files.tensors import entries_of
+from dld_tui.core.files.tensors import entries_of, is_pending
 from dld_tui.core.files.tensors import set_external as set_entries
 from dld_tui.core.tensors.elements import (
     element_type,
@@ -206,6 +206,56 @@ def set_inline(
         put_payload(document, proto, _values_of(tensor, target.title))
         transaction.do(Splice(home, "initializer", target.position, [tensor.proto], [proto]))
     return f"make {_subject(names)} inline"
+
+
+@edit
+def set_external_entries(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    name: str,
+    location: str | None = None,
+    offset: int | None = None,
+    length: int | None = None,
+) -> str:
+    """Change where the values of an external initializer are read from; no file is changed.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the graph.
+        name: The initializer, whose values are in a data file already.
+        location: The data file, relative to the model; None leaves it.
+        offset: Where the values begin, in bytes; None leaves it.
+        length: How many bytes they are, which must fit its type and shape; None leaves it.
+    """
+    home = document.scope_at(scope)
+    target = initializer_at(home, name)
+    old = target.tensor.proto
+    entries = entries_of(old)
+    if not target.tensor.is_external or is_pending(old):
+        raise EditError(
+            f"the values of {quoted(name)} are in no data file", hint="Make it external and save"
+        )
+    new = emptied(old)
+    fill: dict[str, JSON] = {
+        "location": entries.get("location", "") if location is None else location,
+        "offset": _entry(entries, "offset", 0) if offset is None else offset,
+        "length": _entry(entries, "length", None) if length is None else length,
+    }
+    _point_outside(document, new, fill)
+    kept = {entry.key for entry in new.external_data}
+    new.external_data.extend(entry for entry in old.external_data if entry.key not in kept)
+    if new == old:
+        return "set nothing"
+    transaction.do(Splice(home, "initializer", target.position, [old], [new]))
+    return f"set the data file of {quoted(name)}"
+
+
+def _entry(entries: Mapping[str, str], key: str, default: int | None) -> int | None:
+    text = entries.get(key, "").strip()
+    return int(text) if text.isascii() and text.isdecimal() else default
 
 
 def _values_of(tensor: Tensor, title: str) -> Any:

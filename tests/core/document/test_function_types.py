@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from dld_tui.core.document import Document
+from dld_tui.core.document.extraction import extract_body
+from dld_tui.core.document.type_inference import function_types, infer_types, take_types
+from dld_tui.core.document.values import ValueType
+from tests.support import body_models, models
+from tests.support.sessions import bytes_of
+
+NESTED = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+calls (float[N, 4] x, int64[3, 2] k) => (float[N, 4] y, int64[3, 2] z, int64[2, 3] t)
+{
+    [first] y = local.outer (x)
+    [second] z = local.outer (k)
+    [third] t = local.turned (k)
+}
+<domain: "local", opset_import: ["" : 18, "local" : 1]>
+outer (a) => (r) { [inner] r = local.same (a) }
+<domain: "local", opset_import: ["" : 18]>
+same (v) => (w) { [copy] w = Identity(v) }
+<domain: "local", opset_import: ["" : 18]>
+turned (v) => (w) { [turn] w = Transpose(v) }
+"""
+
+
+def inferred(folder: Path, text: str) -> Document:
+    document = Document.open(models.write(folder, text))
+    take_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
+    return document
+
+
+def test_functions_have_the_types_that_their_calls_agree_on(tmp_path: Path) -> None:
+    document = inferred(tmp_path, NESTED)
+    outer, same, turned = document.functions
+    assert turned.value_type("v") == ValueType("int64", (3, 2))
+    assert turned.value_type("w") == ValueType("int64", (2, 3))
+    assert (outer.value_type("a"), same.value_type("w")) == (None, None), "float32 and int64"
+
+
+def test_types_reach_functions_that_functions_call_and_bodies_in_them(tmp_path: Path) -> None:
+    document = inferred(tmp_path, body_models.SHAPES)
+    outer = next(f for f in document.functions if f.title == "outer")
+    assert outer.value_type("p") == ValueType("float32", ("N",))
+    (holder,) = outer.holders
+    then, other = holder.subgraphs()
+    assert then.value_type("t") == ValueType("float32", ("N",))
+    assert other.value_type("h") == ValueType("float32", ("N",))
+
+
+def test_an_extracted_function_is_one_that_the_checker_takes(tmp_path: Path) -> None:
+    document = inferred(tmp_path, NESTED.replace("[second] z = local.outer (k)", "z = Neg(k)"))
+    for function in document.functions:
+        found = extract_body(document, function)
+        assert found.untyped == []
+        model = onnx.ModelProto.FromString(bytes_of(found.document))
+        onnx.checker.check_model(model, full_check=True)
+        found.document.close()
+
+
+def test_a_model_without_functions_has_nothing_to_tell() -> None:
+    assert list(function_types(models.parse(models.CHAIN))) == []
