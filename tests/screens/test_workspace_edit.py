@@ -296,3 +296,14 @@ async def test_a_large_deletion_is_made_on_a_thread_and_undone(tmp_path: Path) -
         await session.press("u")
         await session.until(lambda: len(nodes) == 700)
         await session.until(lambda: len(session.rows) > 600)
+
+
+async def test_an_attribute_with_few_values_offers_them(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        node = await session.go("mode")
+        await session.press("e", "e")
+        assert session.screen.query_one(EditBar).choices == ("'nearest'", "'linear'", "'cubic'")
+        await session.press("down", "enter")
+        attribute = node.attribute("mode")
+        assert attribute is not None
+        assert attribute.value == b"cubic"

@@ -9,6 +9,7 @@ from typing import cast
 from textual import on
 
 from dld_tui.core import fmt
+from dld_tui.core.checks.operands import attribute_words
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.edits.deletion import bypass_source
 from dld_tui.core.document.literals import format_literal, parse_literal
@@ -123,7 +124,10 @@ class Editing(Changing):
                 "set_attribute", scope=scope, node=node.ref, attribute=name, kind=kind, value=typed
             )
 
-        self._mount_bar(EditBar(f"{visible(name)} ({kind})", value, accept, placeholder=hint))
+        words = attribute_words(node.op_type, node.domain, name) if kind == "string" else ()
+        words = tuple(format_literal(word.encode(), kind) for word in words)
+        label = f"{visible(name)} ({kind})"
+        self._mount_bar(EditBar(label, value, accept, placeholder=hint, choices=words))
 
     def action_revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -29,18 +29,30 @@ class EditBar(Vertical):
         value: The text to begin with.
         accept: Called with the text on Enter; a DldError that it raises is shown and the bar stays.
         placeholder: Shown while the field is empty.
+        choices: The texts that there are, if they are few; the arrow keys go through them.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "cancel", show=False),
+        Binding("down", "cycle(1)", "next", show=False),
+        Binding("up", "cycle(-1)", "previous", show=False),
+    ]
 
     def __init__(
-        self, label: str, value: str, accept: Callable[[str], None], *, placeholder: str = ""
+        self,
+        label: str,
+        value: str,
+        accept: Callable[[str], None],
+        *,
+        placeholder: str = "",
+        choices: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self._label = clip(visible(label), _MAX_LABEL, keep="middle")
         self._value = value
         self._accept = accept
         self._placeholder = placeholder
+        self.choices = tuple(choices)
         self._before: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -48,7 +60,7 @@ class EditBar(Vertical):
         with Horizontal():
             yield Label(self._label, markup=False)
             yield text_field(self._value, self._placeholder)
-        yield Rows([[("Enter accept  Esc cancel", "dim")]])
+        yield Rows([self._help])
 
     def on_mount(self) -> None:
         """Take the keys; the cursor is behind the text."""
@@ -75,7 +87,7 @@ class EditBar(Vertical):
     def changed(self, event: Input.Changed) -> None:
         """Forget what was wrong with another text."""
         event.stop()
-        self.query_one(Rows).set_rows([[("Enter accept  Esc cancel", "dim")]])
+        self.query_one(Rows).set_rows([self._help])
 
     def _show_problem(self, error: DldError) -> None:
         text = f"{error.where}: {error.message}" if error.where else error.message
@@ -85,6 +97,23 @@ class EditBar(Vertical):
         column = getattr(error, "column", None)
         if isinstance(column, int):
             self.query_one(Input).cursor_position = column - 1
+
+    @property
+    def _help(self) -> list[tuple[str, str]]:
+        choices = f"  Up Down {' '.join(self.choices)}" if self.choices else ""
+        return [(f"Enter accept  Esc cancel{choices}", "dim")]
+
+    def action_cycle(self, step: int) -> None:
+        """Put in the next or previous of the texts that there are."""
+        if not self.choices:
+            return
+        field = self.query_one(Input)
+        if field.value in self.choices:
+            at = (self.choices.index(field.value) + step) % len(self.choices)
+        else:
+            at = 0 if step > 0 else len(self.choices) - 1
+        field.value = self.choices[at]
+        field.cursor_position = len(field.value)
 
     def action_cancel(self) -> None:
         """Leave everything as it is."""

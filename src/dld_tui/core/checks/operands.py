@@ -71,6 +71,11 @@ _WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
 """The texts that attributes may have, by operator."""
 
 
+def attribute_words(op_type: str, domain: str, attribute: str) -> tuple[str, ...]:
+    """Return the texts that an attribute may have; none where any text will do."""
+    return _WORDS.get((domain, op_type), {}).get(attribute, ())
+
+
 def check_operands(call: Call) -> Said:
     """Yield what is wrong with the attributes and operands of a call."""
     key = (call.domain, call.op_type)
