@@ -34,13 +34,13 @@ from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.host import EndedJob
 from dld_tui.widgets.key_queue import KeyQueue
 from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.page import Page
 from dld_tui.widgets.themes import THEMES
 
 if TYPE_CHECKING:
     from textual.driver import Driver
 
     from dld_tui.core.document.fragment import Fragment
-    from dld_tui.widgets.page import Page
 
 _CLIPBOARD_LIMIT = 74_000
 """Bytes that every terminal's OSC 52 takes: 100,000 characters of base64, less the frame."""
@@ -351,6 +351,11 @@ class DldApp(Tabs, Commands, App[int]):
     def _fatal_error(self) -> None:
         # Textual would print a page of local variables; the log has the traceback.
         self.panic(Text(visible(self._last_words)))
+
+    def watch_app_focus(self, focused: bool) -> None:
+        """Tell the page that is seen; a page that watched the app would never be given up."""
+        if focused and self.screen_stack and isinstance(self.screen, Page):
+            self.screen.terminal_focused()
 
     async def on_event(self, event: events.Event) -> None:
         """Handle a key when the one before it has had all its effects."""

@@ -48,3 +48,18 @@ async def test_a_wrong_value_cannot_be_saved() -> None:
         assert "the most is 200" in screen_text(app)
         assert app.config.recent == 99  # the last value that was right
         assert not config.config_path().exists()
+
+
+async def test_tab_reaches_every_field_of_every_page_and_back() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("f2")
+        await pilot.pause()
+        form = app.screen.query_one(ParamForm)
+        fields = [row.field for row in form.rows.values()]
+        for key, order in (("tab", [*fields[1:], fields[0]]), ("shift+tab", fields[::-1])):
+            for field in order:
+                await pilot.press(key)
+                await pilot.pause()
+                assert app.focused is field
+                assert field.region.height

@@ -42,6 +42,7 @@ from dld_tui.widgets.progress import ProgressRows
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.wrap import wrap
 
+_DRAW_S = 0.5
 _ASK_AFTER_S = 10.0
 _MOST_LINES = 10_000
 _LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
@@ -91,6 +92,7 @@ class JobScreen(SubPage):
         self._texts: list[str] = []
         self._metrics: dict[str, Metric] = {}
         self._cancelling = False
+        self._progress: Progress | None = None
 
     def _start_on_target(self) -> Job:
         try:
@@ -126,7 +128,7 @@ class JobScreen(SubPage):
     def on_mount(self) -> None:
         """Start the job."""
         self.query_one(LogView).focus()
-        self.set_interval(1.0, self._show_figures)
+        self.set_interval(_DRAW_S, self._show_work)
         self._run()
 
     def _run(self) -> None:
@@ -158,23 +160,23 @@ class JobScreen(SubPage):
     def take(self, events: Sequence[Event]) -> None:
         """Show a batch of events."""
         said = len(self._lines)
-        progress: Progress | None = None
+        before = self._progress.stage if self._progress is not None else None
         for event in events:
             if isinstance(event, Progress):
-                progress = event
+                self._progress = event
             elif isinstance(event, Log):
                 self._say(event.text, _LEVELS.get(event.level, ""))
             elif isinstance(event, Metric):
                 self._metrics[event.name] = event
             elif isinstance(event, TERMINAL):
                 self.end, self._ended_at = event, monotonic()
-        if progress is not None:
-            self.query_one(ProgressRows).show_progress(progress)
         if self.end is not None:
             self._ended()
         if len(self._lines) != said or self.end is not None:
             self._show_log()
-        self._show_figures()
+        stage = self._progress.stage if self._progress is not None else None
+        if self.end is not None or stage != before:
+            self._show_work()
 
     def _say(self, text: str, style: str) -> None:
         self._texts.append(text)
@@ -186,6 +188,12 @@ class JobScreen(SubPage):
             del self._lines[: -_MOST_LINES * 3 // 4]
             del self._texts[:-_MOST_LINES]
         self.query_one(LogView).set_lines(ListSource(self._lines))
+
+    def _show_work(self) -> None:
+        """Show how far the job is: now and then, since each time is sent to the terminal."""
+        if self._progress is not None:
+            self.query_one(ProgressRows).show_progress(self._progress)
+        self._show_figures()
 
     def _show_figures(self) -> None:
         if self.end is not None and not self.is_mounted:
@@ -297,11 +305,13 @@ class JobScreen(SubPage):
         """Run the job again."""
         self.end = None
         self._cancelling = False
+        self._progress = None
         self._lines, self._texts = [], []
         self._metrics.clear()
         self.runner = JobRunner(self._start)
         self.query_one(JobBox).frame(self.job_title, "{job.cancel} cancel")
         self._show_log()
+        self._show_work()
         self.refresh_bindings()
         self._run()
 

@@ -39,6 +39,9 @@ from dld_tui.widgets.timeline import TimelineView
 from dld_tui.widgets.timeline_build import timeline_of
 from dld_tui.widgets.timeline_model import Timeline
 
+_SHOW_S = 0.4
+"""A report that is read sooner is painted once, in the place of what was there before."""
+
 
 class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
     """One report."""
@@ -83,6 +86,7 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         """Read the report."""
         self.query_one("#panes").display = False
         self.tab_status = ""
+        self.hold_paint(_SHOW_S)
         self.run_worker(self._load, thread=True, group="load", name=f"open {self.path}")
 
     def on_unmount(self) -> None:
@@ -138,6 +142,7 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
             self.query_one(TimelineView).go_to(layer.index)
         self.restore_columns()
         self.show_pane("layers" if self.size_class == "large" else "summary")
+        self.release_paint_when_laid_out()
         self.show_awaited_layer()
         self.tab_changed()
 

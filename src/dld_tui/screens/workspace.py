@@ -83,7 +83,6 @@ class WorkspaceScreen(
     def on_mount(self) -> None:
         """Open the model on a thread."""
         self.recall_layout()
-        self.watch(self.app, "app_focus", self._focus_of_app, init=False)
         opened: list[OpenedModel] = []
         listed = host(self).state.get(*_EXPLORER_STATE)
 
@@ -250,9 +249,9 @@ class WorkspaceScreen(
         """Look whether the file is still the same."""
         self.look_at_disk()
 
-    def _focus_of_app(self, focused: bool) -> None:
-        if focused and self.is_attached and self.is_current:
-            self.look_at_disk()
+    def terminal_focused(self) -> None:
+        """Look whether the file is still the same."""
+        self.look_at_disk()
 
 
 def _recall_explorer(data: Mapping[str, Any], model: ExplorerModel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from textual.await_complete import AwaitComplete
@@ -20,6 +21,30 @@ class Front(_Base):
     Textual's ``dismiss`` takes away whatever is on top: said twice, it takes the page below the
     dialog, too, and of the last page it ends the program.
     """
+
+    _held_until = 0.0
+
+    def hold_paint(self, seconds: float) -> None:
+        """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
+
+        For a page that is filled step by step: each step would be sent to the terminal.
+        """
+        self._held_until = monotonic() + seconds
+        self.set_timer(seconds, self.release_paint)
+
+    def release_paint_when_laid_out(self) -> None:
+        """Paint again when what has just been filled has found its size."""
+        self.call_after_refresh(self.call_after_refresh, self.release_paint)
+
+    def release_paint(self) -> None:
+        """Paint again."""
+        if self._held_until:
+            self._held_until = 0.0
+            self.refresh()
+
+    def _compositor_refresh(self) -> None:
+        if not self._held_until:
+            super()._compositor_refresh()
 
     def _on_timer_update(self) -> None:
         # Keys wait for a layout, and for what waits for it, but for no paint.

@@ -237,7 +237,7 @@ class KeyQueue:
         if begins:
             return min(begins)
         if isinstance(screen, Page) and screen.is_opening:
-            return self._held_since or monotonic()
+            return screen.made_at
         if any(getattr(node, "is_behind", False) for node in near):
             self._behind_since = self._behind_since or monotonic()
             if monotonic() - self._behind_since < _PATIENCE_S:

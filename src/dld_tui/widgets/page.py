@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -37,6 +38,10 @@ class Page(Front, Commands, Screen[None]):
     HELP = ""
     """A paragraph for the help screen when no focused widget has one."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_at = monotonic()
+
     def compose(self) -> ComposeResult:
         """Lay out the tabs, the body and the keys."""
         yield TabStrip()
@@ -55,6 +60,9 @@ class Page(Front, Commands, Screen[None]):
     def is_opening(self) -> bool:
         """Whether there is nothing yet that a key could be meant for."""
         return False
+
+    def terminal_focused(self) -> None:
+        """Do what is due when the terminal has the focus again; asked of the page that is seen."""
 
     def catch_up(self) -> bool:
         """Do now what waits for the cursor to rest; False when nothing waits."""

@@ -156,7 +156,15 @@ class PageRow(Rows, can_focus=False):
 
 
 class ParamForm(Vertical):
-    """The settings of a request class with values from JSON data."""
+    """The settings of a request class with values from JSON data.
+
+    Tab goes from the last field of a page on to the next page.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "next_field(1)", show=False),
+        Binding("shift+tab", "next_field(-1)", show=False),
+    ]
 
     @dataclass
     class Edited(Message):
@@ -235,6 +243,18 @@ class ParamForm(Vertical):
 
     def _rows_of(self, page: str) -> list[FieldRow]:
         return [row for row in self.rows.values() if row.setting.param.page == page]
+
+    def action_next_field(self, step: int) -> None:
+        """Go to the next or the previous field, also of another page."""
+        here = [row.field for row in self._rows_of(self.page) if row.field.focusable]
+        edge = here[-1 if step > 0 else 0] if here else None
+        if self.screen.focused is not edge or len(self.pages) == 1:
+            (self.screen.focus_next if step > 0 else self.screen.focus_previous)()
+            return
+        self.step_page(step)
+        fields = [row.field for row in self._rows_of(self.page) if row.field.focusable]
+        if step < 0 and fields:
+            self.screen.set_focus(fields[-1])
 
     def step_page(self, step: int) -> None:
         """Show the next or the previous page."""

@@ -3,7 +3,8 @@ r"""Sends only the cells that changed: what curses does, for the output of Textu
 Textual paints whole lines of a pane, and sets and resets both colours around every piece of text.
 On a slow line that is most of what is sent: a scroll of a list repaints all its rows, moving the
 focus repaints two panes. The terminal's cells are remembered here, and a paint is cut down to the
-runs of cells that differ, with only the colours that change between them.
+runs of cells that differ, with only the colours that change between them; a large paint is sent
+colour by colour where that is shorter.
 
 The input is what ``Compositor`` renders: absolute moves (``ESC[y;xH``), SGR sequences each complete
 in itself (``ESC[…m`` text ``ESC[0m``), text, and line feeds that only precede a move. Anything else
@@ -13,7 +14,10 @@ is passed on as it is, and what is known of the screen is forgotten.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 
 from dld_tui.core.text import cell_width
 
@@ -25,6 +29,8 @@ _SHOWN_ON_BLANKS = frozenset(("4", "7", "9", "21", "51", "52", "53"))
 """Underline, reverse, strike and frames."""
 _ERASED = 12
 """Blanks that are worth an erase and a move."""
+_FEW = 8
+"""Pieces of a paint that is too small to be sorted."""
 _GAP = 6
 """Cells that did not change but cost less to send again than to move over."""
 
@@ -123,6 +129,67 @@ class ScreenDiff:
         self._cursor = cursor
 
 
+@dataclass
+class _Piece:
+    """Cells of a row, all in one style, that are to be sent."""
+
+    row: int
+    column: int
+    text: str
+    cells: int
+    style: str
+    is_blank: bool
+    is_odd: bool
+    """Terminals may not agree on where the cursor is after it."""
+
+    @property
+    def end(self) -> int:
+        return self.column + self.cells
+
+
+class _Pen:
+    """What is sent, and what it leaves the terminal's cursor and colours at."""
+
+    def __init__(self, cursor: tuple[int, int] | None, erase: bool) -> None:
+        self.cursor = cursor
+        """(row, column) of the terminal's cursor, or None when it is not sure."""
+        self.erase = erase
+        self.sgr = ""
+        self.out: list[str] = []
+        self.size = 0
+
+    def draw(self, pieces: Iterable[_Piece]) -> _Pen:
+        """Send pieces in their order, and set the colours back."""
+        for piece in pieces:
+            self.move(piece.row, piece.column)
+            wanted = _for_blanks(self.sgr, piece.style) if piece.is_blank else piece.style
+            self._say(_change(self.sgr, wanted))
+            self.sgr = wanted
+            if self.erase and piece.is_blank and piece.cells >= _ERASED:
+                self._say(f"\x1b[{piece.cells}X")  # the cursor stays before them
+            else:
+                self._say(piece.text)
+                # Terminals do not agree on the width of some characters: say where to go on.
+                self.cursor = None if piece.is_odd else (piece.row, piece.end)
+        if self.sgr:
+            self._say("\x1b[0m")
+        return self
+
+    def move(self, row: int, column: int) -> None:
+        """Put the cursor somewhere."""
+        if self.cursor == (row, column):
+            return
+        if self.cursor is not None and self.cursor[0] == row and column - self.cursor[1] > 0:
+            self._say(f"\x1b[{column - self.cursor[1]}C")
+        else:
+            self._say(f"\x1b[{row};{column}H")
+        self.cursor = (row, column)
+
+    def _say(self, text: str) -> None:
+        self.out.append(text)
+        self.size += len(text)
+
+
 class _Paint:
     """One pass over one paint."""
 
@@ -132,10 +199,11 @@ class _Paint:
         self.rows = rows
         self.erase = erase
         self.cursor = cursor
-        """(row, column) of the terminal's cursor, or None when it is not sure."""
-        self.sgr = ""
-        """What the terminal is set to."""
-        self.out: list[str] = []
+        self.pieces: list[_Piece] = []
+        self.reached: dict[int, int] = {}
+        """By row, the column up to which pieces reach."""
+        self.is_twice = False
+        """Whether some cells may be painted twice, so that the order matters."""
 
     def run(self, data: str, owner: ScreenDiff) -> str:
         """Return the reduced paint."""
@@ -154,14 +222,17 @@ class _Paint:
             elif text := text.replace("\n", ""):
                 run.append((text, sgr))
         self._put(at, run)
-        if self.sgr:
-            self.out.append("\x1b[0m")
-        if at is not None and not run and self.cursor != at:
+        pen = _Pen(self.cursor, self.erase).draw(self.pieces)
+        if len(self.pieces) > _FEW and not self.is_twice:
+            # A move is shorter than the colours of most themes.
+            by_colour = _Pen(self.cursor, self.erase).draw(_by_colour(self.pieces))
+            pen = min(pen, by_colour, key=lambda pen: pen.size)
+        if at is not None and not run and pen.cursor != at:
             # A move at the end is where the text cursor belongs.
-            self.out.append(f"\x1b[{at[0]};{at[1]}H")
-            self.cursor = at
-        owner.moved(self.cursor)
-        return "".join(self.out)
+            pen.out.append(f"\x1b[{at[0]};{at[1]}H")
+            pen.cursor = at
+        owner.moved(pen.cursor)
+        return "".join(pen.out)
 
     def _put(self, at: tuple[int, int] | None, run: list[tuple[str, str]]) -> None:
         if at is None or not run:
@@ -187,10 +258,10 @@ class _Paint:
             while stop < len(chars) and not (chars[stop] and old_chars[stop]):
                 stop += 1
             if done < stop:
-                self._send((row, column), chars[:stop], styles, odd, max(start, done))
+                self._cut((row, column), chars[:stop], styles, odd, max(start, done))
                 done = stop
 
-    def _send(
+    def _cut(
         self,
         origin: tuple[int, int],
         chars: list[str],
@@ -198,35 +269,43 @@ class _Paint:
         odd: list[bool],
         start: int,
     ) -> None:
+        """Cut the cells from `start` on into pieces."""
         row, column = origin
         at, stop = start, len(chars)
+        self.is_twice = self.is_twice or column + start < self.reached.get(row, 0)
+        self.reached[row] = max(self.reached.get(row, 0), column + stop)
         while at < stop:
             style, is_odd = styles[at], odd[at]
             end = at + 1
             while end < stop and styles[end] == style and odd[end] == is_odd:
                 end += 1
-            self._move(row, column + at)
             text = "".join(chars[at:end])
             is_blank = not text.strip(" ") and not _parsed(style)[0]
-            wanted = _for_blanks(self.sgr, style) if is_blank else style
-            self.out.append(_change(self.sgr, wanted))
-            self.sgr = wanted
-            if self.erase and is_blank and end - at >= _ERASED:
-                self.out.append(f"\x1b[{end - at}X")  # the cursor stays before them
-            else:
-                self.out.append(text)
-                # Terminals do not agree on the width of some characters: say again where to go on.
-                self.cursor = None if is_odd else (row, column + end)
+            self.pieces.append(_Piece(row, column + at, text, end - at, style, is_blank, is_odd))
             at = end
 
-    def _move(self, row: int, column: int) -> None:
-        if self.cursor == (row, column):
-            return
-        if self.cursor is not None and self.cursor[0] == row and column - self.cursor[1] > 0:
-            self.out.append(f"\x1b[{column - self.cursor[1]}C")
-        else:
-            self.out.append(f"\x1b[{row};{column}H")
-        self.cursor = (row, column)
+
+def _by_colour(pieces: Iterable[_Piece]) -> list[_Piece]:
+    """Return pieces sorted by background, then by colour, with the blanks among a text in it."""
+    joined: list[_Piece] = []
+    for piece in pieces:
+        last = joined[-1] if joined else None
+        if last is not None and (last.row, last.end) == (piece.row, piece.column):
+            same = piece.style == last.style and not piece.is_blank
+            blank = piece.is_blank and piece.cells < _ERASED and not last.is_blank
+            if (same and not last.is_odd) or (
+                blank and not last.is_odd and _for_blanks(last.style, piece.style) == last.style
+            ):
+                text, cells = last.text + piece.text, last.cells + piece.cells
+                joined[-1] = replace(last, text=text, cells=cells)
+                continue
+        joined.append(piece)
+    order: dict[str, int] = {}
+    keys = []
+    for piece in joined:
+        background = order.setdefault("on " + _parsed(piece.style)[2], len(order))
+        keys.append((background, order.setdefault(piece.style, len(order))))
+    return [piece for _, piece in sorted(zip(keys, joined, strict=True), key=itemgetter(0))]
 
 
 def _odd_cells(chars: list[str]) -> list[bool]:
