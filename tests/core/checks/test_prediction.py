@@ -34,6 +34,7 @@ def graph(
     g ({inputs}) => (y) {f"<{values}>" if values else ""} {{ {body} }}"""
 
 
+SMALL = "float[4, 3, 3, 3] w"
 VALUE, SHAPE = "attribute-value", "operand-shape"
 CONV = "float[4, 3, 3, 3] w"
 WRONG = {
@@ -189,6 +190,17 @@ def test_the_same_of_many_nodes_is_told_once() -> None:
     text = graph("a = com.example.Foo(x) b = com.example.Foo(a) y = com.example.Foo(b)")
     (entry,) = said(text)
     assert entry.remark.message.endswith("(and 2 more)")
+
+
+def test_attributes_of_other_types_are_left_to_another_rule() -> None:
+    bodies = (
+        'y = Conv<group="FOO">(x, w)',
+        'y = Concat<axis="FOO">(x, x)',
+        'y = Shape<end="a">(x)',
+    )
+    for body in bodies:
+        rules = {entry.rule for entry in said(graph(body, weights=SMALL))}
+        assert rules <= {"onnx:shape-inference"}
 
 
 def test_sizes_that_would_take_all_memory_are_not_worked_out() -> None:

@@ -109,7 +109,7 @@ class Call:
     op_type: str
 
     def key(self) -> tuple[object, ...]:
-        """Return what tells the operator, the types of all operands and the attributes' names."""
+        """Return what tells the operator, and the types of all operands and attributes."""
         node, operand = self.node, self.names.operand
         return (
             self.domain,
@@ -117,7 +117,7 @@ class Call:
             self.version,
             tuple(operand(name).dtype if name else None for name in node.input),
             tuple(operand(name).dtype if name else None for name in node.output),
-            tuple(attribute.name for attribute in node.attribute),
+            tuple((attribute.name, attribute.type) for attribute in node.attribute),
         )
 
     def has(self, index: int) -> bool:
@@ -245,7 +245,10 @@ def _evaluate(call: Call) -> bool:
     if node.op_type == "Shape":
         dims = call.dims(0)
         if dims is not None:
-            part = dims[slice(call.attribute("start", 0), call.attribute("end"))]
+            start, end = call.attribute("start", 0), call.attribute("end")
+            if not isinstance(start, int) or not isinstance(end, int | None):
+                return False
+            part = dims[start:end]
             if all(dim is not None for dim in part):
                 names.values[made] = np.asarray(part, np.int64)
         return False

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from onnx import AttributeProto
+
 from dld_tui.core.checks import operands_learned as learned
 from dld_tui.core.checks import operands_shapes as shapes
 from dld_tui.core.checks import operands_windows as windows
 from dld_tui.core.checks.calls import Call
 from dld_tui.core.checks.operand_tools import VALUE, Said, wrong
 from dld_tui.core.document.type_names import shown, tensor_type
+from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.text import clip, visible
 
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -87,6 +90,21 @@ def check_operands(call: Call) -> Said:
     rule = _RULES.get(key)
     if rule is not None:
         yield from rule(call)
+
+
+def has_right_types(call: Call) -> bool:
+    """Return whether the attributes of a call are of the types that its operator takes."""
+    from dld_tui.core.operators.registry import schema_for
+
+    schema = schema_for(call.op_type, call.domain, call.version) if call.version else None
+    if schema is None:
+        return False
+    kinds = {attribute.name: attribute.kind.upper() for attribute in schema.attributes}
+    return all(
+        proto.ref_attr_name
+        or AttributeProto.AttributeType.Name(proto.type) == kinds.get(text_of(proto.name))
+        for proto in call.node.attribute
+    )
 
 
 def check_signature(call: Call) -> Said:

@@ -17,7 +17,7 @@ from dld_tui.core.checks import kernels
 from dld_tui.core.checks.calls import Call, calls
 from dld_tui.core.checks.findings import Finding, name_of
 from dld_tui.core.checks.more_shapes import add_types
-from dld_tui.core.checks.operands import check_operands, check_signature
+from dld_tui.core.checks.operands import check_operands, check_signature, has_right_types
 from dld_tui.core.checks.remarks import predicted_findings, without_repeats
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.labels import Labels, Remark
@@ -126,7 +126,8 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
         verdict = verdicts.get(key := call.key())
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
-        for rule, message in (*verdict.said, *check_operands(call)):
+        operands = check_operands(call) if verdict.is_typed else ()
+        for rule, message in (*verdict.said, *operands):
             remark = _remark(found.labels, call, message)
             if _place(remark) not in blamed:
                 made.append(Prediction(rule, remark))
@@ -151,6 +152,8 @@ class _Verdict:
     unknown: str | None
     has_kernel: bool | None
     is_function: bool
+    is_typed: bool
+    """Whether all attributes are of the types that the operator takes; another rule tells."""
 
 
 def _verdict(call: Call) -> _Verdict:
@@ -159,6 +162,7 @@ def _verdict(call: Call) -> _Verdict:
         kernels.unknown_to_runtime(call),
         kernels.has_kernel(call),
         kernels.is_function(call),
+        has_right_types(call),
     )
 
 
