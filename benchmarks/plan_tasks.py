@@ -59,25 +59,21 @@ def _tensor(index: int) -> dict[str, Any]:
 
 
 def plan_open(graph: str) -> dict[str, float]:
-    """Open a plan with its profile, map its layers to nodes by name, lint it, write its page."""
-    from dld_tui.core.plan.html import plan_page
+    """Open a plan with its profile, map its layers by name, and lint it; in processor time."""
     from dld_tui.core.plan.lint import findings
     from dld_tui.core.plan.mapping import map_plan
     from dld_tui.core.plan.reader import open_plan
     from dld_tui.core.plan.tables import make_table
 
-    start = time.perf_counter()
+    start = time.process_time()
     plan = open_plan(graph)
-    opened = time.perf_counter()
+    opened = time.process_time()
     mapping = map_plan(plan)
-    mapped = time.perf_counter()
+    mapped = time.process_time()
     found = findings(plan, mapping)
-    linted = time.perf_counter()
+    linted = time.process_time()
     tables = [make_table(plan, view) for view in ("layers", "convolutions", "memory")]
-    done = time.perf_counter()
-    page = plan_page(plan, found, mapping)
-    written = time.perf_counter()
-    assert len(page) > 1000
+    done = time.process_time()
     assert plan.total_ms
     assert len(tables[0].rows) == len(plan.layers)
     return {
@@ -85,14 +81,29 @@ def plan_open(graph: str) -> dict[str, float]:
         "map_ms": (mapped - opened) * 1000,
         "lint_ms": (linted - mapped) * 1000,
         "tables_ms": (done - linted) * 1000,
-        "html_ms": (written - done) * 1000,
         "findings": len(found),
     }
 
 
+def plan_html(graph: str) -> dict[str, float]:
+    """Write the page of a plan; in processor time."""
+    from dld_tui.core.plan.html import plan_page
+    from dld_tui.core.plan.lint import findings
+    from dld_tui.core.plan.mapping import map_plan
+    from dld_tui.core.plan.reader import open_plan
+
+    plan = open_plan(graph)
+    mapping = map_plan(plan)
+    found = findings(plan, mapping)
+    start = time.process_time()
+    page = plan_page(plan, found, mapping)
+    assert len(page) > 1000
+    return {"html_ms": (time.process_time() - start) * 1000}
+
+
 def json_plan_open(graph: str, profile: str) -> dict[str, float]:
     """Do the least that any reader has to: load both files and put a row a layer together."""
-    start = time.perf_counter()
+    start = time.process_time()
     with open(graph, encoding="utf-8") as file:
         layers = json.load(file)["Layers"]
     with open(profile, encoding="utf-8") as file:
@@ -114,4 +125,4 @@ def json_plan_open(graph: str, profile: str) -> dict[str, float]:
         rows.append((name, kind, moved, weights, waiting[name].popleft()))
     total = sum(row[4] for row in rows)
     assert total > 0
-    return {"open_ms": (time.perf_counter() - start) * 1000}
+    return {"open_ms": (time.process_time() - start) * 1000}

@@ -24,7 +24,7 @@ from benchmarks.edit_tasks import document_edits, protobuf_edits
 from benchmarks.graph_tasks import dot_layout, graph_prepare
 from benchmarks.import_tasks import json_import, profile_import, trace_import
 from benchmarks.lint_tasks import document_lint, document_updates, onnx_lint, polygraphy_lint
-from benchmarks.plan_tasks import json_plan_open, plan_open
+from benchmarks.plan_tasks import json_plan_open, plan_html, plan_open
 from benchmarks.precision_tasks import precision_trials
 from benchmarks.report_tasks import (
     json_report_open,
@@ -223,6 +223,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         residual_model,
         tensor_errors,
         plain_build,
+        plan_html,
         plan_open,
         precision_trials,
         polygraphy_lint,

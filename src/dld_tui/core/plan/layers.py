@@ -26,6 +26,8 @@ _DTYPE_KEYS = ("Datatype", "DataType", "datatype", "dataType")
 
 
 MOST_LAYERS = 100_000
+_FEW_DIMS, _SMALL_DIM = 4, 4096
+"""So many dimensions of this size make no impossible tensor."""
 
 
 @dataclass
@@ -111,13 +113,14 @@ def named_layer(index: int, name: str) -> EngineLayer:
 
 
 def _layer(index: int, raw: dict[str, JSON], oddities: Oddities) -> EngineLayer:
-    name = text_of(first(raw, *_NAME_KEYS))
+    # What all files have is asked for first: there are thousands of layers.
+    name = text_of(raw.get("Name") or first(raw, *_NAME_KEYS))
     if not name:
         oddities.without_name += 1
     wrong = False
     parts = []
     for key in ("Inputs", "Outputs", "Constants"):
-        value = first(raw, key, key.lower())
+        value = raw[key] if key in raw else raw.get(key.lower())
         tensors = tuple(map(tensor_of, objects_of(value)))
         wrong |= value is not None and (not isinstance(value, list) or len(tensors) != len(value))
         parts.append(tensors)
@@ -129,7 +132,7 @@ def _layer(index: int, raw: dict[str, JSON], oddities: Oddities) -> EngineLayer:
     return EngineLayer(
         index=index,
         name=name,
-        type=text_of(first(raw, *_TYPE_KEYS)),
+        type=text_of(raw.get("LayerType") or first(raw, *_TYPE_KEYS)),
         subtype=text_of(raw.get("ParameterType")),
         inputs=inputs,
         outputs=outputs,
@@ -172,7 +175,10 @@ def precision_of(tensors: Sequence[EngineTensor]) -> str:
 
 
 def _is_impossible(tensor: EngineTensor) -> bool:
-    return tensor.elements is None and tensor.dims is not None and -1 not in tensor.dims
+    dims = tensor.dims
+    if dims is None or (len(dims) <= _FEW_DIMS and all(dim <= _SMALL_DIM for dim in dims)):
+        return False
+    return tensor.elements is None and -1 not in dims
 
 
 def _weights_bytes(raw: Mapping[str, JSON], constants: Sequence[EngineTensor]) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.plan.lint_layers import layer_findings
 from dld_tui.core.plan.lint_links import Links
 from dld_tui.core.plan.lint_model import LEVELS, PlanFinding
@@ -32,13 +33,14 @@ def findings(
         mapping: Which ONNX nodes the layers compute, where that is known: some rules see more.
     """
     nodes = mapping or {}
-    links = Links(plan)
-    found = [
-        *timing_findings(plan),
-        *plan_findings(plan, links, nodes),
-        *layer_findings(links, nodes),
-    ]
-    return sorted(found, key=_rank)
+    with collector_paused():
+        links = Links(plan)
+        found = [
+            *timing_findings(plan),
+            *plan_findings(plan, links, nodes),
+            *layer_findings(links, nodes),
+        ]
+        return sorted(found, key=_rank)
 
 
 def _rank(finding: PlanFinding) -> tuple[int, bool, float, int]:

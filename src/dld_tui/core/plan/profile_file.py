@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections import defaultdict, deque
@@ -160,9 +161,10 @@ def _timed(layer: EngineLayer, row: ProfileRow, total: float | None) -> EngineLa
     percent = None
     if row.mean_ms is not None and total:
         percent = 100 * row.mean_ms / total
-    # dataclasses.replace takes three times as long.
-    times = {"time_ms": row.mean_ms, "median_ms": row.median_ms, "percent": percent}
-    return EngineLayer(**(vars(layer) | times))
+    # dataclasses.replace would set each of the twenty fields anew, which takes ten times as long.
+    timed = copy.copy(layer)
+    vars(timed).update(time_ms=row.mean_ms, median_ms=row.median_ms, percent=percent)
+    return timed
 
 
 def _mismatches(
