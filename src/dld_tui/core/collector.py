@@ -19,4 +19,8 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if not gc.get_freeze_count():
+                # What was made is old at once; as young it would be walked over right away.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

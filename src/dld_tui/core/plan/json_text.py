@@ -23,7 +23,7 @@ LARGEST_BYTES = 256 << 20
 _MOST_VALUES = 16_000_000
 """Values of the JSON in one file: each takes up to 100 bytes in memory."""
 _MOST_DOCUMENTS = 1_000_000
-_DIVIDER = re.compile(r"^-{2,} *Layer +\d+ *-{2,}[ \t]*$", re.MULTILINE)
+_DIVIDER = re.compile(r"^-{2,} Layer +\d+ *-{2,}[ \t]*$", re.MULTILINE)
 
 # Metadata holds U+001E, which some versions write unescaped; NaN becomes "unknown".
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
@@ -128,7 +128,7 @@ def documents(text: str, where: str) -> tuple[list[JSON], list[str]]:
     Raises:
         CorruptFileError: There is no whole document.
     """
-    if not _DIVIDER.search(text):
+    if "- Layer" not in text or not _DIVIDER.search(text):
         try:
             return [parsed(text, where)], []
         except CorruptFileError:

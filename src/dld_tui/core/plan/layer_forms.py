@@ -17,6 +17,8 @@ from dld_tui.core.types import JSON
 _LISTS = ("Layers", "layers", "LayerInfo", "layerInfo")
 _JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]\"]|$)|--)")
 _BINDINGS = ("I/O Tensors", "IOTensors", "Bindings", "bindings")
+_HEAD = 100_000
+"""Characters at the beginning that tell which form it is."""
 _HINT = 'Layer information has a list under "Layers" (trtexec --exportLayerInfo)'
 
 
@@ -36,7 +38,8 @@ def find_layers(text: str, where: str) -> RawPlan:
     Raises:
         CorruptFileError: It is not whole, or has no list of layers.
     """
-    if LAYER_START.match(text.lstrip()) or text.lstrip().startswith("Layers:"):
+    head = text[:_HEAD].lstrip()
+    if LAYER_START.match(head) or head.startswith("Layers:"):
         return _of_lines(text)
     if _JSON_START.match(text) is None:
         raise CorruptFileError("is neither layer information nor a log of trtexec", where=where)
