@@ -243,7 +243,7 @@ async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPat
     from dld_tui.core.errors import CancelledError
     from tests.support.workspace import WIDE, wait_for
 
-    def slow(path: Path, *, progress: object, cancelled: object) -> Document:
+    def slow(path: Path, *, progress: object, cancelled: object, **_: object) -> Document:
         while not cancelled():  # type: ignore[operator]
             progress(50, 100)  # type: ignore[operator]
         raise CancelledError

@@ -1,0 +1,109 @@
+"""Thousands of mixed actions in one session: memory, descriptors, threads, journals, latency."""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import harness
+from benchmarks.terminal import Terminal
+from dld_tui.core.samples import write_demo_models
+
+ESC, ENTER, OPEN, CLOSE, PALETTE, REDO = "\x1b", "\r", "\x0f", "\x17", "\x10", "\x19"
+MEMORY_MB, LATENCY_RATIO = 40.0, 1.5
+ACTIONS = (
+    "jjjj", "kk", "\x1b[6~", "\x1b[5~", "/relu\r", ESC, "1", "2", "3", "4", "m", "m", "l", "h",
+    f"{PALETTE}check{ESC}", f"?{ESC}", f"d{ENTER}", "u", "u", REDO, f"rname{ENTER}", "u",
+    f"3jje{ESC}", "1", f"a{ESC}", f"c{ESC}", "2v", "jj", "1", f".{ESC}", "gg", "G", "  ", ESC,
+)  # fmt: skip
+"""What is typed at a model; each is one write."""
+
+
+def main(argv: list[str]) -> int:
+    """Print the table; return 1 when something grew."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("--actions", type=int, default=10_000, help="actions in all")
+    parser.add_argument("--each", type=int, default=40, help="actions before the tab is closed")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of actions")
+    options = parser.parse_args(argv)
+    draw = random.Random(options.seed)
+    began = time.perf_counter()
+    with harness.work_folder() as folder:
+        variables = harness.environment(**harness.private_folders(folder))
+        models = write_demo_models(folder)
+        with Terminal(harness.dld(), variables, 120, 40) as terminal:
+            terminal.wait_for("Start", timeout=60)
+            _session(terminal, models, 2 * options.each, options.each, draw)  # caches fill
+            before, early = _load(terminal), _latency(terminal, models[0])
+            done = _session(terminal, models, options.actions, options.each, draw)
+            after, late = _load(terminal), _latency(terminal, models[0])
+            alive = terminal._child.poll() is None
+        state = Path(variables["XDG_STATE_HOME"])
+        logs = sum(path.stat().st_size for path in state.rglob("log"))
+        journals = len(list(state.rglob("*.jsonl")))
+    table = harness.Table(f"{done:,} actions in {(time.perf_counter() - began) / 60:.0f} minutes")
+    table.add("memory grown", after[0] - before[0], unit="MB", bound=MEMORY_MB, rule="40 MB")
+    table.add("descriptors grown", after[1] - before[1], unit="", bound=0.0, rule="none")
+    table.add("threads grown", after[2] - before[2], unit="", bound=2.0, rule="2")
+    table.add("journals left", journals, unit="", bound=0.0, rule="none")
+    table.add("log of faults", logs, unit="B", bound=0.0, rule="none")
+    table.add("ended early", float(not alive), unit="", bound=0.0, rule="no")
+    table.add("one row at the start, median", early)
+    table.add("one row at the end, median", late, bound=early * LATENCY_RATIO, rule="1.5 times")
+    return table.finish()
+
+
+def _session(
+    terminal: Terminal,
+    models: tuple[Path, ...] | list[Path],
+    count: int,
+    each: int,
+    draw: random.Random,
+) -> int:
+    """Type actions, opening and closing a tab between every `each` of them."""
+    done = 0
+    while done < count and terminal._child.poll() is None:
+        _open(terminal, draw.choice(list(models)))
+        for _ in range(min(each, count - done)):
+            terminal.press(draw.choice(ACTIONS), quiet=0.03, patience=0.05)
+            done += 1
+        for keys in (ESC, ESC, CLOSE, "d"):  # discard the edits, when it asks
+            terminal.press(keys, quiet=0.1, patience=0.3)
+    return done
+
+
+def _open(terminal: Terminal, model: Path) -> None:
+    terminal.press(f"{OPEN}{model}{ENTER}", quiet=0.3, patience=5.0)
+
+
+def _latency(terminal: Terminal, model: Path) -> float:
+    """Return the median milliseconds of a move by one row in a fresh tab."""
+    _open(terminal, model)
+    terminal.wait_idle()
+    times = [terminal.press("jk"[at % 2]).row_ms for at in range(40)]
+    for keys in (ESC, ESC, CLOSE):
+        terminal.press(keys, quiet=0.2)
+    terminal.wait_idle()
+    return statistics.median(times)
+
+
+def _load(terminal: Terminal) -> tuple[float, float, float]:
+    """Return (MB, descriptors, threads) of the program, at rest."""
+    terminal.wait_idle()
+    folder = Path(f"/proc/{terminal._child.pid}")
+    status = dict(
+        line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line
+    )
+    return (
+        int(status["VmRSS"].split()[0]) / 1024,
+        len(os.listdir(folder / "fd")),
+        int(status["Threads"]),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
