@@ -333,3 +333,18 @@ async def test_types_and_shapes_come_from_a_child_process(
         await session.until(lambda: session.screen.document.main.value_type("b"))
         await session.go("second")
         assert any(row.startswith("C b") and "f32[N,4]" in row for row in session.details)
+
+
+async def test_everything_is_unfolded_and_folded(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.press("Z")
+        listed = " ".join(session.rows)
+        assert all(name in listed for name in ("pre", "choose", "inner", "shadow"))
+        node = await session.go("inner")
+        await session.press("Z")
+        assert session.screen.node is node  # the cursor stays on its node
+        session.screen.explorer.unfold_all(False)
+        await session.settle()
+        assert not any(name in row for row in session.rows for name in ("pre", "inner", "shadow"))
+        await session.press("Z")
+        assert " ".join(session.rows) == listed

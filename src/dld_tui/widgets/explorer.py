@@ -26,7 +26,14 @@ from dld_tui.widgets.explorer_items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer_list import ExplorerList
 from dld_tui.widgets.explorer_model import NOTHING, ExplorerModel
 from dld_tui.widgets.explorer_rows import ExplorerRows, counts_text, view_title
-from dld_tui.widgets.explorer_search import all_nodes, below, next_match, reveal, unfold_to_fill
+from dld_tui.widgets.explorer_search import (
+    all_nodes,
+    below,
+    next_match,
+    reveal,
+    set_all_unfolded,
+    unfold_to_fill,
+)
 from dld_tui.widgets.filter_bar import FilterBar
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.line_source import Piece
@@ -179,6 +186,14 @@ class Explorer(Frame, Vertical):
         if item is not None and self.model.can_unfold(item):
             self.model.set_unfolded(item, not self.model.is_unfolded(item))
             self.rebuild()
+
+    def unfold_all(self, unfolded: bool) -> None:
+        """Unfold or fold every branch; a cursor whose row goes is on the first row then."""
+        set_all_unfolded(self.model, unfolded)
+        node = self.node
+        self.rebuild()
+        if self.node is not node:
+            self.list.cursor = 0
 
     def unfold(self) -> None:
         """Unfold what the cursor is on, or go to the first row below it."""

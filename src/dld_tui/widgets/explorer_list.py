@@ -63,6 +63,14 @@ class ExplorerList(LineView):
         """Fold or unfold the branch under the cursor."""
         self.explorer.toggle_fold()
 
+    def action_unfold_all(self) -> None:
+        """Unfold everything."""
+        self.explorer.unfold_all(True)
+
+    def action_fold_all(self) -> None:
+        """Fold everything."""
+        self.explorer.unfold_all(False)
+
     def action_sort_next(self) -> None:
         """Sort in the next order."""
         self.explorer.cycle_sort()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from dld_tui.widgets.explorer_items import Branch, Entry, Item, Rows, is_function
@@ -102,6 +102,19 @@ def unfold_to_fill(model: ExplorerModel, room: int) -> bool:
             used += len(items)
             pending.extend(items)
     return used != before
+
+
+def set_all_unfolded(model: ExplorerModel, unfolded: bool) -> None:
+    """Unfold or fold every branch and body that is listed, those within folded ones, too."""
+    pending = deque(model.rows().items)
+    done: set[Hashable] = set()
+    while pending:
+        item = pending.popleft()
+        if item.key in done or not model.can_unfold(item):
+            continue
+        done.add(item.key)
+        model.set_unfolded(item, unfolded)
+        pending.extend(model.children(item)[0])
 
 
 def all_nodes(model: ExplorerModel) -> Iterator[Node]:

@@ -74,6 +74,11 @@ _EXPLORER = table(
     ("explorer.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
     palette=False,
 )
+_ALL = table(
+    "explorer",
+    ("explorer.unfold_all", "unfold_all", "Z", "", "unfold all", "Unfold every branch."),
+    ("explorer.fold_all", "fold_all", "", "", "fold all", "Fold every branch."),
+)
 _PARAMETERS = table(
     "parameters",
     ("parameters.fold", "toggle_fold", "z", "", "fold", "Fold or unfold the row."),
@@ -83,4 +88,4 @@ _PARAMETERS = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_PANES, *_WORK, *_EXPLORER, *_PARAMETERS)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_PANES, *_WORK, *_EXPLORER, *_ALL, *_PARAMETERS)
