@@ -22,7 +22,7 @@ from dld_tui.core.commands import by_id
 from dld_tui.core.config import Config
 from dld_tui.core.connections import asking
 from dld_tui.core.errors import DldError
-from dld_tui.core.keys import unknown_and_clashing
+from dld_tui.core.keys import unknown_and_clashing, with_keys
 from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -123,7 +123,8 @@ class DldApp(Tabs, Commands, App[int]):
         names = [theme.name for theme in THEMES]
         following = names[(names.index(self.theme) + 1) % len(names)]
         self.use_config(settings.changed(self.config, theme=following))
-        self.notify(f"Theme {following}. Settings (F2) keep it.", timeout=3)
+        keys = with_keys("{app.settings}", self.config.keys)
+        self.notify(f"Theme {following}. Settings ({keys}) keep it.", timeout=3)
 
     # Opening files
 

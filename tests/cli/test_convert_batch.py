@@ -76,3 +76,39 @@ def test_weights_out_and_back(dld: Dld, tmp_path: Path) -> None:
     dld("convert", "restore", bare, "--weights", path, "-o", whole)
     assert "default: ." not in dld("convert", "restore", "--help").out
     assert inside.read_bytes() == whole.read_bytes() == path.read_bytes()
+
+
+def test_a_model_is_replaced_only_when_that_is_asked_for(dld: Dld, tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    before = path.read_bytes()
+    (tmp_path / "hard.onnx").hardlink_to(path)
+    (tmp_path / "soft.onnx").symlink_to(path)
+    (tmp_path / "sub").mkdir()
+    names = (
+        path,
+        tmp_path / "hard.onnx",
+        tmp_path / "soft.onnx",
+        tmp_path / "sub" / ".." / path.name,
+    )
+    for output in names:
+        error = dld.fails(2, "convert", "strip", path, "-o", output, "--force")
+        assert "--in-place" in error
+    assert path.read_bytes() == before
+    assert dld("convert", "strip", path, "-o", path, "--in-place").status == 0
+    assert path.stat().st_size < len(before)
+
+
+def test_a_data_file_of_the_model_is_not_written_over(dld: Dld, tmp_path: Path) -> None:
+    path, outside = model_file(tmp_path), tmp_path / "outside.onnx"
+    dld("convert", "external", path, "-o", outside, "--location", "w.bin", "--no-verify")
+    before = (tmp_path / "w.bin").read_bytes()
+    error = dld.fails(
+        5, "convert", "inline", outside, "-o", tmp_path / "w.bin", "--force", "--no-verify"
+    )
+    assert "holds weights of outside.onnx" in error
+    assert (tmp_path / "w.bin").read_bytes() == before
+
+
+def test_only_what_writes_a_report_offers_several_targets(dld: Dld) -> None:
+    assert "given again" not in dld("convert", "strip", "--help").out
+    assert "given again" in dld("profile", "onnxruntime", "--help").out

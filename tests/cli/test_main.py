@@ -193,7 +193,7 @@ def test_interrupt_ends_with_130() -> None:
         preexec_fn=listen_to_interrupts,
     )
     assert done.returncode == 128 + signal.SIGINT
-    assert done.stderr.strip() == "dld: cancelled"
+    assert done.stderr.strip() == "dld: cancelled: dld"
 
 
 def test_output_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:

@@ -56,3 +56,18 @@ def test_a_long_read_tells_its_rate(
         "reading  2 MB of 100 MB  2 %",
         "reading  50 MB of 100 MB  50 %  25 MB/s",
     ]
+
+
+def test_raw_lines_of_a_runtime_become_one_with_a_count(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = "2026-01-02 03:04:05.6 [W:onnxruntime:, graph.cc:4437 CleanUnused] Removing {}\x1b[1m"
+    with Narrator() as shown:
+        for name in ("a", "b", "c"):
+            shown.event(Log(line.format(name), "warning"))
+        shown.event(Log(line.replace("graph.cc", "other.cc").format("d"), "warning"))
+        shown.event(Log(line.replace("[W", "[I").format("e"), "info"))
+    assert capsys.readouterr().err.splitlines() == [
+        "ONNX Runtime: Removing a\\x1b[1m (and 2 lines like it)",
+        "ONNX Runtime: Removing d\\x1b[1m",
+    ]

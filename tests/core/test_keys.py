@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,28 @@ def test_hints_name_commands_that_there_are() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 with_keys(node.value, {})  # an unknown one raises
+
+
+def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None:
+    literal = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
+    own = {  # keys of dialogs that no command row has
+        "workspace_marks.py", "operators.py", "batch_dialog.py", "wiring_dialog.py",
+        "filter_dialog.py", "text_dialog.py",
+    }  # fmt: skip
+    source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
+    found = []
+    for path in (*source.glob("screens/*.py"), *source.glob("widgets/*.py"), source / "app.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docs = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.body and isinstance(node.body[0], ast.Expr)
+        }  # fmt: skip
+        found += [
+            (path.name, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            and id(node) not in docs and path.name not in own and literal.search(node.value)
+        ]  # fmt: skip
+    assert found == []

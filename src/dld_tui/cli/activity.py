@@ -10,12 +10,13 @@ import click
 
 from dld_tui.activities import registry as activities
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.cancelling import naming_cancels
 from dld_tui.cli.many_targets import run_on_all
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free
-from dld_tui.core.params import settings_of, to_json, validate
+from dld_tui.core.params import is_same_file, settings_of, to_json, validate
 from dld_tui.core.types import JSON
 from dld_tui.targets import registry as targets
 
@@ -44,7 +45,11 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> R
     validate(request)
     if target is not None:
         ask_on_terminal()
-    with Narrator() as narrator, targets.get(target).start(activity_id, to_json(request)) as job:
+    with (
+        naming_cancels(activity_id, request, target),
+        Narrator() as narrator,
+        targets.get(target).start(activity_id, to_json(request)) as job,
+    ):
         return job.result(narrator.event)
 
 
@@ -66,32 +71,49 @@ def activity_command(
 
     def callback(target: tuple[str, ...], force: bool, as_json: bool, **values: Any) -> int | None:
         request = request_from(activity.request, values)
+        validate(request)
         if len(target) > 1:
             return _compare(run_on_all(activity_id, request, target, force), as_json)
         for setting in settings_of(activity.request):
             output = getattr(request, setting.name)
             if setting.param.kind == "output" and output is not None:
-                require_free(output, force)
+                is_input = getattr(request, "in_place", False) and is_same_file(
+                    output, request.model
+                )
+                require_free(output, force or is_input)
         return show(run_activity(activity_id, request, *target), as_json)
 
     return RewritingCommand(
         name,
         rewrite,
         callback=callback,
-        params=[*parameters_of(activity.request), *shared_options()],
+        params=[
+            *parameters_of(activity.request),
+            *shared_options(several=_reports(activity.request)),
+        ],
         help=activity.info.help,
     )
 
 
-def shared_options() -> list[click.Parameter]:
-    """Return the options of every command that runs an activity."""
+def _reports(request: type[Any]) -> bool:
+    """Return whether an activity writes a report, so that those of several targets compare."""
+    return any(s.param.kind == "output" and s.param.suffix for s in settings_of(request))
+
+
+def shared_options(*, several: bool = True) -> list[click.Parameter]:
+    """Return the options of every command that runs an activity.
+
+    Args:
+        several: Whether it can run on several targets at once.
+    """
+    more = "; given again, on all of them at once, and compare." if several else "."
     return [
         click.Option(
             ["--target"],
             type=PLACE,
             metavar="NAME",
             multiple=True,
-            help="Run there instead of here; given again, on all of them at once, and compare.",
+            help=f"Run there instead of here{more}",
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),

@@ -75,9 +75,19 @@ def _guarded(argv: Sequence[str], as_json: bool) -> int:
     except click.ClickException as error:
         return _report(ExitStatus.INPUT, error.format_message(), as_json)
     except KeyboardInterrupt:
-        return _report(ExitStatus.CANCELLED, "cancelled", as_json)
+        return _report(ExitStatus.CANCELLED, f"cancelled: {_named(argv)}", as_json)
     except DldError as error:
         return _report(error.status, f"{error}{_kept(error.details)}", as_json, error)
+
+
+def _named(argv: Sequence[str]) -> str:
+    """Return a command by its words before the first option, as ``dld inspect m.onnx``."""
+    words = []
+    for word in argv:
+        if word.startswith("-"):
+            break
+        words.append(word)
+    return " ".join(["dld", *words])
 
 
 def _invoke(argv: Sequence[str]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.cli.asking import ask_on_terminal
+from dld_tui.cli.cancelling import naming_cancels
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.output import narrate, require_free
 from dld_tui.core.errors import CancelledError, DldError
@@ -47,7 +48,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
         Run(name, place.start(activity_id, to_json(own)))
         for name, place, own in zip(names, places, requests, strict=True)
     ]
-    with Narrator() as narrator:
+    with naming_cancels(activity_id, request, *names[:1], names[1:]), Narrator() as narrator:
         _finish(runs, narrator)
     reports = [Path(str(run.result["report"])) for run in runs if run.result is not None]
     for path in reports:

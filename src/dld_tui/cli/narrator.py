@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import time
@@ -18,6 +19,9 @@ from dld_tui.core.text import clip, visible
 _RATE_S = 0.5
 """Before that a rate says nothing."""
 _LOUD = ("warning", "error")
+_RAW = re.compile(r".{0,40}\[[VIWEF]:onnxruntime:[^,\]]*, (?P<place>[^\]]+)\] (?P<text>.*)")
+"""A line of ONNX Runtime's own log: time, level, logger, place in its source, text."""
+_RAW_WIDTH = 200
 
 
 class Narrator:
@@ -30,6 +34,7 @@ class Narrator:
     def __init__(self) -> None:
         self.live = is_terminal(sys.stderr)
         self._shown = ""
+        self._raw: dict[str, list[str]] = {}
         self._reading_since: float | None = None
         self._meter = RateMeter()
 
@@ -38,6 +43,9 @@ class Narrator:
         if isinstance(event, Progress) and self.live:
             self._meter.add(event)
             self._show(progress_text(event) + self._rate_text(event))
+        elif isinstance(event, Log) and (raw := _RAW.match(event.text)):
+            if event.level in _LOUD:
+                self._raw.setdefault(raw["place"], []).append(raw["text"])
         elif isinstance(event, Log) and self._is_wanted(event):
             shown = self._shown
             self._show("")
@@ -81,8 +89,12 @@ class Narrator:
         error: BaseException | None,
         trace: types.TracebackType | None,
     ) -> None:
-        """Clear the progress line."""
+        """Clear the progress line, and say in one line what a runtime has said many times."""
         self._show("")
+        for texts in self._raw.values():
+            more = f" (and {fmt.plural(len(texts) - 1, 'line')} like it)" if len(texts) > 1 else ""
+            narrate(f"ONNX Runtime: {clip(visible(texts[0]), _RAW_WIDTH)}{more}")
+        self._raw.clear()
 
 
 def progress_text(event: Progress) -> str:

@@ -140,7 +140,6 @@ def validate(request: Any) -> None:
     """
     settings = settings_of(type(request))
     inputs = [getattr(request, s.name) for s in settings if s.param.kind == "file"]
-    taken = {os.path.realpath(path) for path in inputs if isinstance(path, Path)}
     for setting in settings:
         problem = problem_with(setting, getattr(request, setting.name))
         if problem:
@@ -148,12 +147,35 @@ def validate(request: Any) -> None:
             raise UsageError(f"{spellings[0] if spellings else setting.name} is {problem}")
         value = getattr(request, setting.name)
         is_result = setting.param.kind == "output" and bool(setting.param.suffix)
-        if is_result and isinstance(value, Path) and os.path.realpath(value) in taken:
+        if setting.param.kind != "output" or not isinstance(value, Path):
+            continue
+        if not any(is_same_file(value, path) for path in inputs if isinstance(path, Path)):
+            continue
+        if is_result:
             raise UsageError(
                 f"the result ({setting.param.suffix}) would replace the file that it is made from",
                 where=str(value),
                 hint="Give another path",
             )
+        in_place = getattr(request, "in_place", None)
+        model = getattr(request, "model", None)
+        if in_place is None or (in_place and is_same_file(value, model)):
+            continue
+        raise UsageError(
+            "the result would replace the file that it is made from",
+            where=str(value),
+            hint="Give another path, or add --in-place to replace the model in one step",
+        )
+
+
+def is_same_file(one: Path, two: Path) -> bool:
+    """Return whether two paths are of one file: by another spelling, or a link of either kind."""
+    if os.path.realpath(one) == os.path.realpath(two):
+        return True
+    try:
+        return os.path.samefile(one, two)
+    except OSError:
+        return False
 
 
 class RequestData(dict[str, JSON]):

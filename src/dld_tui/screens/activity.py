@@ -74,9 +74,12 @@ class ActivityScreen(GuessingForm):
     CSS_PATH = "../styles/form.tcss"
     tab_title = "activity"
     HELP = (
-        "Fill in what differs from the defaults; an empty field is the default. F5 runs it,"
-        " Ctrl+PgDn shows the next page of settings, F9 copies the equal command line, F7 that of"
-        " trtexec. Ctrl+S keeps the settings under a name, F4 loads them. F6 marks several targets"
+        "Fill in what differs from the defaults; an empty field is the default. {activity.run}"
+        " runs it,"
+        " {activity.next_page} shows the next page of settings, {activity.copy} copies the equal"
+        " command line, {activity.copy_trtexec} that of trtexec. {activity.save_preset} keeps the"
+        " settings under a name, {activity.load_preset} loads them. {activity.run_on} marks"
+        " several targets"
         " to run on at once."
     )
 

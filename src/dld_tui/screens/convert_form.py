@@ -31,9 +31,11 @@ class ConvertForm(ActivityScreen):
 
     tab_title = "modify"
     HELP = (
-        "Fill in what differs from the defaults; an empty field is the default. F5 runs it on the"
+        "Fill in what differs from the defaults; an empty field is the default. {activity.run}"
+        " runs it on the"
         " model as it is now, edits included, while you go on; Esc stops it. The result takes the"
-        " model's place as one edit that u takes back, or goes to a file. F9 copies the command"
+        " model's place as one edit that u takes back, or goes to a file. {activity.copy} copies"
+        " the command"
         " line that writes the file."
     )
 
@@ -58,7 +60,7 @@ class ConvertForm(ActivityScreen):
             id="target",
         )
         box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
-        box.frame(info.title, "F5 run  F9 copy  Esc close")
+        box.frame(info.title, "{activity.run} run  {activity.copy} copy  {page.close} close")
         yield box
 
     @property

@@ -40,7 +40,8 @@ class CreateInitializer(PageWork, FormPage):
     tab_title = "new initializer"
     HELP = (
         "A new initializer: name, element type, dimensions and values. Tab goes from field to "
-        "field, left and right choose, F5 makes it. Other kinds of values bring up other fields."
+        "field, left and right choose, {create.run} makes it. Other kinds of values bring up"
+        " other fields."
     )
 
     def __init__(self, workspace: Changing, scope: Scope, made: Callable[[str], None]) -> None:
@@ -53,7 +54,9 @@ class CreateInitializer(PageWork, FormPage):
         """Return the form."""
         title = f"New initializer · {visible(' › '.join(self.scope.path)) or 'main'}"
         problem = Rows([[]], id="problem")
-        yield self.boxed(title, "F5 create  Esc close", ParamForm(NewTensor, {}), problem)
+        yield self.boxed(
+            title, "{create.run} create  {page.close} close", ParamForm(NewTensor, {}), problem
+        )
 
     def on_mount(self) -> None:
         """Show the fields that count."""

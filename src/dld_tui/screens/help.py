@@ -8,7 +8,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from dld_tui.core.commands import Command, by_id, in_scope
-from dld_tui.core.keys import key_name
+from dld_tui.core.keys import key_name, with_keys
 from dld_tui.core.text import fit
 from dld_tui.widgets.commands import Commands
 from dld_tui.widgets.frame import Frame
@@ -18,10 +18,11 @@ from dld_tui.widgets.page import SubPage
 from dld_tui.widgets.wrap import wrap
 
 _FIRST_STEPS = (
-    "Open a model with Ctrl+O. Move with the arrows or h j k l, open a subgraph or function with s,"
-    " search with /. e edits the value under the cursor, u takes an edit back, Ctrl+S saves. F5"
-    " measures the model; the report opens by itself, and s there goes to the node in the model."
-    " Ctrl+P lists every command."
+    "Open a model with {file.open}. Move with the arrows or h j k l, open a subgraph or function"
+    " with {go.body}, search with {list.search}. {edit.change} edits the value under the cursor,"
+    " {edit.undo} takes an edit back, {model.save} saves. {model.profile} measures the model; the"
+    " report opens by itself, and {report.node} there goes to the node in the model. {app.palette}"
+    " lists every command."
 )
 _SCOPES = {
     "app": "Everywhere",
@@ -105,7 +106,7 @@ def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> lis
     rows: list[list[Piece]] = []
     for text in dict.fromkeys(str(getattr(node, "HELP", "") or "") for node in chain):
         if text:
-            rows += [[(line, "")] for line in wrap(text, width)] + [[]]
+            rows += [[(line, "")] for line in wrap(with_keys(text, keymap), width)] + [[]]
     scopes: dict[str, Commands] = {}
     for node in chain:
         if isinstance(node, Commands):
@@ -115,7 +116,7 @@ def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> lis
     for scope, node in sorted(scopes.items(), key=lambda item: item[0] in ("table", "list")):
         rows += _scope_rows(scope, node, width, keymap)
     rows.append([("First steps", "strong accent")])
-    rows += [[(f"  {line}", "")] for line in wrap(_FIRST_STEPS, width - 2)]
+    rows += [[(f"  {line}", "")] for line in wrap(with_keys(_FIRST_STEPS, keymap), width - 2)]
     return rows
 
 

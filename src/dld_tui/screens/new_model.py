@@ -33,13 +33,14 @@ class NewModelScreen(FormPage):
     tab_title = "new model"
     HELP = (
         "Choose the operator sets, and inputs and outputs where they are known already; both can be"
-        " changed later. F5 opens the model in a tab; it has no file until it is saved."
+        " changed later. {new_model.create} opens the model in a tab; it has no file until it is"
+        " saved."
     )
 
     def body(self) -> Iterable[Widget]:
         """Return the form, which runtimes take the opset, and the equal command line."""
         below = (Rows([[]], id="runtimes"), Rows([[]], id="command"))
-        keys = "F5 create  F9 copy  Esc close"
+        keys = "{new_model.create} create  {new_model.copy} copy  {page.close} close"
         yield self.boxed("New model", keys, ParamForm(NewModel, {}), *below)
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:

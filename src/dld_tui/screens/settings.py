@@ -30,7 +30,8 @@ class SettingsScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("settings")
     tab_title = "settings"
     HELP = (
-        "A change shows at once. F5 writes it to config.toml, Esc takes it back. Keys are set in"
+        "A change shows at once. {settings.save} writes it to config.toml, {page.close} takes it"
+        " back. Keys are set in"
         " that file, in the table [keys]: id of a command = its keys, as edit.undo = 'u,ctrl+z'."
     )
 
@@ -42,7 +43,11 @@ class SettingsScreen(FormPage):
         """Return the form."""
         self._before = host(self).config
         form = ParamForm(Config, to_json(self._before))
-        yield self.boxed(f"Settings · {short(settings.config_path())}", "F5 save  Esc close", form)
+        yield self.boxed(
+            f"Settings · {short(settings.config_path())}",
+            "{settings.save} save  {page.close} close",
+            form,
+        )
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show the program as it would be."""

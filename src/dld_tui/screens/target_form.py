@@ -17,6 +17,8 @@ from dld_tui.screens.form_page import SavingForm
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.param_form import ParamForm
 
+_KEYS = "{target_form.save} save  {target_form.next_page} page  {page.close} close"
+
 
 class TargetFormScreen(SavingForm):
     """Adds a connection, or changes one.
@@ -31,7 +33,7 @@ class TargetFormScreen(SavingForm):
     HELP = (
         "A name and a host are enough when ssh HOST works in a shell: the rest is what"
         " ~/.ssh/config says. No password is saved here; it is asked for when it is needed."
-        " F5 saves, Esc closes."
+        " {target_form.save} saves, {page.close} closes."
     )
 
     def __init__(self, connection: Connection | None = None) -> None:
@@ -43,7 +45,7 @@ class TargetFormScreen(SavingForm):
         values = form_values(self.connection) if self.connection else {}
         title = f"Target {self.connection.name}" if self.connection else "New target"
         form = ParamForm(ConnectionForm, values)
-        yield self.boxed(title, "F5 save  ^PgDn page  Esc close", form)
+        yield self.boxed(title, _KEYS, form)
 
     def save(self) -> str:
         """Save the connection and return its name."""

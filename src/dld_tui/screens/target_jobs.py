@@ -37,6 +37,8 @@ _ASKING = "asking …"
 _GONE = "gone"
 _STYLES = {"running": "accent", "finished": "good", "failed": "bad", "lost": "bad"}
 
+_KEYS = "{target_jobs.attach} go on  {target_jobs.stop} stop  {target_jobs.again} look again"
+
 
 class JobList(Frame, TableView):
     """The jobs."""
@@ -82,7 +84,7 @@ class TargetJobsScreen(SubPage):
             empty="No job on a target waits to be fetched.",
             id="jobs",
         )
-        view.frame("Jobs on targets", "Enter go on  c stop  F5 look again")
+        view.frame("Jobs on targets", _KEYS)
         yield view
 
     def on_mount(self) -> None:

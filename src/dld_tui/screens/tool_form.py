@@ -30,7 +30,8 @@ class ToolFormScreen(SavingForm):
     tab_title = "tool"
     HELP = (
         "A program and its arguments: $Model is the model's file, $Output the file it writes,"
-        " $Folder the model's folder, $$ a dollar. No shell reads them. F5 saves, Esc closes."
+        " $Folder the model's folder, $$ a dollar. No shell reads them. {tool_form.save} saves,"
+        " {page.close} closes."
     )
 
     def __init__(self, tool: Tool | None = None) -> None:
@@ -41,7 +42,7 @@ class ToolFormScreen(SavingForm):
         """Return the form."""
         form = ParamForm(ToolForm, form_values(self.tool) if self.tool else {})
         title = f"Tool {self.tool.name}" if self.tool else "New tool"
-        yield self.boxed(title, "F5 save  Esc close", form)
+        yield self.boxed(title, "{tool_form.save} save  {page.close} close", form)
 
     def save(self) -> str:
         """Save the tool and return its name."""

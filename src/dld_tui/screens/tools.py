@@ -27,13 +27,15 @@ from dld_tui.widgets.table_view import Column, TableView
 
 _LABEL = 18
 
+_KEYS = "{tools.run} run  {tools.add} add  {tools.edit} edit  {tools.remove} remove"
+
 
 class ToolList(Frame, TableView):
     """The tools."""
 
     HELP = (
-        "Programs of yours that are run on the model that is open, edits included. F5 or Enter"
-        " runs one, a adds one, e changes it, d forgets it."
+        "Programs of yours that are run on the model that is open, edits included. {tools.run}"
+        " or Enter runs one, a adds one, e changes it, d forgets it."
     )
 
 
@@ -70,7 +72,7 @@ class ToolsScreen(SubPage):
             empty="There is no tool yet. a adds a program that is run on models.",
             id="tools",
         )
-        view.frame("Custom tools", "F5 run  a add  e edit  d remove")
+        view.frame("Custom tools", _KEYS)
         about = AboutTool(ListSource([]), gutter=False, id="about")
         about.frame("Settings")
         return view, about

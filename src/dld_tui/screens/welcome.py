@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from textual.widgets import Input
 from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.core import fmt
+from dld_tui.core.keys import with_keys
 from dld_tui.core.paths import cache_dir, ensure, short
 from dld_tui.core.state import RecentFile
 from dld_tui.core.text import clip, fit
@@ -48,21 +49,24 @@ _KINDS = {
 _STALE_S = 60.0
 
 
-_FIRST_STEPS: tuple[tuple[Piece, ...], ...] = tuple(
-    ((fit(keys, 14), "key"), (what, "dim"))
-    for keys, what in (
-        ("^O", "open a model or a report"),
-        ("↑ ↓ ← →  hjkl", "move, unfold and fold"),
-        ("/  n  N", "search, next, previous"),
-        ("s", "open a subgraph or a function"),
-        ("e  u", "edit the value under the cursor, take it back"),
-        ("^S", "save"),
-        ("F5", "measure the model; its report opens by itself"),
-        ("Tab  1 to 4", "go to the next pane, or to one by its number"),
-        ("^P", "search all commands"),
-        ("?", "help for the pane that has the focus"),
-    )
+_FIRST_STEPS = (
+    ("{file.open}", "open a model or a report"),
+    ("↑ ↓ ← →  hjkl", "move, unfold and fold"),
+    ("{list.search}  {list.search_next}  {list.search_previous}", "search, next, previous"),
+    ("{go.body}", "open a subgraph or a function"),
+    ("{edit.change}  {edit.undo}", "edit the value under the cursor, take it back"),
+    ("{model.save}", "save"),
+    ("{model.profile}", "measure the model; its report opens by itself"),
+    ("Tab  {pane.1} to {pane.4}", "go to the next pane, or to one by its number"),
+    ("{app.palette}", "search all commands"),
+    ("{app.help}", "help for the pane that has the focus"),
 )
+
+
+def _first_steps(keymap: Mapping[str, str]) -> list[list[Piece]]:
+    return [
+        [(fit(with_keys(keys, keymap), 14), "key"), (what, "dim")] for keys, what in _FIRST_STEPS
+    ]
 
 
 class OpenBox(Frame, Vertical):
@@ -81,16 +85,19 @@ class RecentList(Frame, TableView):
 class StartSource:
     """The rows of the start list: (key, title, shortcut, help)."""
 
-    def __init__(self) -> None:
+    def __init__(self, keymap: Mapping[str, str]) -> None:
         offered = [info for info in registry.ACTIVITIES if info.offered]
-        self.rows = [
+        rows = [
             ("demo", "Demo models", "", "Open a small classifier and a small transformer."),
             *((f"run:{info.id}", info.title, "", info.help) for info in offered),
-            ("new_model", "New model", "^N", "Start an empty model."),
-            ("operators", "Operators", "F3", "Read what each operator does, by opset."),
+            ("new_model", "New model", "{model.new}", "Start an empty model."),
+            ("operators", "Operators", "{app.operators}", "What each operator does, by opset."),
             ("targets", "Targets", "", "Machines that are reached over SSH."),
-            ("settings", "Settings", "F2", "Theme, glyphs, mouse, keys."),
-            ("help", "Help", "?", "All keys, and the first steps."),
+            ("settings", "Settings", "{app.settings}", "Theme, glyphs, mouse, keys."),
+            ("help", "Help", "{app.help}", "All keys, and the first steps."),
+        ]
+        self.rows = [
+            (name, title, with_keys(keys, keymap), help) for name, title, keys, help in rows
         ]
 
     def __len__(self) -> int:
@@ -121,7 +128,10 @@ class FirstSteps(Frame, Rows):
 class StartList(Frame, LineView):
     """What one can begin with."""
 
-    HELP = "Enter starts what is under the cursor. F4 lists all activities, Ctrl+P all commands."
+    HELP = (
+        "Enter starts what is under the cursor. {app.activities} lists all activities,"
+        " {app.palette} all commands."
+    )
 
 
 @dataclass(frozen=True)
@@ -170,9 +180,10 @@ class WelcomeScreen(Page):
             id="recent",
         )
         recent.frame("Recent", "d forget  / search")
-        start = StartList(StartSource(), id="start")
+        keymap = host(self).config.keys
+        start = StartList(StartSource(keymap), id="start")
         start.frame("Start")
-        steps = FirstSteps(_FIRST_STEPS, id="steps")
+        steps = FirstSteps(_first_steps(keymap), id="steps")
         steps.frame("First steps")
         return box, Container(recent, Vertical(start, steps, id="right"), id="lists")
 

@@ -32,7 +32,7 @@ FACTS: Mapping[str, str] = {
     "cursor": "nothing is under the cursor",
     "finding": "no finding under the cursor",
     "trtexec": "trtexec has nothing to do with this",
-    "presets": "no preset is saved yet: Ctrl+S saves one",
+    "presets": "no preset is saved yet",
     "failed_node": "the job did not fail at a node",
     "fixable": "no finding under the cursor that can be repaired",
     "repairs": "nothing was found that can be repaired",

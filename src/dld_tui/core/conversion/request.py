@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from dld_tui.core.accuracy.params import about_tolerance
@@ -25,6 +25,13 @@ class ConversionRequest:
         spellings=("-o", "--output"),
         metavar="OUT",
     )
+    _: KW_ONLY
+    in_place: bool = param(
+        False,
+        label="In place",
+        help="The output may be the model itself, which is replaced in one step.",
+        spellings=("--in-place",),
+    )
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,13 @@ class PreviewedRequest:
         beside=("{name}.data",),
         spellings=("-o", "--output"),
         metavar="OUT",
+    )
+    _: KW_ONLY
+    in_place: bool = param(
+        False,
+        label="In place",
+        help="The output may be the model itself, which is replaced in one step.",
+        spellings=("--in-place",),
     )
 
 

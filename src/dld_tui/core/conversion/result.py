@@ -8,9 +8,11 @@ from pathlib import Path
 from dld_tui.core.conversion.summary import figures
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.model_set import plan_model
-from dld_tui.core.files.replaced_data import named_data_files, remove_unused
+from dld_tui.core.files.replaced_data import is_data_file, named_data_files, remove_unused
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 
@@ -38,6 +40,11 @@ def written(
     Raises:
         SaveError: It cannot be written; what was there is untouched.
     """
+    if before.path is not None and is_data_file(output, before.path):
+        raise SaveError(
+            f"it holds weights of {visible(before.path.name)}", where=str(output),
+            hint="Give another path",
+        )  # fmt: skip
     yield Progress(0, None, stage="Writing the result")
     told = figures(before), figures(after)
     plan = plan_model(

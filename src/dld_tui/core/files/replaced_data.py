@@ -35,6 +35,18 @@ def named_data_files(model: Path) -> list[Path]:
     return [folder / name for name in sorted(locations) if pattern.fullmatch(name)]
 
 
+def is_data_file(path: Path, model: Path) -> bool:
+    """Return whether a file holds weights of a model; False on an error."""
+    if not path.exists():
+        return False
+    folder = Path(os.path.realpath(model.absolute().parent))
+    with suppress(DldError, OSError):
+        return any(
+            (folder / name).exists() and path.samefile(folder / name) for name in _locations(model)
+        )
+    return False
+
+
 def remove_unused(files: Iterable[Path], model: Path) -> list[Path]:
     """Remove data files that neither a model nor one beside it refers to; return which.
 
