@@ -46,7 +46,7 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> R
     if target is not None:
         ask_on_terminal()
     with (
-        naming_cancels(activity_id, request, target),
+        naming_cancels(activity_id, request, [] if target is None else [target]),
         Narrator() as narrator,
         targets.get(target).start(activity_id, to_json(request)) as job,
     ):

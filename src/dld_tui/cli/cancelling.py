@@ -17,16 +17,13 @@ from dld_tui.core.text import visible
 
 
 @contextmanager
-def naming_cancels(
-    activity_id: str, request: Any, target: str | None = None, others: Sequence[str] = ()
-) -> Iterator[None]:
+def naming_cancels(activity_id: str, request: Any, targets: Sequence[str] = ()) -> Iterator[None]:
     """Let a cancel inside the block say which work it ended, after how long, and what is left.
 
     Args:
         activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
         request: What the job was asked.
-        target: Where it ran, where that is not here.
-        others: Further targets.
+        targets: Where it ran, where that is not here.
 
     Raises:
         CancelledError: As ``cancelled: convert to float16 of m.onnx after 3.2 s; nothing was
@@ -40,8 +37,7 @@ def naming_cancels(
         title = title if title[:2].isupper() else title[:1].lower() + title[1:]
         model = getattr(request, "model", None)
         of = f" of {visible(model.name)}" if isinstance(model, Path) else ""
-        names = [name for name in (target, *others) if name is not None]
-        on = f" on {', '.join(map(visible, names))}" if names else ""
+        on = f" on {', '.join(map(visible, targets))}" if targets else ""
         text = f"cancelled: {title}{of}{on} after {fmt.duration(time.monotonic() - begin)}"
         if error.hint:
             raise CancelledError(text, hint=error.hint) from None

@@ -48,7 +48,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
         Run(name, place.start(activity_id, to_json(own)))
         for name, place, own in zip(names, places, requests, strict=True)
     ]
-    with naming_cancels(activity_id, request, *names[:1], names[1:]), Narrator() as narrator:
+    with naming_cancels(activity_id, request, names), Narrator() as narrator:
         _finish(runs, narrator)
     reports = [Path(str(run.result["report"])) for run in runs if run.result is not None]
     for path in reports:

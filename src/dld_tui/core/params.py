@@ -159,7 +159,8 @@ def validate(request: Any) -> None:
             )
         in_place = getattr(request, "in_place", None)
         model = getattr(request, "model", None)
-        if in_place is None or (in_place and is_same_file(value, model)):
+        is_model = isinstance(model, Path) and is_same_file(value, model)
+        if in_place is None or (in_place and is_model):
             continue
         raise UsageError(
             "the result would replace the file that it is made from",
