@@ -224,11 +224,11 @@ def try_on_real_model(subject: Subject, folder: Path, seed: int) -> int:
 def test_edits_keep_what_a_real_model_computes(tmp_path: Path, real_files: Path, name: str) -> None:
     subject = real_model(name, real_files)
     seed = (*LIGHT, *SMALL).index(name)
-    assert try_on_real_model(subject, tmp_path, seed) > 30
+    assert try_on_real_model(subject, tmp_path, seed) > 20
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_edits_keep_what_a_named_model_computes(
     tmp_path: Path, real_models: Path, name: str
 ) -> None:
-    assert try_on_real_model(real_model(name, real_models / "onnx"), tmp_path, 1) > 30
+    assert try_on_real_model(real_model(name, real_models / "onnx"), tmp_path, 1) > 20
