@@ -48,6 +48,10 @@ def check(path: Path) -> None:
     types = plain.type_ms()
     groups = {group["key"]: group["time_ms"] for group in document["groups"]}
     assert {key: time for key, time in groups.items() if key in types} == pytest.approx(types)
+    shares = {group["key"]: group["percent"] for group in document["groups"]}
+    whole = plain.total_ms() or 1.0
+    expected_shares = {key: 100 * time / whole for key, time in types.items()}
+    assert {key: shares[key] for key in types} == pytest.approx(expected_shares)
     # The same file beside itself: a comparison has the same figures, and nothing changed.
     assert comparison.layer_sum.cells[1].time_ms == pytest.approx(plain.total_ms())
     rows = {row.key: row.cells[0].time_ms for row in comparison.rows("type")}

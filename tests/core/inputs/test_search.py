@@ -162,6 +162,17 @@ CROSSED = f"""g (int64[b, decoder_sequence_length] decoder_input_ids,
     rs = Reshape (encoder_hidden_states, s) kk = Transpose <perm = [0, 2, 1, 3]> (rs)
     z = Add (kk, past_key_values_0_encoder_key) }}"""
 
+# A single frame could be stretched over the table of positions; nobody means that.
+BARE_WHISPER = f"""g (float[batch_size, feature_size, encoder_sequence_length] input_features)
+    => (float[a, b, c] y) {{
+    {w("k", 8, 80, 3)} {w("p", 1500, 8)}
+    a = Conv <strides = [2], pads = [1, 1]> (input_features, k)
+    b = Transpose <perm = [0, 2, 1]> (a) y = Add (b, p) }}"""
+RENAMED_WHISPER = BARE_WHISPER.replace("input_features", "spectrum").replace(
+    "feature_size, encoder_sequence_length", "s1, s2"
+)
+OPERANDS = f"""g (float[?, ?] a, float[?, ?] b) => (float[m, n] y) {{
+    {w("bias", 96)} c = MatMul (a, b) y = Add (c, bias) }}"""
 CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("detector", DETECTOR, {"images": (1, 3, 640, 640)}),
     ("nameless", NAMELESS, {"x": (1, 3, 224, 224)}),
@@ -170,6 +181,9 @@ CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("encoder", ENCODER, dict.fromkeys(("input_ids", "attention_mask"), (1, 32))),
     ("table of positions", RANGED, {"tokens": (1, 64)}),
     ("whisper", WHISPER, {"input_features": (1, 80, 3000)}),
+    ("whisper without sizes", BARE_WHISPER, {"input_features": (1, 80, 3000)}),
+    ("whisper with other names", RENAMED_WHISPER, {"spectrum": (1, 80, 3000)}),
+    ("two operands", OPERANDS, {"a": (96, 96), "b": (96, 96)}),
     ("voice", VAD, {"input": (1, 512), "state": (2, 1, 64), "sr": ()}),
     ("decoder", DECODER, {"attention_mask": (1, 128), "past_key_values_0_key": (1, 2, 0, 4)}),
     ("sums", SUMS, {"attention_mask": (1, 128), "input_ids": (1, 128)}),

@@ -24,6 +24,7 @@ from dld_tui.core.inputs.roles import (
     TOTAL,
     UNKNOWN,
     VIDEO,
+    WINDOW,
     ModelTraits,
     Role,
     is_audio,
@@ -127,6 +128,10 @@ class FreeSizes:
         reason = f"{role.name}: its name {name}" if role is not None and name else ""
         if role is FRAMES and len(spec.dims or ()) == 5:
             role = VIDEO
+        is_spectrum = bool(SPECTRUM_WORDS & set(words_of(spec.name)))
+        if role is CONTEXT and is_spectrum:  # what the encoder takes, not what it makes
+            role = WINDOW
+            reason = f"{role.name}: its name {name}"
         if spec.name in self._rankless:
             role = UNKNOWN if len(spec.dims or ()) < 4 else placed_role(spec, axis, self._traits)[0]
             reason = f"{role.name}: trial, as the model does not say how many dimensions it has"
@@ -149,7 +154,8 @@ class FreeSizes:
         if role.name == SIDE.name:
             return len(dims) == 4
         if role.name == FEATURES.name:
-            return len(dims) == 3 and bool(SPECTRUM_WORDS & set(words_of(spec.name)))
+            is_spectrum = len(dims) == 3 and bool(SPECTRUM_WORDS & set(words_of(spec.name)))
+            return is_spectrum and any(is_fixed(dim) for dim in dims[1:])
         if role.name not in (TOKENS.name, FRAMES.name) or not spec.dtype.startswith(
             ("float", "bfloat")
         ):

@@ -97,10 +97,17 @@ class Propagation:
         with np.errstate(all="ignore"):
             self._run(_Frame(document.main, dict(inputs)), 0)
 
-    @property
-    def cost(self) -> npt.NDArray[np.int64]:
-        """How bad each candidate is: what it breaks, then what it shrinks."""
-        return self.broken * (1 << 20) + self.shrunk
+    def cost_with(self, shrunk: int | None) -> npt.NDArray[np.int64]:
+        """Return how bad each candidate is: what it breaks, then what it shrinks.
+
+        Args:
+            shrunk: How many nodes may stretch a single element; each one more is as bad as two
+                that break. None for any number.
+        """
+        cost = self.broken * (1 << 20) + self.shrunk
+        if shrunk is not None:
+            cost = cost + np.maximum(self.shrunk - shrunk, 0) * (1 << 21)
+        return cost
 
     def culprit(self, candidate: int) -> Node | None:
         """Return the first node that cannot do with a candidate."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for
 from dld_tui.core.inputs.free_sizes import FreeSizes, Sum, Variable
@@ -169,13 +170,29 @@ class _Search:
             first = self._now()
         if first is None or not first.broken[0]:
             return
+        # One element stretched over a table is allowed, and rarely what a model is made for: such
+        # sizes are taken only where no others are found.
+        before = {variable.key: (variable.size, variable.reason) for variable in self.free}
+        for shrunk in (int(first.shrunk[0]), None):
+            for variable in self.free:
+                variable.size, variable.reason = before[variable.key]
+            if self._descend(shrunk):
+                return
+
+    def _descend(self, shrunk: int | None) -> bool:
+        """Change the sizes of one role, or of one variable, after the other until all nodes do.
+
+        Args:
+            shrunk: How many nodes may stretch a single element; None for any number.
+        """
         for strict, most in ((True, _DENSE), (False, _DENSE), (True, _LONGEST)):
             for group in self._groups():
-                if not self._fit(group, most, strict=strict):
+                if not self._fit(group, most, shrunk, strict=strict):
                     continue
                 now = self._now()
-                if now is None or not now.broken[0]:
-                    return
+                if now is None or _is_good(now, shrunk)[0]:
+                    return True
+        return False
 
     def _limit(self) -> None:
         """Take smaller sizes where an input would be too large."""
@@ -197,35 +214,37 @@ class _Search:
         return self._run(self._sizes(), 1)
 
     def _groups(self) -> list[list[Variable]]:
-        """Return the free variables of one role together, then one by one."""
+        """Return the free variables of one role together, then one by one, then all batches."""
         by_role: dict[str, list[Variable]] = {}
         for variable in self.free:
             by_role.setdefault(variable.role.name, []).append(variable)
         together = sorted(by_role.values(), key=lambda group: group[0].role.name == "batch")
         alone = [[one] for one in self.free if len(by_role[one.role.name]) > 1]
-        return [*together, *alone, self.free]
+        last = [together.pop()] if together and together[-1][0].role.name == "batch" else []
+        return [*together, *alone, *last, self.free]
 
-    def _fit(self, group: Sequence[Variable], most: int, *, strict: bool) -> bool:
+    def _fit(
+        self, group: Sequence[Variable], most: int, shrunk: int | None, *, strict: bool
+    ) -> bool:
         """Give variables the first size that breaks least; return whether it changed something."""
         options = self._options(group[0], most)
         sizes: dict[str, Any] = dict(self._sizes())
         for variable in group:
             sizes[variable.key] = np.array(options)
-        found = self._run(sizes, len(options))
-        if found is None:
+        found, now = self._run(sizes, len(options)), self._now()
+        if found is None or now is None:
             return False
-        before = group[0].size
-        same = [at for at, size in enumerate(options) if size == before]
-        best = int(np.argmin(found.cost))
-        if same and found.cost[best] >= found.cost[same[0]]:
+        cost = found.cost_with(shrunk)
+        best = int(np.argmin(cost))
+        if cost[best] >= now.cost_with(shrunk)[0]:
             return False
-        if strict and found.broken[best]:
+        if strict and not _is_good(found, shrunk)[best]:
             return False
-        node = found.culprit(same[0]) if same else None
+        node = now.culprit(0)
         for variable in group:
+            if node is not None and variable.size != options[best]:
+                variable.reason = f"{variable.role.name}: {_refusal(node, variable.size)}"
             variable.size = options[best]
-            if node is not None:
-                variable.reason = f"{variable.role.name}: {_refusal(node, before)}"
         return True
 
     def _options(self, variable: Variable, most: int) -> list[int]:
@@ -355,6 +374,12 @@ class _Search:
         if assigned[key] != old[key]:
             return f"{variable.role.name}: trial, after {old[key]}"
         return variable.reason
+
+
+def _is_good(found: Propagation, shrunk: int | None) -> npt.NDArray[np.bool_]:
+    """Return which candidates break nothing and stretch no more than `shrunk` nodes do."""
+    is_whole = found.broken == 0
+    return is_whole if shrunk is None else is_whole & (found.shrunk <= shrunk)
 
 
 def _refusal(node: Node, size: int) -> str:

@@ -44,6 +44,10 @@ def group_layers(
     By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
     `NodeLink.share` says, and what had to be shared is marked an estimate.
 
+    Percentages are of what all layers take together in a pass: where noise lengthens another layer
+    in each pass, those of the groups add up to less than 100. By ``layer`` and ``node`` they are
+    those of the layers, which are of the sum of all medians.
+
     Args:
         layers: What is grouped.
         by: The key.
@@ -53,7 +57,10 @@ def group_layers(
         gpu_by_pass: The same of their kernels on a GPU.
     """
     members: dict[str, _Members] = {}
+    everything = _Members()
     for layer in layers:
+        everything.layers.append(layer)
+        everything.shares.append(1.0)
         for key, share, estimated in parts(layer, by):
             group = members.setdefault(key, _Members())
             group.layers.append(layer)
@@ -68,9 +75,13 @@ def group_layers(
         for key, group in members.items()
     }
     costs = times
+    total = _together(by_pass, everything, [layer.time_ms for layer in everything.layers]) or 0.0
     if any(time is not None for time in kernels.values()):
         costs = {key: (kernels[key] or 0.0) + _on_host(by_pass, members[key]) for key in members}
-    total = sum(costs.values())
+        on_gpu = _together(gpu_by_pass, everything, [one.gpu_time_ms for one in everything.layers])
+        total = (on_gpu or 0.0) + _on_host(by_pass, everything)
+    if by in ("layer", "node"):
+        total = sum(costs.values())
     groups = [
         Group(
             key=key,

@@ -310,7 +310,7 @@ class Report(GpuReading):
         """Return the layers' time by a key, largest first.
 
         The time of a group is what its layers took together in a pass, the median over the passes
-        in which one of them ran; the percentages are of the sum of what the groups cost.
+        in which one of them ran; :func:`.groups.group_layers` says what the percentages are of.
 
         Args:
             by: ``layer``, ``type``, ``node``, ``op``, ``scope``, ``provider`` or ``precision``.

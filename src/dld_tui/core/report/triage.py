@@ -28,6 +28,8 @@ _TOP_LAYERS = 5
 _TOP_TYPES = 4
 _NAME_CELLS = 48
 _SLOWED_PERCENT = 10.0
+_SCATTERED = 0.8
+"""Layers' medians that sum to less of what the layers take in a pass leave out what matters."""
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
 _FEW_FOR_P99 = 100
@@ -232,7 +234,19 @@ def coverage_lines(report: Report) -> list[str]:
         line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
     if covered > 100 - rest + _PARALLEL_PERCENT:
         line += "; layers ran in parallel"
-    return [f"{line}."]
+    return [f"{line}.", *_scatter_lines(report, total)]
+
+
+def _scatter_lines(report: Report, total_ms: float) -> list[str]:
+    """Return that the layers' medians leave out much of what the layers take in a pass."""
+    medians = [layer.time_ms for layer in report.layers if layer.time_ms is not None]
+    if has_gpu_times(report.layers) or sum(medians) > _SCATTERED * total_ms:
+        return []
+    return [
+        f"The layers' own medians sum to {fmt.milliseconds(sum(medians))} ms only: something delays"
+        " other layers in each pass, as another program does, and the median of a layer leaves that"
+        " out. Per cents of layers are of the former, those by type of the latter."
+    ]
 
 
 def _sum_lines(report: Report) -> list[str]:
