@@ -77,6 +77,20 @@ def test_time_outside_the_layers_is_said() -> None:
     assert "is not in the layers" in lines(slow, fast)
 
 
+def test_delays_that_no_row_tells() -> None:
+    """Each pass another layer is delayed, so no median moves and every pass does."""
+    count = 12
+    calm = [timed(f"x{n}", noisy(1.0, n), [f"x{n}"]) for n in range(count)]
+    delayed = []
+    for n in range(count):
+        times = list(noisy(1.0, 40 + n))
+        times[n::count] = [time + 8.0 for time in times[n::count]]
+        delayed.append(timed(f"x{n}", times, [f"x{n}"]))
+    text = lines(subject(*calm), subject(*delayed))
+    assert "no row tells it" in text
+    assert "no row tells it" not in lines(plain(), plain(1.5, 10))
+
+
 def test_too_few_passes_still_name_the_largest_change() -> None:
     first, second = subject(timed("x", [1.0, 1.0])), subject(timed("x", [3.0, 3.0]))
     text = lines(first, second)

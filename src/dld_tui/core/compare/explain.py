@@ -22,6 +22,8 @@ _TOP = 5
 _NAMED = 3
 _NAME_CELLS = 44
 _UNEXPLAINED_PERCENT = 20.0
+_SCATTERED_PERCENT = 50.0
+"""Rows that leave out more of what the layers took together do not say where it went."""
 _MANY = 8
 """Matched layers from which it means something that all changed alike."""
 _NEAR, _MOST, _CHANGED = 0.06, 0.9, 0.05
@@ -134,12 +136,21 @@ class _Pair:
         line = f"Layers together: {signed(cell.delta_ms)} ms a pass"
         if whole and cell.noise is False:
             rest = whole - cell.delta_ms
-            if abs(rest) > _UNEXPLAINED_PERCENT / 100 * abs(whole):
+            around = _half_width(cell) + _half_width(self._cell(self.comparison.end_to_end))
+            if abs(rest) > max(_UNEXPLAINED_PERCENT / 100 * abs(whole), around):
                 line += (
                     f", end to end {signed(whole)} ms: {signed(rest)} ms is not in the layers"
                     " (time between them, or what profiling adds)"
                 )
         yield f"{line}."
+        rows = sum(self._cell(row).delta_ms or 0.0 for row in self.rows)
+        if cell.noise is False and abs(cell.delta_ms - rows) > max(
+            _SCATTERED_PERCENT / 100 * abs(cell.delta_ms), _half_width(cell)
+        ):
+            yield (
+                f"The rows below, by their medians, make {signed(rows)} ms of that: the rest is in"
+                " other layers in each pass, as delays by another program are, and no row tells it."
+            )
 
     def _top(self) -> Iterator[str]:
         if not self._timed():
@@ -297,6 +308,11 @@ class _Pair:
         layers = self.comparison.subjects[report].layers
         found = {value(layers[index]) for index in match.members[report]}
         return tuple(sorted(name for name in found if name))
+
+
+def _half_width(cell: Cell) -> float:
+    """Return how far the true difference may be from the one measured; 0 where nothing tells."""
+    return 0.0 if cell.interval is None else (cell.interval.high_ms - cell.interval.low_ms) / 2
 
 
 def _counted(names: Iterable[str], most: int = 8) -> list[str]:

@@ -379,7 +379,7 @@ class _Search:
 def _is_good(found: Propagation, shrunk: int | None) -> npt.NDArray[np.bool_]:
     """Return which candidates break nothing and stretch no more than `shrunk` nodes do."""
     is_whole = found.broken == 0
-    return is_whole if shrunk is None else is_whole & (found.shrunk <= shrunk)
+    return np.asarray(is_whole if shrunk is None else is_whole & (found.shrunk <= shrunk))
 
 
 def _refusal(node: Node, size: int) -> str:
