@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends import simplifiers
+from dld_tui.backends import simplifiers, value_check
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.types import JSON
@@ -240,6 +240,24 @@ def test_a_tolerance_for_no_output_is_refused_by_name(tmp_path: Path) -> None:
     for name in ("fp16", "tensors", "inline"):
         with pytest.raises(UsageError, match="no output 'ghost'"):
             convert(name, path, tmp_path / "out.onnx", tolerance=("ghost:atol=1",), verify=False)
+
+
+def test_repair_keeps_the_operator_where_single_nodes_cannot_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = LAYERS.replace("Relu(a)", "Mul(a, a)")  # 1e3 squared is out of float16's range
+    path = with_matrix(tmp_path, text, 4, 4)
+    model = onnx.load(path)
+    large = np.full((4, 4), 500, np.float32)
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(large, "w"))
+    onnx.save(model, path)
+    asked: dict[str, Any] = {"measure": False, "keep_io_types": True}
+    wrong = values_of(convert("fp16", path, tmp_path / "a.onnx", **asked))
+    assert (wrong["is_good"], wrong["first"]["op_type"]) == (False, "Mul")
+    monkeypatch.setattr(value_check, "nodes_to_keep", lambda *_: {})
+    found = values_of(convert("fp16", path, tmp_path / "b.onnx", repair=True, **asked))
+    assert found["is_good"]
+    assert {one["op_type"] for one in found["repaired"]} == {"Mul"}
 
 
 def values_of(result: dict[str, JSON]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.document import Document
 from dld_tui.core.document.precision import precision_of
 from dld_tui.core.document.scripts import parse_script, replay
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
+from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.inputs.feeds import input_feeds
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
@@ -92,6 +95,26 @@ def test_a_search_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again["trials"] == 2, "all lowered, and the result once more"
     _, from_start = search(Request(path, again=True))
     assert len(from_start) == len(all_trials)
+
+
+def test_a_search_of_unsaved_edits_goes_on_where_it_was(tmp_path: Path) -> None:
+    path, cut_after = models.write(tmp_path, OVERFLOWS), 5
+    with closing(Document.open(path)) as document:
+
+        def view() -> Path:
+            skeleton = skeleton_bytes(document)
+            return external_view(skeleton, document.blobs, tmp_path, values=True)
+
+        first, second = view(), view()
+        try:
+            cut(Request(first), cut_after)
+            _, trials = search(Request(second))
+            _, all_trials = search(Request(second, again=True))
+        finally:
+            discard_view(first)
+            discard_view(second)
+    assert first != second
+    assert len(trials) <= len(all_trials) - (cut_after - 1) + 1
 
 
 def test_a_result_that_is_not_minimal_says_so(tmp_path: Path) -> None:

@@ -323,13 +323,11 @@ def _remarks(builds: list[Build]) -> list[str]:
 
 def _folder(request: Request, library: Library, document: Document) -> Path:
     """Return where the builds of this very search are noted."""
-    from dld_tui.core.accuracy.trial_journal import files_of, search_name, stamps
+    from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
     from dld_tui.core.paths import cache_dir
 
     settings: Mapping[str, Any] = to_json(request)
-    facts: dict[str, JSON] = {
-        "settings": {name: value for name, value in settings.items() if name not in _NO_MATTER},
-        "library": [library.facts.title, library.facts.path],
-        "files": stamps(files_of(document, request.model, request.inputs)),
-    }
+    matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}
+    facts = model_and_inputs(matter, document, request.inputs)
+    facts["library"] = [library.facts.title, library.facts.path]
     return cache_dir() / "tactic-search" / search_name(facts)

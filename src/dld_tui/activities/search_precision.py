@@ -318,15 +318,14 @@ class _Search:
     def _journal(self) -> OutcomeJournal:
         from dld_tui.core.accuracy.trial_journal import (
             OutcomeJournal,
-            files_of,
+            model_and_inputs,
             search_name,
-            stamps,
         )
         from dld_tui.core.paths import cache_dir
 
         request = self._request
-        facts = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
-        facts["files"] = stamps(files_of(self._document, request.model, request.inputs))
+        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
+        facts = model_and_inputs(settings, self._document, request.inputs)
         if self._library is not None:
             facts["library"] = [self._library.facts.title, self._library.facts.path]
         path = cache_dir() / "precision-search" / f"{search_name(facts)}.jsonl"

@@ -195,3 +195,19 @@ class ValueCheck:
     def to_keep(self, verdict: Verdict, kept: Collection[Node], most: int) -> dict[Node, str]:
         """Return nodes of :attr:`document` that should stay as they were, too, and the reasons."""
         return {} if verdict.found is None else nodes_to_keep(verdict.found, kept, most)
+
+    def of_same_operators(self, verdict: Verdict, kept: Collection[Node]) -> dict[Node, str]:
+        """Return the nodes of the operators that were wrong, where single nodes were not enough.
+
+        What else is off cannot be told from errors of tensors then, as inside of a body; to name
+        the operator for all of the model is what a person would do next.
+        """
+        types = {node.op_type for node in kept}
+        if verdict.first is not None:
+            types.add(verdict.first.op_type)
+        return {
+            node: f"other {node.op_type} nodes were wrong"
+            for scope in self.document.main.walk()
+            for node in scope.nodes
+            if node.op_type in types and node not in kept
+        }

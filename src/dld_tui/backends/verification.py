@@ -125,7 +125,10 @@ class Verifier:
         """
         if checked.verdict is None or not isinstance(self._check, ValueCheck):
             return {}
-        return self._check.to_keep(checked.verdict, kept, most)
+        more = self._check.to_keep(checked.verdict, kept, most)
+        if more or not checked.is_wrong:
+            return more
+        return self._check.of_same_operators(checked.verdict, kept)
 
     def figures(
         self,

@@ -12,7 +12,14 @@ from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.conversion.lifting import lift_constants
 from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.conversion.result import written
-from dld_tui.core.conversion.storage import HASH_KEY, restored, stripped, to_external, to_inline
+from dld_tui.core.conversion.storage import (
+    HASH_KEY,
+    content_digest,
+    restored,
+    stripped,
+    to_external,
+    to_inline,
+)
 from dld_tui.core.conversion.summary import summary_lines
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
@@ -201,3 +208,9 @@ def test_values_of_constant_nodes_go_out_and_come_back(tmp_path: Path) -> None:
     with closing(Document.open(out)) as document, closing(to_inline(document).document) as inside:
         finish(document, inside, back)
     assert back.read_bytes() == path.read_bytes()
+    with (
+        closing(Document.open(out)) as one,
+        closing(Document.open(path)) as two,
+        closing(Document.open(with_constant(tmp_path, 2))) as other,
+    ):
+        assert content_digest(one) == content_digest(two) != content_digest(other)

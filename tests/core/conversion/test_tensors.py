@@ -13,6 +13,7 @@ from dld_tui.core.conversion.result import written
 from dld_tui.core.conversion.tensors import Selection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
+from dld_tui.core.tensors.elements import element_type
 from tests.core.conversion.test_fp16 import run
 from tests.support import models
 
@@ -74,3 +75,18 @@ def test_without_casts_the_types_are_changed_as_they_are(tmp_path: Path) -> None
     made = convert(models.write(tmp_path, MODEL), Selection(names=("w",)), casts=False)
     assert made.graph.initializer[0].data_type == onnx.TensorProto.FLOAT16
     assert all(one.op_type != "Cast" for one in made.graph.node)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "names"),
+    [
+        ("float32", "float float32 fp32 f32 FLOAT single tensor(float)"),
+        ("float64", "double float64 fp64 DOUBLE"),
+        ("float16", "half fp16 FLOAT16"),
+        ("bfloat16", "bf16 BFLOAT16"),
+        ("float8e4m3fn", "float8_e4m3fn FLOAT8E4M3FN"),
+        ("bool", "bool bool_ boolean tensor(bool)"),
+    ],
+)
+def test_a_type_is_one_under_all_its_names(dtype: str, names: str) -> None:
+    assert {element_type(name) for name in names.split()} == {dtype}

@@ -21,18 +21,27 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 
-def files_of(document: Document, model: Path, inputs: Path | None) -> list[Path]:
-    """Return what a trial depends on: the model, its data files, and a folder's input files."""
-    import onnx
+def model_and_inputs(
+    settings: Mapping[str, JSON], document: Document, inputs: Path | None
+) -> dict[str, JSON]:
+    """Return what the trials of a search depend on, in the form that :func:`search_name` takes.
 
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external
+    The model counts by its content, not by its file: a model with edits that are not saved is
+    written to another file each time it is searched.
 
-    tensors = dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document)))
-    places = {entries_of(tensor).get("location", "") for tensor in tensors if is_external(tensor)}
-    data = [document.external.resolve(place) for place in sorted(places - {""})]
+    Args:
+        settings: Those that matter to a trial.
+        document: The model.
+        inputs: A folder of input files.
+    """
+    from dld_tui.core.conversion.storage import content_digest
+
     fed = sorted(inputs.rglob("*")) if inputs is not None else []
-    return [model.absolute(), *data, *fed]
+    return {
+        "settings": {name: value for name, value in settings.items() if name != "model"},
+        "model": content_digest(document),
+        "files": stamps(fed),
+    }
 
 
 def stamps(paths: Iterable[Path]) -> list[JSON]:

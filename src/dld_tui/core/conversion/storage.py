@@ -16,10 +16,12 @@ from dld_tui.core.document.edits.tensor_targets import emptied, put_payload
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts import is_constant
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.tensors import dense_tensors
 from dld_tui.core.tensors.elements import encoded
 from dld_tui.core.text import clip, visible
 
@@ -137,6 +139,24 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
         made.document.close()
         raise
     return made
+
+
+def content_digest(document: Document) -> str:
+    """Return the SHA-256 of a model, which is the same wherever its weights are; reads them all."""
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    digest = hashlib.sha256()
+    for proto in dense_tensors(model):
+        tensor = Tensor(proto, document)
+        if tensor.dtype == "string":
+            digest.update(repr(tensor.read().tolist()).encode(errors="surrogatepass"))
+        else:
+            try:
+                digest.update(_hash(_values(tensor)).encode())
+            except InputError as error:  # no trial has its values either
+                digest.update(error.message.encode(errors="surrogatepass"))
+        proto.CopyFrom(emptied(proto))
+    digest.update(model.SerializeToString(deterministic=True))
+    return digest.hexdigest()
 
 
 def computes_alike(one: Document, two: Document) -> bool:

@@ -46,7 +46,9 @@ _SHORT = {
 
 
 _ALIASES = {"float32": "FLOAT", "float64": "DOUBLE", "half": "FLOAT16", "single": "FLOAT",
-            "bool_": "BOOL", "str": "STRING"}  # fmt: skip
+            "bool_": "BOOL", "str": "STRING",
+            "boolean": "BOOL", "fp64": "DOUBLE", "fp32": "FLOAT", "fp16": "FLOAT16",
+            "bf16": "BFLOAT16", "f64": "DOUBLE", "f32": "FLOAT", "f16": "FLOAT16"}  # fmt: skip
 _NUMBERS: dict[str, int] = dict(onnx.TensorProto.DataType.items())
 
 
@@ -63,10 +65,13 @@ def dtype_name(data_type: int) -> str:
 def dtype_number(name: str) -> int | None:
     """Return the ``TensorProto.DataType`` of an element type, or None.
 
-    The names of :func:`dtype_name`, those of ONNX and of numpy are known, in any case. ``float``
-    is ONNX's, float32.
+    The names of :func:`dtype_name`, those of ONNX, numpy, ml_dtypes and TensorRT are known, in any
+    case. ``float`` is ONNX's, float32.
     """
-    proto_name = _ALIASES.get(name.lower(), name.upper())
+    plain = name.lower().removeprefix("tensor(").removesuffix(")")
+    if plain.startswith(("float8_", "float4_")):  # float8_e4m3fn of ml_dtypes
+        plain = plain.replace("_", "")
+    proto_name = _ALIASES.get(plain, plain.upper())
     return _NUMBERS.get(proto_name)
 
 
