@@ -126,7 +126,7 @@ def test_an_old_python_is_named(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     old = tmp_path / "old python"
     old.write_text(
         "#!/bin/sh\necho 'a banner of the shell'\n"
-        """echo 'DLD{"python": [3, 6, 9], "program": "/usr/bin/old\\u001b[31m"}'\n"""
+        """echo '@dld:{"python": [3, 6, 9], "program": "/usr/bin/old\\u001b[31m"}'\n"""
     )
     old.chmod(0o700)
     saved(sshd, tmp_path, python=str(old))

@@ -42,9 +42,16 @@ class Dld:
         return Outcome(status, captured.out, captured.err)
 
     def fails(self, status: int, *arguments: object) -> str:
-        """Run a command that must fail as users should see it, and return its one line."""
+        """Run a command that must fail as users should see it, and return its one line.
+
+        With ``--json`` there is a document, too, which says the same.
+        """
         outcome = self(*arguments)
-        assert (outcome.status, outcome.out) == (status, ""), outcome
+        assert outcome.status == status, outcome
+        if "--json" in arguments:
+            assert outcome.json["status"] == status, outcome
+        else:
+            assert outcome.out == "", outcome
         assert outcome.err.count("\n") == 1, outcome.err
         assert outcome.err.startswith("dld: ")
         return outcome.err.strip()

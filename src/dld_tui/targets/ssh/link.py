@@ -159,8 +159,9 @@ class Link:
         command = self.command(arguments, launched=launched, environment=environment)
         try:
             async with await line.create_process(command, encoding=None) as process:
-                process.stdin.write(input or b"")
-                process.stdin.write_eof()
+                with contextlib.suppress(BrokenPipeError):  # it ended without reading it
+                    process.stdin.write(input or b"")
+                    process.stdin.write_eof()
                 printed, errors = await asyncio.gather(
                     self._read(process.stdout), self._read(process.stderr)
                 )

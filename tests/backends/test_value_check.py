@@ -66,7 +66,7 @@ def test_overflow_is_told_with_its_node_and_repaired(tmp_path: Path) -> None:
     found = convert(path, inputs=data)["values"]
     assert not found["is_good"]
     assert (found["first"]["node"], found["first"]["op_type"]) == ("bigger", "Mul")
-    assert "in float32 it is up to 2.7e+05" in found["first"]["reason"]
+    assert "in the original it is up to 2.7e+05" in found["first"]["reason"]
 
     mended = convert(path, inputs=data, repair=True)
     assert mended["values"]["is_good"]
@@ -97,7 +97,7 @@ def test_good_values_need_no_repair_and_some_models_are_not_compared(
     found = convert(path, repair=True)["values"]
     assert (found["is_good"], found["repaired"], found["first"]) == (True, [], None)
     assert convert(path, values="never")["values"] == {"skipped": "it is switched off"}
-    monkeypatch.setattr("dld_tui.activities.convert_fp16._MANY", 8)
+    monkeypatch.setattr("dld_tui.backends.verification._MANY", 8)
     assert "--values always" in convert(path)["values"]["skipped"]
     assert convert(path, values="always")["values"]["is_good"]
 
