@@ -14,6 +14,16 @@ from tests.support.cli import Dld
 
 pytest.importorskip("onnxruntime")
 
+WIDE = """
+<ir_version: 10, opset_import: ["" : 18]>
+wide (float[4] x) => (float[4] y)
+<float[4] w = {1e6, 1e6, 1e6, 1e6}>
+{
+    [one] a = Mul(x, w)
+    [two] y = Neg(a)
+}
+"""
+
 
 def test_fp16_tells_what_changed_and_what_is_out_of_range(dld: Dld, tmp_path: Path) -> None:
     path, out = models.write(tmp_path, MIXED), tmp_path / "out.onnx"
@@ -65,6 +75,14 @@ def test_precisions_exit_with_1_when_a_layer_cannot(dld: Dld, tmp_path: Path) ->
     bad = dld("convert", "precisions", path, "--preview", "--layer-precision", "second:int8")
     assert bad.status == 1
     assert "int8 needs a scale" in bad.out
+
+
+def test_precisions_exit_with_1_when_values_are_wrong(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, WIDE)
+    asked = ("--layer-precision", "one:fp16", "--no-measure", "-o", tmp_path / "o.onnx")
+    done = dld("convert", "precisions", path, *asked)
+    assert done.status == 1
+    assert "first at Mul one" in done.out
 
 
 def test_weights_out_and_back(dld: Dld, tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ from dld_tui.core.types import JSON
 
 def _show(result: Result, as_json: bool) -> int:
     refused = cast("dict[str, JSON]", result["figures"])["refused"]
+    status: int = ExitStatus.FOUND if refused else ExitStatus.DONE
+    for line in () if as_json else cast("list[str]", result["lines"]):
+        write(line)
+    if "path" in result:
+        return max(status, show_result(result, as_json))
     if as_json:
         write_json(result)
-    else:
-        for line in cast("list[str]", result["lines"]):
-            write(line)
-        for line in loss_lines(cast("list[dict[str, JSON]]", result["losses"])):
-            write(line)
-        if "path" in result:
-            show_result(result, as_json=False)
-    return ExitStatus.FOUND if refused else ExitStatus.DONE
+    for line in () if as_json else loss_lines(cast("list[dict[str, JSON]]", result["losses"])):
+        write(line)
+    return status
 
 
 command = activity_command("precisions", "convert_precisions", _show)

@@ -71,7 +71,10 @@ class ConvertForm(ActivityScreen):
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
         """Return why no name of a file is asked for while none is written."""
         is_shown = bool(self.query("#target ChoiceField"))
-        return {"output": "no file is written"} if is_shown and self.applies else {}
+        reasons = {"in_place": "the result takes the model's place where it is applied"}
+        if is_shown and self.applies:
+            reasons["output"] = "no file is written"
+        return reasons
 
     def _taken(self) -> list[str]:
         return [] if self.applies else super()._taken()

@@ -13,7 +13,7 @@ from dld_tui.core.conversion.report_text import report_lines
 from dld_tui.core.conversion.values_text import is_wrong, values_lines
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.view import discard_view, external_view
-from dld_tui.core.params import settings_of
+from dld_tui.core.params import is_same_file, settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.convert_form import ConvertForm
@@ -91,6 +91,10 @@ class Modifying(Converting):
         is_written = not any(values.get(name) for name in _UNWRITTEN)
         output = values.get("output") if is_written and not applies else None
         target = Path(str(output)).expanduser().absolute() if output else None
+        if target is not None and document.path and is_same_file(target, document.path):
+            message = "it is the model that is open: apply the result to the document instead"
+            self.complain(DldError(message, where=target.name))
+            return
         result: Result | None = None
         if applies and is_written:
             title = next(title for _, name, _, title in _CHOICES if name == activity)
