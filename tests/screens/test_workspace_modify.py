@@ -112,3 +112,15 @@ async def test_what_tensors_would_lose_is_listed(tmp_path: Path) -> None:
 
 def test_nothing_lost_is_said() -> None:
     assert result_lines({"tensors": []}) == ["nothing is lost"]
+
+
+async def test_the_open_model_is_not_written_over(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    (tmp_path / "link.onnx").symlink_to(path)
+    before = path.read_bytes()
+    async with opened(path, NARROW) as session:
+        values = {"model": str(path), "output": str(tmp_path / "link.onnx")}
+        session.screen._modify("convert_strip", dict(values))
+        messages = [notification.message for notification in session.app._notifications]
+        assert any("the model that is open" in message for message in messages)
+    assert path.read_bytes() == before
