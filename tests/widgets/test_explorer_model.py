@@ -9,8 +9,10 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document, Node
+from dld_tui.widgets import glyphs
 from dld_tui.widgets.explorer_items import Branch, Entry, Item, Sort, View
 from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.widgets.explorer_rows import view_title
 from dld_tui.widgets.explorer_search import next_match, reveal, unfold_to_fill
 from dld_tui.widgets.node_filter import NodeFilter, parse_conditions
 from tests.support import models
@@ -119,6 +121,38 @@ def test_by_name_sorts_numbers_as_numbers(folder: Path) -> None:
     names = [line.strip() for line in shown(model)[1:]]
     assert names == ["/dec/out/last", "/enc/1/act", "/enc/1/conv", "N2", "n9", "n10"]
     document.close()
+
+
+@pytest.mark.parametrize("sort", list(Sort))
+@pytest.mark.parametrize("view", [View.NAME, View.FILE])
+def test_reversed_lists_are_the_same_rows_from_the_last_to_the_first(
+    explorer: ExplorerModel, view: View, sort: Sort
+) -> None:
+    explorer.view, explorer.sort = view, sort
+    rows = shown(explorer)[1:]
+    explorer.descending = True
+    assert shown(explorer)[1:] == rows[::-1] != rows
+    explorer.descending = False
+    assert shown(explorer)[1:] == rows
+
+
+def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: ExplorerModel) -> None:
+    explorer.sort, explorer.descending = Sort.NAME, True
+    unfold_all(explorer)
+    assert [line.strip() for line in shown(explorer)] == [
+        "main 6", "/head", "/enc 4", "1 2", "conv", "act", "0 2", "conv", "act", "/dec/out/last",
+    ]  # fmt: skip
+    assert view_title(View.TREE, Sort.NAME).endswith(glyphs.current().up)
+    assert view_title(View.TREE, Sort.NAME, True).endswith(glyphs.current().down)
+
+
+def test_reversed_types_are_the_fewest_first(explorer: ExplorerModel) -> None:
+    explorer.view, explorer.sort, explorer.descending = View.TYPE, Sort.TYPE, True
+    unfold_all(explorer)
+    lines = [line.strip() for line in shown(explorer)]
+    assert [line for line in lines if line[-2] == " "] == [
+        "main 6", "Sigmoid 1", "Neg 1", "Abs 1", "Relu 3",
+    ]  # fmt: skip
 
 
 def test_file_order_is_the_order_of_the_file(explorer: ExplorerModel) -> None:

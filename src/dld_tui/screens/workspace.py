@@ -197,6 +197,7 @@ class WorkspaceScreen(
         """Keep how nodes are listed for the next time."""
         event.stop()
         data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
+        data["descending"] = event.descending
         host(self).state.put(*_EXPLORER_STATE, {**data, "constants": event.show_constants})
 
     def action_cycle_by(self) -> None:
@@ -258,4 +259,5 @@ def _recall_explorer(data: Mapping[str, Any], model: ExplorerModel) -> None:
     """List the nodes as they were listed the last time."""
     model.view = next((view for view in View if view.name == data.get("view")), model.view)
     model.sort = next((sort for sort in Sort if sort.name == data.get("sort")), model.sort)
+    model.descending = data.get("descending") is True
     model.set_show_constants(data.get("constants") is True)

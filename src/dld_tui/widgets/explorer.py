@@ -74,6 +74,7 @@ class Explorer(Frame, Vertical):
 
         view: View
         sort: Sort
+        descending: bool
         show_constants: bool
 
     def __init__(self, model: ExplorerModel, *, id: str | None = None) -> None:
@@ -124,7 +125,7 @@ class Explorer(Frame, Vertical):
         rows = self.list.lines
         if not isinstance(rows, ExplorerRows):
             return ()
-        title = view_title(self.model.view, self.model.sort)
+        title = view_title(self.model.view, self.model.sort, self.model.descending)
         return rows.header(title, width)
 
     def _say_counts(self) -> None:
@@ -240,16 +241,21 @@ class Explorer(Frame, Vertical):
 
     def cycle_view(self) -> None:
         """List in the next way: by scope, type, name, file order."""
-        self.list_by(_VIEWS[(_VIEWS.index(self.model.view) + 1) % len(_VIEWS)], self.model.sort)
+        view = _VIEWS[(_VIEWS.index(self.model.view) + 1) % len(_VIEWS)]
+        self.list_by(view, self.model.sort, self.model.descending)
 
     def cycle_sort(self) -> None:
         """Sort in the next order."""
         self.list_by(self.model.view, _SORTS[(_SORTS.index(self.model.sort) + 1) % len(_SORTS)])
 
-    def list_by(self, view: View, sort: Sort) -> None:
+    def reverse_sort(self) -> None:
+        """Reverse the order of the rows; the cursor stays on its node."""
+        self.list_by(self.model.view, self.model.sort, not self.model.descending)
+
+    def list_by(self, view: View, sort: Sort, descending: bool = False) -> None:
         """List and sort in a given way."""
         node = self.node
-        self.model.view, self.model.sort = view, sort
+        self.model.view, self.model.sort, self.model.descending = view, sort, descending
         if node is not None:
             reveal(self.model, node)
         self.rebuild()
@@ -263,7 +269,9 @@ class Explorer(Frame, Vertical):
 
     def _say_arranged(self) -> None:
         model = self.model
-        self.post_message(self.Arranged(model.view, model.sort, model.show_constants))
+        self.post_message(
+            self.Arranged(model.view, model.sort, model.descending, model.show_constants)
+        )
 
     # --- filters --------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ def model_anew(old: ExplorerModel) -> ExplorerModel:
     No node is read yet. What is folded is told by names: scopes and nodes are others now.
     """
     new = ExplorerModel(old.document, old.root)
-    new.view, new.sort = old.view, old.sort
+    new.view, new.sort, new.descending = old.view, old.sort, old.descending
     new.set_show_constants(old.show_constants)
     new.set_text(old.text)
     new.set_condition(old.condition)

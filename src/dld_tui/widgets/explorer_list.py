@@ -75,6 +75,10 @@ class ExplorerList(LineView):
         """Sort in the next order."""
         self.explorer.cycle_sort()
 
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self.explorer.reverse_sort()
+
     def action_search(self) -> None:
         """Type a filter."""
         self.explorer.type_filter()

@@ -59,6 +59,8 @@ class ExplorerModel:
         self.root: Scope = root or document.main
         self.view = View.TREE
         self.sort = Sort.FILE
+        self.descending = False
+        """Whether that order is reversed."""
         self.text = ""
         self.condition: Callable[[Node], bool] | None = None
         self.show_constants = False
@@ -77,8 +79,8 @@ class ExplorerModel:
         self._counts: dict[Scope, int] = {}
         self._sorted: dict[tuple[Scope, Sort], list[Entry]] = {}
         self._separators: dict[Scope, str] = {}
-        self._siblings: dict[tuple[Hashable, View, Sort], Siblings] = {}
-        self._rows: dict[tuple[View, Sort], Rows] = {}
+        self._siblings: dict[tuple[Hashable, View, Sort, bool], Siblings] = {}
+        self._rows: dict[tuple[View, Sort, bool], Rows] = {}
         self._stale = True
 
     # --- reading the document -------------------------------------------------------------------
@@ -205,9 +207,10 @@ class ExplorerModel:
     def rows(self) -> Rows:
         """Return the rows from top to bottom; what is folded is left out. Do not change them."""
         self._update()
-        if (known := self._rows.get((self.view, self.sort))) is not None:
+        listed = (self.view, self.sort, self.descending)
+        if (known := self._rows.get(listed)) is not None:
             return known
-        out = self._rows[self.view, self.sort] = Rows()
+        out = self._rows[listed] = Rows()
         for scope in self.tops():
             if scope is self.root or not self.filtering or self._counts[scope]:
                 self._emit(Branch.of_scope(scope, self._counts[scope]), 0, 0, out)
@@ -248,7 +251,7 @@ class ExplorerModel:
     def children(self, item: Item) -> Siblings:
         """Return the items right below an item."""
         self._update()
-        place = (item.key, self.view, self.sort)
+        place = (item.key, self.view, self.sort, self.descending)
         known = self._siblings.get(place)
         if known is None:
             known = self._siblings[place] = self._arrange(item)
@@ -359,13 +362,18 @@ class ExplorerModel:
             entries = self._with_holders.get(scope, [])
             if self.sort is not Sort.FILE:
                 entries = sorted(entries, key=_SORT_KEYS[self.sort])
+            if self.descending:
+                entries = entries[::-1]
             if self.view is View.TREE:
                 return self._split(scope, entries, 0)
             return list(entries)
         entries = self._flattened(scope)
+        if self.descending:
+            entries = entries[::-1]
         if self.view is View.NAME:
             return list(entries)
-        return list(group_by_type(scope, entries, largest_first=self.sort is Sort.TYPE))
+        groups = group_by_type(scope, entries, largest_first=self.sort is Sort.TYPE)
+        return list(groups[::-1] if self.descending else groups)
 
     def _split(self, scope: Scope, entries: list[Entry], start: int) -> list[Item]:
         """Return folders and nodes below a prefix; folders count what is in subgraphs, too."""

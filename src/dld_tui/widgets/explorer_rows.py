@@ -153,12 +153,23 @@ class ExplorerRows:
         return pieces
 
 
-def view_title(view: View, sort: Sort) -> str:
-    """Return how the nodes are listed, e.g. ``By type ▾ most first``."""
+def view_title(view: View, sort: Sort, descending: bool = False) -> str:
+    """Return how the nodes are listed, e.g. ``By scope ▾ by name ▲``; no arrow: as in the file.
+
+    Args:
+        view: How they are arranged.
+        sort: Their order among siblings.
+        descending: Whether it is reversed.
+    """
+    arrow = glyphs.current().down if descending else glyphs.current().up
     title = f"{view.value} {glyphs.current().unfolded}"
-    if sort is Sort.FILE or view is View.NAME:
-        return title
-    return f"{title} most first" if view is View.TYPE else f"{title} by {sort.value}"
+    if view is View.NAME:
+        return f"{title} {arrow}"
+    if view is View.TYPE and sort is Sort.TYPE:
+        return f"{title} fewest first {arrow}" if descending else f"{title} most first"
+    if sort is Sort.FILE:
+        return f"{title} reversed {arrow}" if descending else title
+    return f"{title} by {sort.value} {arrow}"
 
 
 def _output_pieces(entry: Entry, columns: Columns) -> list[Piece]:

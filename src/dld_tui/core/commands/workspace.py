@@ -71,11 +71,12 @@ _WORK = table(
 _EXPLORER = table(
     "explorer",
     ("explorer.fold", "toggle_fold", "z", "", "fold", "Fold or unfold the branch."),
-    ("explorer.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
     palette=False,
 )
 _ALL = table(
     "explorer",
+    ("explorer.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
+    ("explorer.reverse", "sort_reverse", "O", "", "reverse order", "Reverse the order."),
     ("explorer.unfold_all", "unfold_all", "Z", "", "unfold all", "Unfold every branch."),
     ("explorer.fold_all", "fold_all", "", "", "fold all", "Fold every branch."),
 )
