@@ -60,3 +60,35 @@ def test_existing_output_is_kept_without_force(dld: Dld, model: Path, tmp_path: 
     assert "--force" in dld.fails(2, "edit", model, edits, "-o", model)
     assert dld("edit", model, edits, "-o", model, "--force").status == 0
     assert onnx.load(model).graph.node[0].name == "start"
+
+
+def test_renamed_nodes_are_found_by_structure(dld: Dld, model: Path, tmp_path: Path) -> None:
+    renamed = onnx.load(model)
+    renamed.graph.node[0].name = "stem"
+    onnx.save(renamed, tmp_path / "renamed.onnx")
+    edits, output = script(tmp_path, RENAME), tmp_path / "out.onnx"
+    assert dld("edit", tmp_path / "renamed.onnx", edits, "-o", output).status == 1
+    outcome = dld(
+        "edit", tmp_path / "renamed.onnx", edits, "--base", model, "-o", output, "--force", "--json"
+    )
+    assert outcome.status == 0
+    assert outcome.json["relocated"] == [
+        {"edit": 1, "kind": "node", "name": "first", "found": "stem"}
+    ]
+    assert "edit 1: node 'first' is 'stem' here, found by structure" in outcome.err
+    assert onnx.load(output).graph.node[0].name == "start"
+
+
+def test_the_model_that_a_script_names_is_its_base(dld: Dld, model: Path, tmp_path: Path) -> None:
+    renamed = onnx.load(model)
+    renamed.graph.node[0].name = "stem"
+    onnx.save(renamed, tmp_path / "renamed.onnx")
+    state = model.stat()
+    base = {"model": model.name, "size": state.st_size, "mtime_ns": state.st_mtime_ns}
+    edits, output = script(tmp_path, {**RENAME, "made_on": base}), tmp_path / "out.onnx"
+    assert dld("edit", tmp_path / "renamed.onnx", edits, "-o", output).status == 0
+    assert onnx.load(output).graph.node[0].name == "start"
+    onnx.save(renamed, model)
+    outcome = dld("edit", tmp_path / "renamed.onnx", edits, "-o", output, "--force")
+    assert outcome.status == 1
+    assert "has changed since the script was made on it" in outcome.err

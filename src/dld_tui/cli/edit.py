@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from dld_tui.core.fmt import count
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.core.diff.relocation import Relocation
     from dld_tui.core.document.document import Document
 
 
@@ -27,6 +30,13 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0, max=1 << 20),
     help="How much zeros and random values the edits may make. Default: 4 GiB.",
 )
+@click.option(
+    "--base",
+    metavar="MODEL",
+    type=click.Path(path_type=Path),
+    help="The model that the script was made on, to find what has other names in this one."
+    " Default: the file that the script names, while it is unchanged.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
     model: Path,
@@ -34,11 +44,13 @@ def command(
     output: Path,
     force: bool,
     new_data_limit: float | None,
+    base: Path | None,
     as_json: bool,
 ) -> int:
     """Replay an edit script, the format that the user interface journals.
 
-    Lines that do not fit the model are reported and left out; the exit status is then 1.
+    Lines that do not fit the model are reported and left out; the exit status is then 1. Nodes and
+    values that have other names than in the model of the script are found as dld diff does.
     """
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.saving import save
@@ -46,26 +58,71 @@ def command(
     from dld_tui.core.document.scripts import parse_script, replay
 
     require_free(output, force)
-    entries = located(parse_script(_text(script), where=str(script)), script.absolute().parent)
+    text, folder = _text(script), script.absolute().parent
+    entries = located(parse_script(text, where=str(script)), folder)
     document = Document.open(model)
     if new_data_limit is not None:
         document.new_data_limit = int(new_data_limit * (1 << 30))
     try:
-        result = replay(document, entries)
+        with _relocation(document, model, base or _named_base(text, folder)) as relocation:
+            result = replay(document, entries, relocation)
         _declare_late(document, model)
         save(document, output)
     finally:
         document.close()
+    for number, one in result.relocated:
+        narrate(
+            f"{script}: edit {number}: {one.kind} {one.name!r} is {one.place!r} here,"
+            " found by structure"
+        )
     for number, reason in result.refused:
         narrate(f"{script}: edit {number} was left out: {reason}")
     if as_json:
         refused: list[JSON] = [
             {"edit": number, "reason": reason} for number, reason in result.refused
         ]
-        write_json({"path": str(output), "applied": result.applied, "refused": refused})
+        relocated: list[JSON] = [
+            {"edit": number, "kind": one.kind, "name": one.name, "found": one.place}
+            for number, one in result.relocated
+        ]
+        write_json(
+            {
+                "path": str(output),
+                "applied": result.applied,
+                "relocated": relocated,
+                "refused": refused,
+            }
+        )
     else:
         write(f"{count(result.applied)} applied, {count(len(result.refused))} left out")
     return ExitStatus.FOUND if result.refused else ExitStatus.DONE
+
+
+@contextmanager
+def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[Relocation | None]:
+    """Open the model that a script was made on, where it is known and is another one."""
+    from dld_tui.core.diff.relocation import Relocation
+    from dld_tui.core.document.document import Document
+
+    if base is None or (base.exists() and model.samefile(base)):
+        yield None
+        return
+    origin = Document.open(base)
+    origin.new_data_limit = document.new_data_limit
+    try:
+        yield Relocation(origin, document)
+    finally:
+        origin.close()
+
+
+def _named_base(text: str, folder: Path) -> Path | None:
+    from dld_tui.core.document.script_files import base_file
+
+    try:
+        return base_file(text, folder)
+    except InputError as error:
+        narrate(str(error))
+        return None
 
 
 def _declare_late(document: Document, model: Path) -> None:

@@ -44,7 +44,9 @@ def _find(matches: Matches, index: int, weak: bool) -> bool:
         if partner is not None:
             mine = matches.open_users(old, name, number, operator)
             theirs = matches.open_users(new, partner[1], number, operator)
-            if _choose(matches, index, mine, theirs, weak):
+            maker = old.producers.get(name) if partner[0] == 0 else None
+            guessed = weak or (maker is not None and maker[0] in matches.guessed)
+            if _choose(matches, index, mine, theirs, weak, guessed):
                 return True
     for number, name in enumerate(old.outs[index]):
         for user, at in users_of(old, name):
@@ -59,12 +61,19 @@ def _find(matches: Matches, index: int, weak: bool) -> bool:
                 and operator in (None, new.operators[place[0]])
                 and matches.is_likely(index, place[0])
             ):
-                matches.pair(index, place[0])
+                matches.pair(index, place[0], guessed=weak or user in matches.guessed)
                 return True
     return False
 
 
-def _choose(matches: Matches, index: int, mine: list[int], theirs: list[int], weak: bool) -> bool:
+def _choose(
+    matches: Matches,
+    index: int,
+    mine: list[int],
+    theirs: list[int],
+    weak: bool,
+    guessed: bool,
+) -> bool:
     old, new = matches.old, matches.new
     if not theirs or index not in mine:
         return False
@@ -87,5 +96,5 @@ def _choose(matches: Matches, index: int, mine: list[int], theirs: list[int], we
     other = theirs[mine.index(index)]
     if not matches.is_likely(index, other):
         return False
-    matches.pair(index, other)
+    matches.pair(index, other, guessed=guessed)
     return True

@@ -20,7 +20,7 @@ def match_order(matches: Matches, intern: Interner) -> None:
     for one, other in common_subsequence(first, second):
         support, doubt = matches.evidence(mine[one], theirs[other])
         if support > doubt:
-            matches.pair(mine[one], theirs[other])
+            matches.pair(mine[one], theirs[other], guessed=True)
 
 
 def _key(side: Side, index: int, intern: Interner) -> int:

@@ -97,8 +97,9 @@ def _pair_groups(
             continue
         if len(members) > 1 or len(others) > 1:
             members, others = _pair_same_names(matches, members, others)
+        guessed = len(members) > 1 or len(others) > 1
         for index, other in zip(members, others, strict=False):
-            matches.pair(index, other)
+            matches.pair(index, other, guessed=guessed)
 
 
 def _pair_same_names(

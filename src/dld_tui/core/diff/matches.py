@@ -25,6 +25,8 @@ class Matches:
         self.open_old = len(old.nodes)
         """How many nodes have no partner."""
         self.open_new = len(new.nodes)
+        self.guessed: set[int] = set()
+        """The old nodes whose partner is one of several that are as good."""
         for first, second in self.inputs:
             self.link(first, second)
 
@@ -33,9 +35,17 @@ class Matches:
         """True while both sides have a node without a partner."""
         return self.open_old > 0 and self.open_new > 0
 
-    def pair(self, first: int, second: int) -> None:
-        """Match two nodes, and the values that they make."""
+    def pair(self, first: int, second: int, *, guessed: bool = False) -> None:
+        """Match two nodes, and the values that they make.
+
+        Args:
+            first: The index of the old one.
+            second: The index of the new one.
+            guessed: Others are as good a partner, or the pair depends on such a one.
+        """
         old, new = self.old, self.new
+        if guessed:
+            self.guessed.add(first)
         old.partners[first], new.partners[second] = second, first
         self.open_old -= 1
         self.open_new -= 1

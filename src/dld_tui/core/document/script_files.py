@@ -7,11 +7,12 @@ is to be kept has its own copies, in a folder beside it, named relative to the s
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.scripts import entry_of
+from dld_tui.core.document.scripts import MADE_ON, entry_of, script_base
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
@@ -28,16 +29,20 @@ DATA_SUFFIX = ".data"
 def export_script(document: Document, path: Path) -> int:
     """Write the edits that were made since a document was opened; return how many they are.
 
-    Edits that were taken back are left out.
+    Edits that were taken back are left out. The first line names the model's file, if that is still
+    the model that the edits were made on.
 
     Raises:
         InputError: The payload of an edit cannot be read.
         SaveError: The file cannot be written.
     """
-    lines = []
+    lines: list[str] = []
     for transaction in document.history.done:
         entry = entry_of(transaction.edit, transaction.arguments)
         kept = with_files(entry, lambda name: _kept(Path(name), path))
+        if not lines and isinstance(kept, dict) and document.history.saved_at is None:
+            base = _base(document, path)
+            kept = kept if base is None else {**kept, MADE_ON: base}
         lines.append(json.dumps(kept))
     write_text(path, "".join(f"{line}\n" for line in lines))
     return len(lines)
@@ -47,6 +52,45 @@ def located(entries: Iterable[dict[str, JSON]], folder: Path) -> list[dict[str, 
     """Return the entries of a script with the files that they name in the script's folder."""
     found = (with_files(entry, lambda name: str(folder / name)) for entry in entries)
     return [entry for entry in found if isinstance(entry, dict)]
+
+
+def base_file(text: str, folder: Path) -> Path | None:
+    """Return the file of the model that a script was made on, None where it is not known.
+
+    Raises:
+        InputError: The file has changed since.
+    """
+    base = script_base(text)
+    if base is None:
+        return None
+    path = folder / str(base["model"])
+    state = _state(path)
+    if state is None:
+        return None
+    if any(state[key] != base.get(key) for key in state):
+        raise InputError(
+            "has changed since the script was made on it",
+            where=str(path),
+            hint="What has other names in this model can be found with --base MODEL",
+        )
+    return path
+
+
+def _base(document: Document, script: Path) -> dict[str, JSON] | None:
+    path = document.path
+    state = _state(path) if path is not None else None
+    if path is None or state is None or document.changed_on_disk():
+        return None
+    folder = os.path.realpath(script.parent)
+    return {"model": os.path.relpath(os.path.realpath(path), folder), **state}
+
+
+def _state(path: Path) -> dict[str, JSON] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
 
 
 def with_files(value: JSON, change: Callable[[str], str]) -> JSON:

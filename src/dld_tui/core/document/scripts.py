@@ -12,8 +12,12 @@ from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.core.diff.relocation import Relocated, Relocation
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.history import Transaction
 
+MADE_ON = "made_on"
+"""In the first line of an exported script: the model that the edits were made on."""
 REFUSED = "refused"
 """The key of an entry that stands for a line which is no edit, and says why."""
 
@@ -25,6 +29,8 @@ class ReplayResult:
     applied: int = 0
     refused: list[tuple[int, str]] = field(default_factory=list)
     """Numbers of entries (from 1) and why each no longer applies. Foreign text."""
+    relocated: list[tuple[int, Relocated]] = field(default_factory=list)
+    """Numbers of entries that were applied, and what they name that has another name here."""
 
 
 def parse_script(text: str, *, where: str | None = None) -> list[dict[str, JSON]]:
@@ -44,8 +50,28 @@ def parse_script(text: str, *, where: str | None = None) -> list[dict[str, JSON]
         if not isinstance(entry, dict):
             raise InputError(f"line {number} is not a JSON object", where=where)
         if "journal" not in entry:  # the header of a journal says nothing to replay
-            entries.append(entry)
+            entries.append({key: value for key, value in entry.items() if key != MADE_ON})
     return entries
+
+
+def script_base(text: str) -> dict[str, JSON] | None:
+    """Return what the first line of a script or journal says of the model it was made on.
+
+    Returns:
+        ``{"model": PATH, "size": BYTES, "mtime_ns": TIME}``, or None where it says nothing.
+    """
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            entry = parse_line(line)
+        except ValueError:
+            return None
+        if not isinstance(entry, dict):
+            return None
+        base = entry if "journal" in entry else entry.get(MADE_ON)
+        return base if isinstance(base, dict) and isinstance(base.get("model"), str) else None
+    return None
 
 
 def parse_line(line: str) -> JSON:
@@ -65,12 +91,25 @@ def parse_line(line: str) -> JSON:
     return entry if problem is None else {REFUSED: problem}
 
 
-def replay(document: Document, entries: Iterable[dict[str, JSON]]) -> ReplayResult:
-    """Apply the entries one after the other; those that do not fit are reported and skipped."""
+def replay(
+    document: Document,
+    entries: Iterable[dict[str, JSON]],
+    relocation: Relocation | None = None,
+) -> ReplayResult:
+    """Apply the entries one after the other; those that do not fit are reported and skipped.
+
+    Args:
+        document: The model.
+        entries: The lines of the script.
+        relocation: Finds what has other names in this model than in that of the script.
+    """
     result = ReplayResult()
     for number, entry in enumerate(entries, 1):
         try:
-            replay_entry(document, entry)
+            located, moved = (entry, []) if relocation is None else relocation.located(entry)
+            transaction = replay_entry(document, located)
+            if relocation is not None:
+                relocation.followed(entry, transaction)
         except EditError as error:
             result.refused.append((number, str(error)))
         except Exception as error:  # noqa: BLE001 - a seam: the other lines are still made
@@ -78,11 +117,12 @@ def replay(document: Document, entries: Iterable[dict[str, JSON]]) -> ReplayResu
             result.refused.append((number, why))
         else:
             result.applied += 1
+            result.relocated += ((number, one) for one in moved)
     return result
 
 
-def replay_entry(document: Document, entry: dict[str, JSON]) -> None:
-    """Apply one entry.
+def replay_entry(document: Document, entry: dict[str, JSON]) -> Transaction | None:
+    """Apply one entry and return what it did, made again or took back; None for nothing.
 
     Raises:
         EditError: It does not fit this document.
@@ -90,15 +130,14 @@ def replay_entry(document: Document, entry: dict[str, JSON]) -> None:
     if REFUSED in entry:
         raise EditError(f"the line {entry[REFUSED]}")
     if entry.get("undo"):
-        document.undo()
-    elif entry.get("redo"):
-        document.redo()
-    else:
-        arguments = dict(entry)
-        name = arguments.pop("edit", None)
-        if not isinstance(name, str):
-            raise EditError("the entry names no edit")
-        document.apply(name, **arguments)
+        return document.undo()
+    if entry.get("redo"):
+        return document.redo()
+    arguments = dict(entry)
+    name = arguments.pop("edit", None)
+    if not isinstance(name, str):
+        raise EditError("the entry names no edit")
+    return document.apply(name, **arguments)
 
 
 def entry_of(edit: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
