@@ -121,6 +121,7 @@ async def test_the_open_model_is_not_written_over(tmp_path: Path) -> None:
     async with opened(path, NARROW) as session:
         values = {"model": str(path), "output": str(tmp_path / "link.onnx")}
         session.screen._modify("convert_strip", dict(values))
-        messages = [notification.message for notification in session.app._notifications]
-        assert any("the model that is open" in message for message in messages)
+        await session.until(
+            lambda: any("the model that is open" in n.message for n in session.app._notifications)
+        )
     assert path.read_bytes() == before
