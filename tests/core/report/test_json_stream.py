@@ -63,6 +63,14 @@ def test_damaged_objects_are_passed_over_and_located(path: Path) -> None:
     assert reader.damage.at_byte == text.index('{"b"')
 
 
+def test_what_follows_a_number_that_json_does_not_know_is_whole(path: Path) -> None:
+    text = '[{"a":1},{"b":NaN,"c":{"d":[-Infinity]}},{"e":2},{"f":Infinity},{"g":3}]'
+    found, reader = read(path, text)
+    assert found == [{"a": 1}, {"e": 2}, {"g": 3}]
+    assert reader.damage.skipped == 2
+    assert not reader.damage.ends_early
+
+
 def test_deep_nesting_and_huge_numbers_are_damage_and_no_crash(path: Path) -> None:
     deep = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
     huge = '{"x":' + "9" * 10_000 + "}"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,19 @@ def test_layer_times_are_medians_and_percents_sum_up(report: Report) -> None:
     assert report.total_ms == 4.5
     assert sum(layer.percent or 0 for layer in report.layers) == pytest.approx(100)
     assert report.joined_percent == pytest.approx(100 * 3.5 / 4.5)
+
+
+@pytest.mark.parametrize("change", ["time_ms = 99", "percent = 250", "time_ms = -1"])
+def test_times_that_contradict_their_percents_are_computed_again(
+    report: Report, change: str
+) -> None:
+    before = [(layer.time_ms, layer.percent) for layer in report.layers]
+    with closing(sqlite3.connect(report.path)) as database, database:
+        database.execute(f"UPDATE layers SET {change} WHERE id = 0")
+    with Report.open(report.path) as opened:
+        assert [(layer.time_ms, layer.percent) for layer in opened.layers] == before
+        assert any("contradict" in line for line in opened.problems)
+    assert not any("contradict" in line for line in report.problems)
 
 
 def test_without_a_latency_loop_the_passes_are_the_latency(report: Report) -> None:

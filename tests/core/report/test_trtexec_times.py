@@ -84,6 +84,33 @@ def test_unsound_times_are_left_out_and_counted(tmp_path: Path) -> None:
     }
 
 
+def test_inferences_that_are_repeated_or_no_numbers(tmp_path: Path) -> None:
+    rows = [inference(500.0 + 2 * n, 0.25, 1.0, 0.25) for n in range(6)]
+    path = write(tmp_path / "t.json", [*rows, *rows])
+    with open_report(path) as report:
+        assert len(report.latencies) == 6
+        assert [note.text for note in report.notes if note.level == "warning"] == [
+            "6 inferences are in the file twice and counted once"
+        ]
+        # Six in the 11.5 ms from the start of the first to the end of the last.
+        assert report.facts["throughput_per_s"] == pytest.approx(6 / 0.0115)
+        assert not any("warm-up" in note.text for note in report.notes)
+    rows[2]["computeMs"] = rows[4]["latencyMs"] = float("nan")
+    path.write_text(json.dumps(rows))  # in one line
+    with open_report(path) as report:
+        assert len(report.latencies) == 4
+        assert "throughput_per_s" not in report.facts  # of what was left out nothing is known
+        assert [note.text for note in report.notes if note.level == "warning"] == [
+            "2 inferences without sound times left out"
+        ]
+
+
+def test_the_warm_up_of_a_file_that_has_it_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.json", [inference(2.5 + 2 * n, 0.0, 1.0, 0.0) for n in range(3)])
+    with open_report(path) as report:
+        assert any("those of the warm-up" in note.text for note in report.notes)
+
+
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
     path = write(tmp_path / "t.json", [{"startComputeMs": -1, "computeMs": 1}])
     with pytest.raises(InputError, match="no inference with sound times"):

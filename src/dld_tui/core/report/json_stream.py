@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.source import Source
@@ -55,6 +54,8 @@ class ArrayReader:
     _read_bytes: int = 0
     _wasted: int = 0
     """Characters of objects that turned out to be damaged."""
+    _has_constant: bool = False
+    """Whether the object that is read has a number that JSON does not know."""
 
     def objects(self) -> Iterator[dict[str, JSON]]:
         """Yield the objects of the array in order, and pass over what is damaged.
@@ -77,13 +78,14 @@ class ArrayReader:
         start = _ARRAY.match(text)
         if start is None:
             text, start = self._start_in_object(text, texts)
-        decoder = json.JSONDecoder(strict=False, parse_constant=_refuse)
+        decoder = json.JSONDecoder(strict=False, parse_constant=self._note_constant)
         position, more = start.end(), True
         while True:
             filling = _FILLING.match(text, position)
             position = filling.end() if filling else position
             if text.startswith("{", position):
                 line = self._line(text, position) if self._is_impatient else None
+                self._has_constant, begin = False, position
                 try:
                     if line is None:
                         value, position = decoder.raw_decode(text, position)
@@ -102,7 +104,10 @@ class ArrayReader:
                     self._wasted += max(reached - position, 0) if line is None else len(line)
                     position = self._skip(text, position)
                 else:
-                    yield value
+                    if self._has_constant:  # closed as it should be: what follows is whole
+                        self._note_damage(text, begin)
+                    else:
+                        yield value
                 continue
             if text.startswith("]", position):
                 return
@@ -139,11 +144,18 @@ class ArrayReader:
 
     def _skip(self, text: str, position: int) -> int:
         """Count what is at `position` as damage and return where the next object may begin."""
+        self._note_damage(text, position)
+        following = _NEXT_OBJECT.search(text, position)
+        return following.end() - 1 if following else len(text)
+
+    def _note_damage(self, text: str, position: int) -> None:
         self.damage.skipped += 1
         if self.damage.at_byte is None:
             self.damage.at_byte = max(0, self._read_bytes - (len(text) - position))
-        following = _NEXT_OBJECT.search(text, position)
-        return following.end() - 1 if following else len(text)
+
+    def _note_constant(self, _constant: str) -> None:
+        """Note that the object has NaN or Infinity, which are not JSON."""
+        self._has_constant = True
 
     def _texts(self, source: Source) -> Iterator[str]:
         decoder: codecs.IncrementalDecoder | None = None
@@ -165,7 +177,3 @@ def _encoding(head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     return "utf-8-sig"
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -6,7 +6,7 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -23,13 +23,16 @@ from dld_tui.core.report.export import report_json
 from dld_tui.core.report.gpu_reader import GpuReading
 from dld_tui.core.report.groups import GROUPINGS, group_layers
 from dld_tui.core.report.nesting import depths
-from dld_tui.core.report.records import Group, PassEvent, ReportPass
+from dld_tui.core.report.records import Group, Layer, PassEvent, ReportPass
 from dld_tui.core.report.statistics import LatencySummary, is_sound, percentile_of, summarise
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes
     from dld_tui.core.report.series import Times
+
+_ROUNDED_PERCENT = 0.5
+"""How far a stored per cent may be from that of the stored time."""
 
 
 class Report(GpuReading):
@@ -91,6 +94,12 @@ class Report(GpuReading):
         counted = counted_passes(states)
         if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
             self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+        elif _is_contradictory(self.layers):
+            self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+            self._problems.append(
+                "The stored times of layers contradict their per cents: computed again from the"
+                " samples"
+            )
         self.layers = shared_by_cost(self.layers)
         self._read_gpu()
         self.gpu_passes = self._read_gpu_passes(states)
@@ -350,3 +359,16 @@ class Report(GpuReading):
     def _text(self, key: str) -> str:
         value = self.facts.get(key)
         return value if isinstance(value, str) else ""
+
+
+def _is_contradictory(layers: Sequence[Layer]) -> bool:
+    """Return whether stored per cents cannot be those of the stored times."""
+    times = [layer.time_ms for layer in layers if layer.time_ms is not None]
+    total = sum(times)
+    if not 0 < total < math.inf or any(time < 0 for time in times):
+        return bool(times) and total != 0
+    return any(
+        abs(100 * layer.time_ms / total - layer.percent) > _ROUNDED_PERCENT
+        for layer in layers
+        if layer.time_ms is not None and layer.percent is not None
+    )

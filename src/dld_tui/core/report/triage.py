@@ -150,7 +150,8 @@ def order_lines(report: Report, shown: int = _TOP_LAYERS) -> list[str]:
     costs = {layer.index: layer.time_ms for layer in priced(report.layers) if layer.time_ms}
     if times is None or len(costs) < 2 or report.facts.get(LAYERS_ONLY):
         return []
-    passes = len(report.counted_passes)
+    counted = report.by_pass if report.gpu_by_pass is None else report.gpu_by_pass
+    passes = 0 if counted is None else sum(1 for time in counted.sums_ms if time >= 0)
     top = sorted(costs, key=lambda index: -costs[index])[:shown]
     ranges = [places(times, index) for index in top]
     known = [found for found in ranges if found is not None]

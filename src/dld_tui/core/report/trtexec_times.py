@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from array import array
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ _ROUNDING_MS, _ROUNDING = 0.05, 0.02
 _LAUNCH_BOUND = 0.8
 """Share of the GPU's time from which enqueueing is what limits the throughput."""
 
+_WARM_UP_MS = 100.0
+"""Inferences before this are of the warm-up: with times since the start of the run, newer versions
+leave those out and begin after it."""
+
 _PHASES = (
     ("host to device copy", "memcpy", "H2d", "h2dMs"),
     ("GPU compute", "compute", "Compute", "computeMs"),
@@ -50,6 +55,9 @@ class _Seen:
     compute: array[float] = field(default_factory=lambda: array("d"))
     count: int = 0
     bad: int = 0
+    repeated: int = 0
+    first_us: float = math.inf
+    last_us: float = 0.0
 
 
 def report_from_trtexec_times(
@@ -81,13 +89,16 @@ def report_from_trtexec_times(
 
 
 def _inferences(reader: ArrayReader, seen: _Seen) -> Iterator[_Inference]:
-    before: _Inference | None = None
+    begun = set[tuple[float, float]]()
     for row in reader.objects():
         found = _inference(row)
-        if found is None or found == before:  # no two inferences begin and end at once
+        key = (0.0, 0.0) if found is None else (found.start_us, found.latency_ms)
+        if found is None:
             seen.bad += 1
+        elif key in begun:  # no two inferences begin and end at once
+            seen.repeated += 1
         else:
-            before = found
+            begun.add(key)
             yield found
 
 
@@ -155,6 +166,8 @@ def _add(writer: ReportWriter, block: list[_Inference], seen: _Seen) -> None:
         writer.add_pass(seen.count, found.start_us, found.latency_ms * 1000)
         writer.add_samples(seen.count, rows)
         seen.count += 1
+        seen.first_us = min(seen.first_us, found.start_us)
+        seen.last_us = max(seen.last_us, *(start + took for start, took in found.phases))
         seen.compute.append(found.phases[1][1] / 1000)
         if found.enqueue_ms is not None:
             seen.enqueue.append(found.enqueue_ms)
@@ -164,6 +177,14 @@ def _remark(writer: ReportWriter, seen: _Seen, reader: ArrayReader) -> None:
     writer.set_fact("execution_provider", "TensorRT")
     writer.note("trtexec inference times: whole inferences; times of layers are not in the file")
     compute = median(seen.compute)
+    bad = seen.bad + reader.damage.skipped
+    if not bad and seen.count > 1 and seen.last_us > seen.first_us:
+        writer.set_fact("throughput_per_s", 1e6 * seen.count / (seen.last_us - seen.first_us))
+    if seen.first_us < 1000 * _WARM_UP_MS:
+        writer.note(
+            "the times begin with the run: those of the warm-up (200 ms, unless --warmUp said"
+            " otherwise) are among them, which trtexec leaves out of its own summary"
+        )
     if set(seen.layers) == {1}:
         writer.note("no copies were timed: run trtexec without --noDataTransfers to have them")
     if seen.enqueue:
@@ -175,6 +196,8 @@ def _remark(writer: ReportWriter, seen: _Seen, reader: ArrayReader) -> None:
             writer.note(text)
     if reader.damage.ends_early:
         writer.note("the list ends early: it was cut", "warning")
-    bad = seen.bad + reader.damage.skipped
+    if seen.repeated:
+        noun = fmt.plural(seen.repeated, "inference is", "inferences are")
+        writer.note(f"{noun} in the file twice and counted once", "warning")
     if bad:
         writer.note(f"{fmt.plural(bad, 'inference')} without sound times left out", "warning")
