@@ -367,3 +367,10 @@ def test_a_malformed_model_demands_nothing(tmp_path: Path) -> None:
         node.attribute.add(name="axis", i=99, type=onnx.AttributeProto.INT)
     path.write_bytes(model.SerializeToString())
     assert first_guess(path).shapes == {"x": (1, 1, 224, 224)}
+
+
+def test_shapes_given_that_the_graph_refuses_are_taken_as_given(tmp_path: Path) -> None:
+    """What is wrong with them is the runtime's to say."""
+    guess = first_guess(written(DETECTOR, tmp_path), given={"images": (1, 3, 100, 100)})
+    assert guess.shapes == {"images": (1, 3, 100, 100)}
+    assert not guess.guessed

@@ -32,8 +32,24 @@ def test_statistics_and_series() -> None:
     assert found.h2d.mean == pytest.approx(0.1)
     assert found.enqueue.mean == pytest.approx(0.1)
     assert found.series["compute"] == (1.0, 2.0, 3.0)
-    assert found.throughput == pytest.approx(1000 * 3 / 7.3)
+    assert found.throughput is None  # of what was left out nothing is known
     assert notes == ["1 inference without sound times left out of the timing"]
+
+
+def test_throughput_is_of_the_time_that_went_by() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"startComputeMs": at, "endComputeMs": at + 1.0, "computeMs": 1.0} for at in (5.0, 7.0, 9.0)
+    ]
+    found, notes = timing_of_rows(rows)
+    assert found is not None
+    assert found.throughput == pytest.approx(1000 * 3 / 5.0)
+    assert notes == []
+    found, notes = timing_of_rows([*rows, *rows])
+    assert found is not None
+    assert found.compute is not None
+    assert found.compute.count == 3
+    assert found.throughput == pytest.approx(1000 * 3 / 5.0)
+    assert notes == ["3 inferences are in the timing twice and counted once"]
 
 
 def test_warm_up_is_left_out() -> None:

@@ -221,7 +221,7 @@ class _Search:
         together = sorted(by_role.values(), key=lambda group: group[0].role.name == "batch")
         alone = [[one] for one in self.free if len(by_role[one.role.name]) > 1]
         last = [together.pop()] if together and together[-1][0].role.name == "batch" else []
-        return [*together, *alone, *last, self.free]
+        return [group for group in (*together, *alone, *last, self.free) if group]
 
     def _fit(
         self, group: Sequence[Variable], most: int, shrunk: int | None, *, strict: bool

@@ -58,14 +58,21 @@ def timing_of_rows(
             in trtexec's own summary.
     """
     series: dict[str, list[float]] = {name: [] for name in _KEYS}
-    bad = warm = 0
+    bad = warm = repeated = 0
+    seen = set[tuple[float, float]]()
     begin, end = math.inf, 0.0
     for row in rows:
         values = {name: _duration(row, *keys) for name, keys in _KEYS.items()}
         if values["compute"] is None:
             bad += 1
             continue
-        if (time_of(row.get("startComputeMs")) or 0.0) < warm_up:
+        began = time_of(row.get("startComputeMs"))
+        if began is not None:  # no two inferences begin and end at once
+            if (began, values["compute"]) in seen:
+                repeated += 1
+                continue
+            seen.add((began, values["compute"]))
+        if (began or 0.0) < warm_up:
             warm += 1
             continue
         for name, value in values.items():
@@ -78,6 +85,9 @@ def timing_of_rows(
     if bad:
         inferences = fmt.plural(bad, "inference")
         notes.append(f"{inferences} without sound times left out of the timing")
+    if repeated:
+        inferences = fmt.plural(repeated, "inference is", "inferences are")
+        notes.append(f"{inferences} in the timing twice and counted once")
     count = len(series["compute"])
     if not count and warm:
         return timing_of_rows(rows)
@@ -86,7 +96,8 @@ def timing_of_rows(
     span = end - begin
     summary = _summary(
         {name: _statistics(values) for name, values in series.items()},
-        1000 * count / span if span > 0 else None,
+        # Of what was left out nobody knows whether it was one inference or many.
+        1000 * count / span if span > 0 and not bad else None,
         "timing file",
     )
     known = {name: tuple(values) for name, values in series.items() if values}
