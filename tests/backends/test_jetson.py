@@ -1,30 +1,27 @@
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from dld_tui.backends.gpu_meter import PollingSampler, jetson_meter
-from dld_tui.backends.jetson import Jetson, run_tool
+from dld_tui.backends.jetson import (
+    ABSENT,
+    FAILED,
+    NO_RIGHTS,
+    Jetson,
+    ToolAnswer,
+    ask_tool,
+    run_tool,
+    system_tensorrt,
+)
 from dld_tui.core.errors import UnavailableError
+from tests.support.jetson_boards import BOARDS, NOT_ROOT, answers, place, put
 
-NVPMODEL = "NV Power Mode: MAXN\n0\n"
-
-
-def no_tool(command: Sequence[str]) -> None:
-    return None
-
-
-def tools(command: Sequence[str]) -> str | None:
-    return {"nvpmodel": NVPMODEL, "jetson_clocks": "SOC family: tegra234\n"}.get(command[0])
-
-
-def put(root: Path, name: str, text: str) -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+no_tool = answers()
+tools = answers("NV Power Mode: MAXN\n0\n", "SOC family: tegra234\n")
 
 
 @pytest.fixture
@@ -89,7 +86,122 @@ def test_another_machine_is_no_jetson(tmp_path: Path) -> None:
     assert (board.board, board.facts(), board.read()) == (None, {}, {})
 
 
+def test_a_container_with_the_release_alone_is_a_jetson(tmp_path: Path) -> None:
+    put(tmp_path, "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\n")
+    board = Jetson(tmp_path, no_tool)
+
+    assert (board.board, board.gpu_file()) == ("Jetson, model unknown", None)
+    assert not board.is_container()
+    put(tmp_path, "run/.containerenv", "")
+    assert board.is_container()
+
+
+def test_the_mode_is_told_by_its_state_file_where_the_tool_is_not(tmp_path: Path) -> None:
+    board = place(tmp_path, BOARDS["Orin Nano Super"])
+    board.tool = no_tool
+    assert isinstance(board.present_mode(), ToolAnswer)
+    put(tmp_path, "var/lib/nvpmodel/status", "pmode:0002 fmode:quiet\n")
+    assert board.present_mode() == ("MAXN_SUPER", 2)
+    (tmp_path / "etc/nvpmodel.conf").unlink()
+    assert board.present_mode() == ("mode 2", 2)
+
+
+def test_the_mode_counts_though_the_tool_may_not_read_all(tmp_path: Path) -> None:
+    board = place(tmp_path, BOARDS["Orin Nano Super"])
+    board.tool = answers(ToolAnswer("NV Power Mode: 25W\n1\n", NO_RIGHTS, "NVPM ERROR: : 13"))
+    assert board.present_mode() == ("25W", 1)
+
+
+def test_clocks_for_a_user_who_is_not_root_are_those_of_sysfs(root: Path) -> None:
+    board = Jetson(root, answers(clocks=NOT_ROOT))
+    assert board.gpu_clocks() == NOT_ROOT
+    for name, hertz in (("min_freq", 306000000), ("max_freq", 918000000)):
+        put(root, f"sys/class/devfreq/17000000.gpu/{name}", f"{hertz}\n")
+    clocks = board.gpu_clocks()
+    assert isinstance(clocks, list)
+    assert [(c.lowest, c.highest, c.now, c.is_fixed) for c in clocks] == [(306, 918, 624.75, False)]
+
+
+def test_sensors_that_read_nan_are_unknown(root: Path) -> None:
+    put(root, "sys/devices/platform/17000000.gpu/load", "nan\n")
+    assert Jetson(root, no_tool).read() == {"gpu_mhz": 624.75}
+
+
 def test_tools_that_are_not_there_or_fail() -> None:
     assert run_tool(["no-such-tool-anywhere"]) is None
     assert run_tool([sys.executable, "-c", "raise SystemExit(1)"]) is None
     assert run_tool([sys.executable, "-c", "print('mode')"]) == "mode\n"
+
+
+def script(folder: Path, name: str, text: str, mode: int = 0o755) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(mode)
+
+
+def test_no_tool_no_rights_and_failure_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    script(tmp_path, "x_clocks", "echo 'Error: Please run as root user'; exit 1")
+    script(tmp_path, "x_model", "echo 'NVPM ERROR: Error opening /sys/x: 13' >&2; exit 1")
+    script(tmp_path, "x_broken", "echo 'no such board'; exit 1")
+    script(tmp_path, "x_locked", "echo 1", 0o600)
+    script(tmp_path, "x_long", "i=0; while [ $i -lt 300 ]; do echo 0123456789; i=$((i+1)); done")
+
+    assert ask_tool(["x_nowhere"]) == ToolAnswer(problem=ABSENT)
+    assert ask_tool(["x_clocks"]).problem == NO_RIGHTS
+    assert ask_tool(["x_model"]).problem == NO_RIGHTS
+    assert ask_tool(["x_locked"]).problem == NO_RIGHTS
+    broken = ask_tool(["x_broken"])
+    assert (broken.problem, broken.why) == (FAILED, "no such board")
+    assert len(ask_tool(["x_long"]).printed) == 3300
+
+
+SYSTEM = "usr/lib/python3.10/dist-packages/tensorrt/__init__.py"
+AGAIN = "/usr/bin/python3.10 -m venv --system-site-packages"
+
+
+def test_how_an_environment_sees_the_tensorrt_of_jetpack(root: Path) -> None:
+    board = Jetson(root, no_tool)
+    absent = system_tensorrt(board, "/usr", "/usr", (3, 10))
+    assert absent == ("not installed; JetPack brings it", "sudo apt install python3-libnvinfer")
+    in_environment = system_tensorrt(board, "/home/me/my env", "/usr", (3, 10))
+    assert in_environment is not None
+    assert in_environment[1].endswith("--system-site-packages --without-pip '/home/me/my env'")
+
+    other = system_tensorrt(board, "/e", "/opt/py", (3, 10))
+    assert other is not None
+    assert other[1].endswith("--system-site-packages --clear /e, then install dld-tui there")
+
+    put(root, SYSTEM, "")
+    for prefix, base, python, fix in (
+        ("/e", "/usr", (3, 10), f"{AGAIN} --without-pip /e"),
+        ("/e", "/opt/py", (3, 10), f"{AGAIN} --clear /e, then install dld-tui there"),
+        ("/e", "/opt/py", (3, 12), f"{AGAIN} --clear /e, then install dld-tui there"),
+        ("/opt/py", "/opt/py", (3, 12), f"{AGAIN} .venv, then install dld-tui there"),
+    ):
+        system = system_tensorrt(board, prefix, base, python)
+        assert system is not None
+        assert system[1] == fix
+        assert ("JetPack's is for Python 3.10" in system[0]) is (python == (3, 12))
+
+
+def test_an_environment_that_sees_the_system_needs_the_package_alone(root: Path) -> None:
+    put(root, "e/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = true\n")
+    system = system_tensorrt(Jetson(root, no_tool), "/e", "/usr", (3, 10))
+    assert system is not None
+    assert system[1] == "sudo apt install python3-libnvinfer"
+
+
+def test_the_tensorrt_of_an_old_jetpack_is_not_advised(tmp_path: Path) -> None:
+    board = place(tmp_path, BOARDS["AGX Orin, JetPack 5"])
+    put(tmp_path, SYSTEM.replace("3.10", "3.8"), "")
+    system = system_tensorrt(board, "/e", "/usr", (3, 10))
+    assert system is not None
+    assert "cannot be used" in system[0]
+    assert system[1] == ""
+
+
+def test_other_machines_have_no_jetpack(tmp_path: Path) -> None:
+    assert system_tensorrt(Jetson(tmp_path, no_tool)) is None

@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from dld_tui.backends import machine_probe
 from dld_tui.backends.jetson import Jetson
-from dld_tui.core.health import GOOD, WEAK
+from dld_tui.core.health import BROKEN, GOOD, WEAK, Check
+from tests.support.jetson_boards import BOARDS, Board, answers, place, put
 
 SMI = "| NVIDIA-SMI 580.65   Driver Version: 580.65   CUDA Version: 13.0  |\n"
-CLOCKS = "GPU MinFreq=306000000 MaxFreq=1300500000 CurrentFreq=306000000\n"
 
 
 def test_cuda_and_clocks() -> None:
@@ -24,30 +26,101 @@ def test_cuda_and_clocks() -> None:
     assert list(machine_probe.cuda_checks(lambda command: None)) == []
 
 
-def board(root: Path, mode: str, clocks: str | None) -> Jetson:
-    for name, text in (
-        ("proc/device-tree/model", "NVIDIA Jetson Orin"),
-        ("etc/nv_tegra_release", "# R36"),
+def checks_of(board: Jetson) -> dict[str, Check]:
+    return {check.name: check for check in machine_probe.board_checks(board)}
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_what_each_board_is_told(tmp_path: Path, board: Board) -> None:
+    checks = checks_of(place(tmp_path / "root", board))
+    number, name = board.fastest
+    mode = checks["power mode"]
+    if f": {name}\n" in board.printed:
+        assert (mode.state, mode.fix) == (GOOD, "")
+        assert "the fastest of" in mode.found
+    else:
+        assert (mode.state, mode.fix) == (WEAK, f"sudo nvpmodel -m {number}")
+        assert f"the fastest is {name} (mode {number})" in mode.found
+    clocks = checks["clocks"]
+    assert (clocks.state, clocks.fix) == (
+        (GOOD, "") if board.is_fixed else (WEAK, "sudo jetson_clocks")
+    )
+    release = checks["release"]
+    assert release.state == {4: BROKEN, 5: WEAK}.get(board.jetpack, GOOD)
+    assert f"JetPack {board.jetpack}" in release.found
+
+    user = checks_of(place(tmp_path / "root", board, as_root=False))
+    assert user["clocks"].state == WEAK
+    assert user["clocks"].found == "unknown: only root may ask jetson_clocks"
+
+
+def test_an_old_release_names_what_the_board_can_have(tmp_path: Path) -> None:
+    fixes = {
+        name: checks_of(place(tmp_path / "root", BOARDS[name]))["release"].fix
+        for name in ("Nano", "AGX Xavier", "Xavier NX", "AGX Orin, JetPack 5")
+    }
+    assert "another machine" in fixes["Nano"]
+    assert "JetPack 5" in fixes["AGX Xavier"]
+    assert "another machine for TensorRT" in fixes["Xavier NX"]
+    assert "JetPack 7" in fixes["AGX Orin, JetPack 5"]
+
+
+def test_a_mode_that_cannot_be_compared_is_not_shown_as_good(tmp_path: Path) -> None:
+    board = place(tmp_path, BOARDS["Orin Nano Super"])
+    board.tool = answers("NV Power Mode: MY_MODE\n9\n")
+    mode = checks_of(board)["power mode"]
+    assert mode.state == WEAK
+    assert "does not list" in mode.found
+    (tmp_path / "etc/nvpmodel.conf").unlink()
+    mode = checks_of(board)["power mode"]
+    assert (mode.state, mode.fix) == (WEAK, "")
+    assert "cannot be read" in mode.found
+
+
+def test_a_container_without_tools_and_files_gets_one_line_each(tmp_path: Path) -> None:
+    put(tmp_path, "etc/nv_tegra_release", "odd\n")
+    put(tmp_path, ".dockerenv", "")
+    checks = checks_of(Jetson(tmp_path, answers()))
+    assert {name: check.state for name, check in checks.items()} == dict.fromkeys(
+        ("release", "power mode", "clocks"), WEAK
+    )
+    assert "no nvpmodel in this container" in checks["power mode"].found
+    assert all("outside of the container" in check.fix for check in checks.values())
+
+    (tmp_path / ".dockerenv").unlink()
+    checks = checks_of(Jetson(tmp_path, answers()))
+    assert checks["power mode"].fix == "sudo apt install nvidia-l4t-nvpmodel"
+    assert checks["clocks"].found == "unknown: jetson_clocks is not installed"
+    assert list(machine_probe.board_checks(Jetson(tmp_path / "none", answers()))) == []
+
+
+def test_clocks_that_nothing_is_known_of(tmp_path: Path) -> None:
+    board = place(tmp_path, BOARDS["AGX Thor"])
+    for printed, found in (
+        ("Online CPUs: 0-13\n", "no line on the GPU"),
+        ("gpu-gpc-0 MinFreq= MaxFreq=1575000000\n", "gpu-gpc-0 unknown to 1575 MHz, now unknown"),
     ):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        board.tool = answers(clocks=printed)
+        clocks = checks_of(board)["clocks"]
+        assert clocks.state == WEAK
+        assert found in clocks.found
+
+
+def test_what_the_driver_does_not_tell_is_unknown(tmp_path: Path) -> None:
+    machine = Jetson(tmp_path, answers())
 
     def tool(command: Sequence[str]) -> str | None:
-        return f"NV Power Mode: {mode}\n0\n" if command[0] == "nvpmodel" else clocks
+        if len(command) == 1:
+            return "| Driver Version: N/A   CUDA Version: N/A  |\n"
+        return "[N/A], [N/A], [N/A], [N/A]\n345, 1980, [N/A], [N/A]\n"
 
-    return Jetson(root, tool)
-
-
-def test_a_board_that_is_not_at_its_fastest(tmp_path: Path) -> None:
-    found = {c.name: c for c in machine_probe.board_checks(board(tmp_path, "15W", CLOCKS))}
-    assert found["power mode"].fix == "sudo nvpmodel -m 0"
-    assert found["clocks"].fix == "sudo jetson_clocks"
-    fixed = CLOCKS.replace("306000000 Max", "1300500000 Max")
-    found = {c.name: c for c in machine_probe.board_checks(board(tmp_path, "MAXN", fixed))}
-    assert found["power mode"].state == found["clocks"].state == GOOD
-    unknown = {c.name: c for c in machine_probe.board_checks(board(tmp_path, "MAXN", None))}
-    assert unknown["clocks"].state == WEAK
+    cuda, first, second = machine_probe.cuda_checks(tool, machine)
+    assert [check.state for check in (cuda, first, second)] == [WEAK] * 3
+    assert "[N/A]" not in cuda.found + first.found + second.found
+    # Those of a Jetson are told by its own files, and it has no persistence mode.
+    jetson = place(tmp_path, BOARDS["Orin Nano"])
+    (only,) = machine_probe.cuda_checks(lambda command: SMI, jetson)
+    assert only.name == "CUDA"
 
 
 def test_groups_of_a_jetson(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dld_tui.backends import probe
+from dld_tui.backends.jetson import FAILED, Jetson, ToolAnswer
 from dld_tui.backends.probe import (
     Library,
     conflict_checks,
@@ -15,7 +16,8 @@ from dld_tui.backends.probe import (
     gpu_checks,
     library_check,
 )
-from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK
+from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK, Check
+from tests.support.jetson_boards import BOARDS, answers, place, put
 
 INSTALL = "pip install 'dld-tui[cpu]'"
 
@@ -79,6 +81,14 @@ def test_cupti_is_loaded_as_a_profile_loads_it(
     assert (check.state, check.found) == (state, found)
 
 
+def test_what_brings_a_library_on_jetpack_6(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    for version, command in (((3, 10), "nvidia-ml-py"), ((3, 12), "'dld-tui[gpu]'")):
+        monkeypatch.setattr("sys.version_info", version)
+        library = next(one for one in probe.LIBRARIES if one.module == "pynvml")
+        assert library.install == f"pip install {command}"
+
+
 def test_hanging_import_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "_TIMEOUT_S", 0.2)
     check = library_check(Library("x", "cpu", "import time; time.sleep(60)"))
@@ -102,35 +112,63 @@ def test_two_packages_of_one_module_are_told(monkeypatch: pytest.MonkeyPatch) ->
     assert list(conflict_checks()) == []
 
 
-def fake_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    tool = folder / "nvidia-smi"
-    tool.write_text(f"#!/bin/sh\n{script}\n")
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+def looks_of(root: Path, smi: ToolAnswer | str) -> list[tuple[str, str, str]]:
+    board = Jetson(root, answers(smi=smi))
+    return [(c.name, c.state, c.found) for c in gpu_checks(board)]
 
 
-def test_gpus_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_smi(tmp_path, monkeypatch, "echo 'GPU A, 1.0, 8 GiB'; echo 'GPU B, 1.0, 9 GiB'")
-    board = tmp_path / "model"
-    board.write_bytes(b"Jetson AGX Orin\0")
-    assert [(c.name, c.state, c.found) for c in gpu_checks(board)] == [
-        ("board", GOOD, "Jetson AGX Orin"),
+def test_gpus_of_the_driver(tmp_path: Path) -> None:
+    put(tmp_path, "proc/device-tree/model", "A board\0")
+    assert looks_of(tmp_path, "GPU A, 1.0, 8 GiB\nGPU B, [N/A], [N/A]\n[N/A], 1.0, 2 GiB\n") == [
+        ("board", GOOD, "A board"),
         ("GPU 0", GOOD, "GPU A, 1.0, 8 GiB"),
-        ("GPU 1", GOOD, "GPU B, 1.0, 9 GiB"),
+        ("GPU 1", GOOD, "GPU B, driver unknown, memory unknown"),
+        ("GPU 2", WEAK, "unknown: the driver does not name it"),
     ]
 
 
-def test_driver_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_smi(tmp_path, monkeypatch, "echo 'cannot talk to the driver'; exit 9")
-    (check,) = gpu_checks(tmp_path / "none")
-    assert check.state == BROKEN
-    assert "cannot talk to the driver" in check.found
+def test_driver_that_does_not_answer(tmp_path: Path) -> None:
+    failed = ToolAnswer(problem=FAILED, why="cannot talk to the driver")
+    ((name, state, found),) = looks_of(tmp_path, failed)
+    assert (name, state, found) == ("NVIDIA", BROKEN, "nvidia-smi: cannot talk to the driver")
 
 
-def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    (check,) = gpu_checks(tmp_path / "none")
-    assert check.state == MISSING
+def test_no_driver(tmp_path: Path) -> None:
+    ((_, state, found),) = looks_of(tmp_path, "")
+    assert (state, found) == (MISSING, "no nvidia-smi: no driver found")
+
+
+def test_the_driver_of_a_jetson_is_a_part_of_it(tmp_path: Path) -> None:
+    place(tmp_path, BOARDS["Orin Nano Super"])
+    unseen = looks_of(tmp_path, "")[1]
+    assert unseen[:2] == ("NVIDIA", WEAK)
+    assert "not to be seen here" in unseen[2]
+    assert "memory of the board" in looks_of(tmp_path, "Orin (nvgpu), 540.4.0, [N/A]\n")[1][2]
+
+    put(tmp_path, "sys/class/devfreq/17000000.gpu/cur_freq", "306000000\n")
+    for smi in ("", ToolAnswer(problem=FAILED, why="no devices were found")):
+        board = Jetson(tmp_path, answers(smi=smi))
+        _, check = gpu_checks(board)
+        assert (check.state, check.fix) == (GOOD, "")
+        assert "driver of Jetson Linux (/sys/class/devfreq" in check.found
+
+
+def test_a_jetson_without_its_device_tree(tmp_path: Path) -> None:
+    put(tmp_path, "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\n")
+    put(tmp_path, ".dockerenv", "")
+    board, gpu = gpu_checks(Jetson(tmp_path, answers()))
+    assert (board.state, gpu.state) == (WEAK, WEAK)
+    assert gpu.fix == "start the container with --runtime nvidia"
+
+
+def test_on_a_jetson_the_remedy_is_the_tensorrt_of_jetpack(tmp_path: Path) -> None:
+    check = Check("Backends", "tensorrt", MISSING, "not installed", "pip install x")
+    assert probe._with_system_tensorrt(check, Jetson(tmp_path, answers())) == check
+    jetson = place(tmp_path, BOARDS["Orin Nano Super"])
+    told = probe._with_system_tensorrt(check, jetson)
+    assert "apt install python3-libnvinfer" in told.fix
+    rtx = replace(check, name="tensorrt_rtx")
+    assert probe._with_system_tensorrt(rtx, jetson) == rtx
 
 
 @pytest.mark.parametrize(

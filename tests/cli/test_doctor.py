@@ -59,6 +59,9 @@ def test_unknown_target(dld: Dld) -> None:
     assert "nowhere" in dld.fails(2, "doctor", "--target", "nowhere")
 
 
+ANEW = "/usr/bin/python3.10 -m venv --system-site-packages .venv, then install dld-tui there"
+
+
 def test_a_target_is_not_told_to_install_what_jobs_bring(
     dld: Dld, checks: list[Check], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,9 +72,17 @@ def test_a_target_is_not_told_to_install_what_jobs_bring(
         Check("Python", "protobuf", GOOD, "7"),
         Check("Backends", "onnxruntime", MISSING, "not installed", "pip install 'dld-tui[cpu]'"),
         Check("Backends", "cuda", MISSING, "no driver", "install the driver"),
+        Check("Backends", "tensorrt", MISSING, "not seen", f"sudo apt install x && {ANEW}"),
     ]
     found = dld("doctor", "--target", "orin", "--json").json["checks"]
-    assert [check["name"] for check in found] == ["host", "protobuf", "onnxruntime", "cuda"]
+    assert [check["name"] for check in found] == [
+        "host",
+        "protobuf",
+        "onnxruntime",
+        "cuda",
+        "tensorrt",
+    ]
     assert [check["fix"] for check in found[2:]] == [
         "installed with the first job that uses it", "install the driver",
+        "sudo apt install x && dld target edit orin --python /usr/bin/python3.10",
     ]  # fmt: skip

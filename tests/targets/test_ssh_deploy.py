@@ -158,6 +158,12 @@ exec {sys.executable} -c "$code" "$@"
         target_of(connection, python=str(python)).jobs()
 
 
+def test_an_old_jetpack_says_so() -> None:
+    answer = {"python": [3, 6, 9], "tegra": "# R32 (release), REVISION: 7.1, GCID: 1"}
+    with pytest.raises(UnavailableError, match=r"JetPack 4: too old: its Python is 3\.6"):
+        machine_from(answer, "nano")
+
+
 def test_the_probe_runs_on_every_old_python() -> None:
     assert "f'" not in bootstrap.PROBE
     assert 'f"' not in bootstrap.PROBE

@@ -5,10 +5,18 @@ Its GPU is part of the chip, so that NVML tells little of it before JetPack 7.
 
 from __future__ import annotations
 
+import math
+import os
+import re
+import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core import jetson
 from dld_tui.core.types import JSON
 
 _LOAD_FILES = (
@@ -24,16 +32,49 @@ _CLOCK_FOLDERS = (
     "sys/class/devfreq/*.ga10b",
     "sys/class/devfreq/*.gp10b",
     "sys/class/devfreq/gpu-gpc-*",
+    "sys/devices/platform/bus@0/*.gpu/devfreq/*",
 )
 _TIMEOUT_S = 10
-_LONGEST = 2_000
+_LONGEST_FILE = 1 << 20
+_SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+"""Where tools of the board are, which the PATH of a session over SSH may leave out."""
+_NO_RIGHTS = re.compile(
+    r"run as root|root user|must be root|requires root|permission denied|not permitted|"
+    r"NVPM ERROR: .*: 13$",  # errno 13, as nvpmodel prints it
+    re.IGNORECASE | re.MULTILINE,
+)
+_TENSORRT = "python3-libnvinfer"
+"""The package of JetPack that brings TensorRT to the system's Python."""
+ABSENT, NO_RIGHTS, FAILED = "absent", "no rights", "failed"
+"""Why a tool did not do what it was asked."""
 
 
-def run_tool(command: Sequence[str]) -> str | None:
-    """Return what a tool prints, or None when it is not there or fails."""
+@dataclass(frozen=True)
+class ToolAnswer:
+    """What became of running a tool."""
+
+    printed: str = ""
+    """Its standard output, whole. Foreign text."""
+    problem: str = ""
+    """Empty when all went well; else :data:`ABSENT`, :data:`NO_RIGHTS` or :data:`FAILED`."""
+    why: str = ""
+    """Its own words on the problem, in one line. Foreign text."""
+
+
+Tool = Callable[[Sequence[str]], ToolAnswer]
+
+
+def ask_tool(command: Sequence[str]) -> ToolAnswer:
+    """Run a tool and return what it printed, or why it did not."""
+    folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS))
+    program = shutil.which(command[0], path=folders)
+    if program is None:
+        if shutil.which(command[0], mode=os.F_OK, path=folders):
+            return ToolAnswer(problem=NO_RIGHTS, why="it may not be run")
+        return ToolAnswer(problem=ABSENT)
     try:
         done = subprocess.run(
-            list(command),
+            [program, *command[1:]],
             check=False,
             capture_output=True,
             text=True,
@@ -41,9 +82,25 @@ def run_tool(command: Sequence[str]) -> str | None:
             stdin=subprocess.DEVNULL,
             timeout=_TIMEOUT_S,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout[:_LONGEST] if done.returncode == 0 else None
+    except PermissionError as error:
+        return ToolAnswer(problem=NO_RIGHTS, why=error.strerror or str(error))
+    except OSError as error:
+        return ToolAnswer(problem=FAILED, why=error.strerror or str(error))
+    except subprocess.TimeoutExpired:
+        return ToolAnswer(problem=FAILED, why=f"no answer in {_TIMEOUT_S} s")
+    if done.returncode == 0:
+        return ToolAnswer(done.stdout)
+    both = f"{done.stderr}\n{done.stdout}"
+    denied = _NO_RIGHTS.search(both)
+    lines = [line.strip() for line in both.splitlines() if line.strip()]
+    why = lines[0] if lines else f"it ended with {done.returncode}"
+    return ToolAnswer(done.stdout, NO_RIGHTS if denied else FAILED, why)
+
+
+def run_tool(command: Sequence[str]) -> str | None:
+    """Return what a tool prints, or None when it is not there or fails."""
+    answer = ask_tool(command)
+    return None if answer.problem else answer.printed
 
 
 class Jetson:
@@ -54,44 +111,94 @@ class Jetson:
         tool: Runs ``nvpmodel`` and ``jetson_clocks``.
     """
 
-    def __init__(
-        self,
-        root: Path = Path("/"),
-        tool: Callable[[Sequence[str]], str | None] = run_tool,
-    ) -> None:
-        self._root, self._tool = root, tool
+    def __init__(self, root: Path = Path("/"), tool: Tool = ask_tool) -> None:
+        self.root, self.tool = root, tool
+        self.model = self.text("proc/device-tree/model")
+        """What the device tree says, of any board; None when it cannot be read."""
         self.board = self._board()
         """The board's name, or None when this is no Jetson."""
         self._load = self._first(_LOAD_FILES)
         self._clock = self._first(f"{folder}/cur_freq" for folder in _CLOCK_FOLDERS)
 
     def _board(self) -> str | None:
-        model = self._text("proc/device-tree/model")
-        tegra = (self._root / "etc/nv_tegra_release").exists()
-        return model if model and (tegra or "jetson" in model.lower()) else None
+        model = self.model or ""
+        if self.text("etc/nv_tegra_release") is not None:
+            return model or "Jetson, model unknown"
+        return model if "jetson" in model.lower() else None
 
     def facts(self) -> dict[str, JSON]:
         """Return the board, its release, power mode and clocks; what is not known is left out."""
         if self.board is None:
             return {}
-        release = (self._text("etc/nv_tegra_release") or "").splitlines()
-        clocks = self._tool(["jetson_clocks", "--show"])
+        release = (self.text("etc/nv_tegra_release") or "").splitlines()
+        clocks = self.tool(["jetson_clocks", "--show"])
         found: dict[str, JSON] = {
             "jetson": self.board,
             "jetson_release": release[0].lstrip("# ") if release else None,
             "jetson_power_mode": self.power_mode(),
-            "jetson_clocks": None if clocks is None else clocks.strip(),
+            "jetson_clocks": None if clocks.problem else clocks.printed.strip(),
         }
         return {name: value for name, value in found.items() if value}
 
     def power_mode(self) -> str | None:
         """Return the power mode, e.g. ``MAXN``, or None when it cannot be told."""
-        printed = self._tool(["nvpmodel", "-q"])
-        for line in (printed or "").splitlines():
-            name, colon, value = line.partition(":")
-            if colon and "power mode" in name.lower():
-                return value.strip() or None
+        present = self.present_mode()
+        return present[0] if isinstance(present, tuple) else None
+
+    def present_mode(self) -> tuple[str, int | None] | ToolAnswer:
+        """Return the name and number of the power mode, or why neither is known.
+
+        ``nvpmodel`` prints the mode and then fails where a user may not read all that it caps.
+        Where it is not there, its state file and the list of modes tell the same.
+        """
+        answer = self.tool(["nvpmodel", "-q"])
+        present = jetson.present_mode(answer.printed)
+        if present is not None:
+            return present
+        status = re.search(r"\bpmode:\s*(\d+)", self.text("var/lib/nvpmodel/status") or "")
+        if status:
+            number = int(status[1])
+            names = [mode.name for mode in self.power_modes() or () if mode.id == number]
+            return (names[0] if names else f"mode {number}", number)
+        return answer if answer.problem else ToolAnswer(problem=FAILED, why="it names no mode")
+
+    def power_modes(self) -> list[jetson.PowerMode] | None:
+        """Return the modes that the board has; None when their file cannot be read."""
+        text = self.text("etc/nvpmodel.conf")
+        return None if text is None else jetson.power_modes(text)
+
+    def gpu_clocks(self) -> list[jetson.GpuClock] | ToolAnswer:
+        """Return the clocks of the GPU, or why they are not known.
+
+        Every user may read those of sysfs; ``jetson_clocks`` shows them to root alone.
+        """
+        answer = self.tool(["jetson_clocks", "--show"])
+        clocks = [] if answer.problem else jetson.gpu_clocks(answer.printed)
+        if clocks:
+            return clocks
+        if self._clock is not None:
+            names = ("min_freq", "max_freq", "cur_freq")
+            values = [self._number(self._clock.with_name(name)) for name in names]
+            if values[0] is not None and values[1] is not None:
+                low, high, now = (None if value is None else value / 1e6 for value in values)
+                return [jetson.GpuClock("GPU", low, high, now)]
+        if answer.problem:
+            return answer
+        return ToolAnswer(problem=FAILED, why="it has no line on the GPU that is known here")
+
+    def gpu_file(self) -> str | None:
+        """Return a file that only a working driver of the GPU makes; None when there is none."""
+        if self._load is not None or self._clock is not None:
+            path = self._load or self._clock
+            return f"/{path.relative_to(self.root)}" if path else None
+        for name in ("dev/nvhost-gpu", "dev/nvgpu", "dev/nvidia0"):
+            if (self.root / name).exists():
+                return f"/{name}"
         return None
+
+    def is_container(self) -> bool:
+        """Return whether Docker or Podman says that this is a container."""
+        return any((self.root / name).exists() for name in (".dockerenv", "run/.containerenv"))
 
     def state(self) -> dict[str, JSON]:
         """Return the clock of the GPU now; left out where it cannot be told."""
@@ -108,22 +215,23 @@ class Jetson:
             found["gpu"] = load / 10  # the file counts in thousandths
         if hertz is not None:
             found["gpu_mhz"] = hertz / 1e6
-        busy = self._number(self._root / "sys/kernel/actmon_avg_activity/mc_all")
-        emc = self._number(self._root / "sys/kernel/debug/bpmp/debug/clk/emc/rate")
+        busy = self._number(self.root / "sys/kernel/actmon_avg_activity/mc_all")
+        emc = self._number(self.root / "sys/kernel/debug/bpmp/debug/clk/emc/rate")
         if busy is not None and emc:
             found["memory"] = min(100.0, 100 * busy * 1000 / emc)
         return found
 
     def _first(self, patterns: Iterable[str]) -> Path | None:
         for pattern in patterns:
-            for path in sorted(self._root.glob(pattern)):
+            for path in sorted(self.root.glob(pattern)):
                 if self._number(path) is not None:
                     return path
         return None
 
-    def _text(self, name: str) -> str | None:
+    def text(self, name: str) -> str | None:
+        """Return a text file of the board; None when it is not there or cannot be read."""
         try:
-            data = (self._root / name).read_bytes()[:_LONGEST]
+            data = (self.root / name).read_bytes()[:_LONGEST_FILE]
         except OSError:
             return None
         return data.rstrip(b"\0").decode("utf-8", "replace").strip()
@@ -132,6 +240,60 @@ class Jetson:
         if path is None:
             return None
         try:
-            return float(path.read_text(encoding="utf-8").strip()[:40])
+            number = float(path.read_text(encoding="utf-8").strip()[:40])
         except (OSError, ValueError):
             return None
+        return number if math.isfinite(number) else None
+
+
+def system_tensorrt(
+    board: Jetson | None = None,
+    prefix: str = sys.prefix,
+    base_prefix: str = sys.base_prefix,
+    python: tuple[int, int] = (sys.version_info[0], sys.version_info[1]),
+) -> tuple[str, str] | None:
+    """Return how this Python would see JetPack's TensorRT: what is so now, and the command.
+
+    None when the machine is no Jetson. JetPack installs TensorRT for the system's Python alone, so
+    that a virtual environment sees it when it is of that Python and made with
+    ``--system-site-packages``. Made again in place, it keeps what is installed in it, and needs no
+    pip, which Debian's ``venv`` cannot bring without another package.
+
+    Args:
+        board: The board.
+        prefix: ``sys.prefix``.
+        base_prefix: ``sys.base_prefix``.
+        python: The first numbers of this Python's version.
+    """
+    board = board or Jetson()
+    if board.board is None:
+        return None
+    old = jetson.too_old(board.text("etc/nv_tegra_release") or "")
+    if old:
+        return f"not installed, and JetPack's cannot be used: {old}", ""
+    folder = shlex.quote(prefix)
+    is_virtual = prefix != base_prefix
+    packages = sorted(board.root.glob("usr/lib/python3*/dist-packages/tensorrt/__init__.py"))
+    named = [path.parts[-4].removeprefix("python") for path in packages]
+    ours = f"{python[0]}.{python[1]}"
+    system = next((name for name in named if name in (ours, "3")), named[-1] if named else "3")
+    if system not in (ours, "3"):
+        found = f"not installed for Python {ours}; JetPack's is for Python {system}"
+    elif not packages:
+        found = "not installed; JetPack brings it"
+    else:
+        found = "not seen by this Python; JetPack's is installed in the system"
+    steps = [] if packages else [f"sudo apt install {_TENSORRT}"]
+    again = f"/usr/bin/python{system} -m venv --system-site-packages"
+    if system not in (ours, "3") or base_prefix != "/usr":
+        target = f"--clear {folder}" if is_virtual else ".venv"
+        steps.append(f"{again} {target}, then install dld-tui there")
+    elif is_virtual and not _sees_system(board, prefix):
+        steps.append(f"{again} --without-pip {folder}")
+    return found, " && ".join(steps)
+
+
+def _sees_system(board: Jetson, prefix: str) -> bool:
+    """Return whether a virtual environment was made with ``--system-site-packages``."""
+    text = board.text(f"{prefix.lstrip('/')}/pyvenv.cfg") or ""
+    return "include-system-site-packages=true" in text.lower().replace(" ", "")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from dld_tui.backends import device_probe, machine_probe
+from dld_tui.backends.jetson import ABSENT, Jetson, system_tensorrt
+from dld_tui.backends.machine_probe import is_unknown
 from dld_tui.backends.tensorrt_probe import ask
 from dld_tui.backends.tensorrt_probe import library_check as tensorrt_check
 from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK, Check
@@ -34,6 +37,19 @@ class Library:
     """The extra of dld-tui that brings it."""
     code: str
     """Python that prints a JSON list of texts: the version, then what else is worth knowing."""
+    packages: str = ""
+    """What brings it alone; for where not all of the extra can be had."""
+
+    @property
+    def install(self) -> str:
+        """Return the command that brings it.
+
+        For Python 3.10 of aarch64 (JetPack 6) the index has no onnxruntime-gpu, so that the extra
+        cannot be installed whole.
+        """
+        if self.packages and sys.version_info < (3, 11) and platform.machine() == "aarch64":
+            return f"pip install {self.packages}"
+        return f"pip install 'dld-tui[{self.extra}]'"
 
 
 LIBRARIES = (
@@ -52,6 +68,7 @@ LIBRARIES = (
         "try: load()\n"
         "except UnavailableError as error: raise SystemExit(error.message)\n"
         "show(installed('cupti-python'), with_name('CUPTI', installed('nvidia-cuda-cupti')))",
+        "cupti-python nvidia-cuda-cupti",
     ),
     Library("polygraphy", "polygraphy", "import polygraphy as m; show(m.__version__)"),
     Library(
@@ -59,6 +76,7 @@ LIBRARIES = (
         "gpu",
         "import pynvml as m\n"
         "show(installed('nvidia-ml-py', 'pynvml') or getattr(m, '__version__', ''))",
+        "nvidia-ml-py",
     ),
 )
 _PREAMBLE = """
@@ -78,7 +96,7 @@ def with_name(name, version): return f'{name} {version}' if version else ''
 def library_check(library: Library) -> Check:
     """Import a library in another process and say what became of it."""
     group, name = "Backends", library.module
-    install = f"pip install 'dld-tui[{library.extra}]'"
+    install = library.install
     try:
         # The current folder is first on the path of `-c`: a stray numpy.py must not be run.
         done = subprocess.run(
@@ -128,34 +146,51 @@ def _is_installed(distribution: str) -> bool:
     return True
 
 
-def gpu_checks(board: Path = Path("/proc/device-tree/model")) -> Iterator[Check]:
+def gpu_checks(board: Jetson | None = None) -> Iterator[Check]:
     """Ask the driver for GPUs; a Jetson says what it is in the device tree."""
-    if board.exists():
-        model = board.read_bytes().rstrip(b"\0").decode("utf-8", "replace")
-        yield Check("GPU", "board", GOOD, model)
+    board = board or Jetson()
+    if board.board is not None and not board.model:
+        yield Check("GPU", "board", WEAK, f"{board.board}: no device tree can be read here")
+    elif board.model:
+        yield Check("GPU", "board", GOOD, board.model)
     command = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total"]
-    try:
-        done = subprocess.run(
-            [*command, "--format=csv,noheader"],
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-        )
-    except FileNotFoundError:
+    answer = board.tool([*command, "--format=csv,noheader"])
+    if answer.problem == ABSENT and board.board is not None:
+        yield _integrated_check(board)
+    elif answer.problem == ABSENT:
         fix = "install the NVIDIA driver, if there is such a GPU"
         yield Check("GPU", "NVIDIA", MISSING, "no nvidia-smi: no driver found", fix)
-        return
-    except (OSError, subprocess.TimeoutExpired) as error:
-        yield Check("GPU", "NVIDIA", BROKEN, f"nvidia-smi: {error}")
-        return
-    if done.returncode:
-        why = (done.stdout + done.stderr).strip().splitlines() or ["it gave no reason"]
-        yield Check("GPU", "NVIDIA", BROKEN, f"nvidia-smi: {why[0]}", "nvidia-smi")
-        return
-    for index, line in enumerate(done.stdout.splitlines()):
-        yield Check("GPU", f"GPU {index}", GOOD, line)
+    elif answer.problem and board.board is not None and board.gpu_file():
+        # Before JetPack 7 its nvidia-smi knows little of the GPU of a Jetson.
+        yield _integrated_check(board)
+    elif answer.problem:
+        yield Check("GPU", "NVIDIA", BROKEN, f"nvidia-smi: {answer.why}", "nvidia-smi")
+    for index, line in enumerate(answer.printed.splitlines() if not answer.problem else ()):
+        yield _gpu_check(index, line, board)
+
+
+def _gpu_check(index: int, line: str, board: Jetson) -> Check:
+    name, *rest = (field.strip() for field in line.split(","))
+    titles = ("driver", "memory")
+    unknown = [title for title, value in zip(titles, rest, strict=False) if is_unknown(value)]
+    known = [value for value in rest if not is_unknown(value)]
+    if is_unknown(name):
+        return Check("GPU", f"GPU {index}", WEAK, "unknown: the driver does not name it")
+    if board.board is not None and "memory" in unknown:
+        unknown.remove("memory")
+        known.append("shares the memory of the board")
+    found = ", ".join([name, *known, *(f"{title} unknown" for title in unknown)])
+    return Check("GPU", f"GPU {index}", GOOD, found)
+
+
+def _integrated_check(board: Jetson) -> Check:
+    """Say whether the GPU of a Jetson is to be seen; its driver is a part of Jetson Linux."""
+    file = board.gpu_file()
+    if file is not None:
+        return Check("GPU", "NVIDIA", GOOD, f"integrated, with the driver of Jetson Linux ({file})")
+    found = "the GPU of the board is not to be seen here: none of its files in /sys and /dev"
+    fix = "start the container with --runtime nvidia" if board.is_container() else ""
+    return Check("GPU", "NVIDIA", WEAK, found, fix)
 
 
 def counter_checks(
@@ -208,8 +243,16 @@ def tensorrt_checks(module: str) -> Iterator[Check]:
         try:
             next(asked)
         except StopIteration as stop:
-            yield tensorrt_check(stop.value)
+            yield _with_system_tensorrt(tensorrt_check(stop.value))
             return
+
+
+def _with_system_tensorrt(check: Check, board: Jetson | None = None) -> Check:
+    """Return a check whose remedy is JetPack's TensorRT where there is one, not the index's."""
+    if check.state != MISSING or check.name != "tensorrt":
+        return check
+    system = system_tensorrt(board)
+    return check if system is None else replace(check, found=system[0], fix=system[1])
 
 
 def _library_checks(library: Library) -> Iterator[Check]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dld_tui.backends.jetson import Jetson, system_tensorrt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.tensorrt.facts import (
     AUTO,
@@ -192,7 +193,7 @@ def _libraries_in(folder: Path) -> list[Path]:
 
 def _load(name: str) -> LibraryFacts:
     """Import a module by its name."""
-    hint = f"pip install 'dld-tui[{_EXTRAS[name]}]'"
+    hint = _install_hint(name)
     try:
         module = importlib.import_module(name)
     # The seam: bindings raise whatever their loading meets.
@@ -210,8 +211,20 @@ def _load(name: str) -> LibraryFacts:
     no_driver = _driver_problem()
     if no_driver and name == "tensorrt":
         why = f"it needs an NVIDIA driver to build: {no_driver}"
-        return replace(facts, no_driver=no_driver, why=why, hint="Install the driver of the GPU")
+        return replace(facts, no_driver=no_driver, why=why, hint=_driver_hint())
     return replace(facts, no_driver=no_driver)
+
+
+def _install_hint(name: str) -> str:
+    """Return the command that brings a library; on a Jetson, JetPack's TensorRT is the one."""
+    system = system_tensorrt() if name == "tensorrt" else None
+    return f"pip install 'dld-tui[{_EXTRAS[name]}]'" if system is None else system[1]
+
+
+def _driver_hint() -> str:
+    if Jetson().board is None:
+        return "Install the driver of the GPU"
+    return "It is a part of Jetson Linux; a container sees it with --runtime nvidia"
 
 
 def _import_problem(error: Exception, module: str) -> str:

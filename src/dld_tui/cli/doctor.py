@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -33,6 +34,8 @@ _ON_A_TARGET = {
     "tensorrt": "sudo apt install python3-libnvinfer, or pip install tensorrt",
 }
 """What to do there, where jobs run in an environment that this program makes."""
+_MADE_ANEW = re.compile(r"(\S*python\S*) -m venv --system-site-packages (?!--without-pip).*")
+"""The part of a remedy that makes an environment of another Python."""
 _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
@@ -48,7 +51,10 @@ def command(target: str | None, as_json: bool) -> int:
     before = _target_checks(target)
     result = run_activity("doctor", Request(), target)
     checks = checks_from_json(result.get("checks"))
-    checks = [*before, *_of_a_target(checks)] if before else [*checks, *terminal_checks()]
+    if before and target is not None:
+        checks = [*before, *_of_a_target(checks, target)]
+    else:
+        checks += terminal_checks()
     problems = sum(check.state == BROKEN for check in checks)
     if as_json:
         write_json({"checks": [check.to_json() for check in checks], "problems": problems})
@@ -68,12 +74,18 @@ def _target_checks(name: str | None) -> list[Check]:
     return target.checks("profile_onnxruntime") if isinstance(target, SshTarget) else []
 
 
-def _of_a_target(checks: Sequence[Check]) -> Iterator[Check]:
-    """Yield checks of a target without those of what it need not have of its own."""
+def _of_a_target(checks: Sequence[Check], target: str) -> Iterator[Check]:
+    """Yield checks of a target without those of what it need not have of its own.
+
+    A Python of the target whose packages do not count is not made anew there: another is named.
+    """
     for check in checks:
         if check.state == MISSING and check.group == "Python" and check.name in _NOT_NEEDED:
             continue
         fix = _ON_A_TARGET.get(check.name) if check.fix.startswith("pip ") else None
+        if anew := _MADE_ANEW.search(check.fix):
+            named = f"dld target edit {target} --python {anew[1]}"
+            fix = check.fix[: anew.start()] + named + check.fix[anew.end() :]
         yield replace(check, fix=fix) if fix else check
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dld_tui
+from dld_tui.core import jetson
 from dld_tui.core.connections.model import DEFAULT_DIRECTORY
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.text import clip, visible
@@ -46,6 +47,11 @@ found = {
     "gpu": os.path.exists("/dev/nvidia0") or os.path.exists("/dev/nvhost-gpu")
     or os.path.exists("/dev/nvgpu"),
 }
+try:
+    with open("/etc/nv_tegra_release") as file:
+        found["tegra"] = file.readline(200)
+except Exception:
+    pass
 try:
     with open(os.path.join(root, "ready", sys.argv[4] + ".json")) as file:
         found["ready"] = json.load(file).get("python")
@@ -140,7 +146,8 @@ def machine_from(data: Mapping[str, Any], where: str) -> Machine:
         major, minor, patch = (int(number) for number in data["python"])
         if (major, minor) < OLDEST_PYTHON:
             raise UnavailableError(
-                f"its Python is {major}.{minor}.{patch}; 3.10 or newer is needed",
+                f"its Python is {major}.{minor}.{patch}; 3.10 or newer is needed"
+                + (f"; {board}" if (board := jetson.too_old(str(data.get("tegra", "")))) else ""),
                 where=where,
                 hint=f"Install a newer one there ({INSTALL_PYTHON}) and name it:"
                 " dld target add … --python python3.12",
