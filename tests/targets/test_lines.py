@@ -25,6 +25,11 @@ def test_a_long_line_keeps_its_start_and_costs_no_memory() -> None:
     assert list(cutter.feed(b"\n0123456789\n")) == [b"0123456789", b"0123456789"]
 
 
+UNUSED = (
+    b"2026-11-22 01:50:23.7 [W:onnxruntime:, graph.cc:5777 CleanUnusedInitializersAndNodeArgs]"
+    b" Removing initializer 'gpu_0/queue_0'. It is not used by any node and should be removed from"
+    b" the model."
+)
 HARMLESS = (
     b"2026-11-22 00:40:44.5 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:856 operator()]"
     b" No registered plugin EP device found for 'CUDAExecutionProvider' with device_id=0"
@@ -42,6 +47,7 @@ HARMLESS = (
         (b"[10:00:00] [W] [TRT] slow", "[10:00:00] [W] [TRT] slow", "warning"),
         (b"[V] chatty", "[V] chatty", "debug"),
         (HARMLESS, "", "debug"),
+        (UNUSED, "", "debug"),
         (HARMLESS.replace(b"No registered", b"A registered"),
          HARMLESS.decode().replace("No registered", "A registered"), "warning"),
         (b"\x1b[2J other control stays", "\x1b[2J other control stays", "info"),
