@@ -36,6 +36,40 @@ def branches(tmp_path: Path) -> Path:
     return models.write(tmp_path, models.BRANCHES)
 
 
+CONSTANTS = """
+<ir_version: 10, opset_import: ["" : 18]>
+constants (float[N] x) => (float[N] y)
+{
+    [one] c = Constant <value_float = 1.0> ()
+    [two] d = Constant <value_float = 2.0> ()
+    [first] s = Add(x, c)
+    [out] y = Mul(s, d)
+}
+"""
+
+
+async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, CONSTANTS)) as session:
+        model = session.screen.graph.model
+        assert isinstance(model, GraphModel)
+        assert {"one", "two"}.isdisjoint(model.graph.names)
+        await session.go("first")
+        await session.press("W")
+        assert session.screen.node is named(session, "first")
+        assert "one" in "".join(session.rows)
+        model = session.screen.graph.model
+        assert isinstance(model, GraphModel)
+        assert "one" in model.graph.names
+        assert "two" not in model.graph.names
+        await to_graph(session, "one")
+        await session.press("W")  # the constant that the cursor is on
+        model = session.screen.graph.model
+        assert isinstance(model, GraphModel)
+        assert {"one", "two"}.isdisjoint(model.graph.names)
+        assert session.screen.graph.has_focus_within
+        assert at(session) == "first"
+
+
 # --- views --------------------------------------------------------------------------------------
 
 

@@ -51,11 +51,15 @@ def test_branches_stay_folded_and_unfolded_by_their_names(tmp_path: Path) -> Non
             items = explorer.rows().items
             if row < len(items) and explorer.can_unfold(items[row]):
                 explorer.set_unfolded(items[row], row % 2 == 0)
+        explorer.set_constants([document.main.nodes[0], document.main.nodes[2]], True)
         before = folds(explorer)
         assert {unfolded for _, unfolded in before} == {True, False}
         document.apply("replace_model", model=keep_model(document, made), title="convert it")
         again = model_anew(explorer)
         assert folds(again) == before
+        kept = {document.main.nodes[0], document.main.nodes[2]}
+        assert {entry.name for entry in again.exceptions} == {entry.name for entry in kept}
+        assert again.exceptions <= set(document.main.nodes)
         assert [entry.label for entry in again.entries(document.main)].count("more") == 1
         document.undo()
         assert folds(model_anew(again)) == before

@@ -220,6 +220,20 @@ def test_constants_are_hidden_and_counted(explorer: ExplorerModel) -> None:
     assert shown(explorer) == ["main 4", "  one", "  two", "  sum", "  out"]
 
 
+@pytest.mark.parametrize("explorer", [CONSTANTS], indirect=True)
+def test_one_constant_is_shown_or_hidden_for_itself(explorer: ExplorerModel) -> None:
+    one = [node(explorer, "one")]
+    explorer.set_constants(one, True)
+    assert shown(explorer) == ["main 3", "  one", "  sum", "  out", "Constant 1"]
+    explorer.set_constants(one, False)
+    assert shown(explorer) == ["main 2", "  sum", "  out", "Constant 2"]
+    explorer.set_show_constants(True)
+    explorer.set_constants(one, False)
+    assert shown(explorer) == ["main 3", "  two", "  sum", "  out", "Constant 1"]
+    explorer.set_show_constants(True)  # all of them again
+    assert shown(explorer) == ["main 4", "  one", "  two", "  sum", "  out"]
+
+
 def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: ExplorerModel) -> None:
     explorer.set_text("RELU enc")
     assert shown(explorer) == [

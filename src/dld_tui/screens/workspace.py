@@ -18,6 +18,7 @@ from dld_tui.core.document import Change
 from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.graph.build import constants_of
 from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace_accuracy import Accuracy
@@ -207,6 +208,19 @@ class WorkspaceScreen(
     def action_toggle_constants(self) -> None:
         """Show or hide the Constant nodes."""
         self.explorer.toggle_constants()
+
+    def action_toggle_constant(self) -> None:
+        """Show or hide the constants of the node at the cursor, or the constant that it is on."""
+        node = self.node
+        constants = constants_of(node) if node is not None else []
+        if not constants:
+            self.notify("Nothing here is a constant or gets one", timeout=3)
+            return
+        shows = self.explorer.model.shows_constant
+        shown = not all(shows(constant) for constant in constants)
+        self.explorer.set_constants(constants, shown)
+        did = "shown" if shown else "hidden"
+        self.notify(f"{fmt.plural(len(constants), 'constant')} {did}", timeout=2)
 
     def action_filter(self) -> None:
         """Choose operator types and conditions."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from threading import Event, Thread
 
-from dld_tui.core.document import Scope
+from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
@@ -21,13 +21,18 @@ _LOOK_S = 0.1
 
 
 def make_graph(
-    scope: Scope, constants: bool, texts: NodeTexts | None, cancelled: CancelCheck
+    scope: Scope,
+    constants: bool,
+    exceptions: frozenset[Node],
+    texts: NodeTexts | None,
+    cancelled: CancelCheck,
 ) -> GraphModel:
     """Return the graph of a scope, ready to be shown.
 
     Args:
         scope: What to draw.
         constants: Whether constants are drawn, too.
+        exceptions: Constants that are drawn where the others are not, or the other way round.
         texts: The texts of its nodes, where somebody has read them already.
         cancelled: Asked now and then.
 
@@ -35,20 +40,25 @@ def make_graph(
         CancelledError: `cancelled` said so.
     """
     if len(scope.nodes) < CHILD_FROM:
-        drawn = graph_of(scope, constants=constants, texts=texts)
-        return _made(scope, constants, drawn, lambda graph: None)
+        drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
+        return _made(scope, constants, exceptions, drawn, lambda graph: None)
     with closing(ArrangingChild()) as child:  # it starts while the model is read
-        drawn = graph_of(scope, constants=constants, texts=texts)
-        return _made(scope, constants, drawn, lambda graph: child.arrange(graph, cancelled))
+        drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
+        return _made(
+            scope, constants, exceptions, drawn, lambda graph: child.arrange(graph, cancelled)
+        )
 
 
 def _made(
     scope: Scope,
     constants: bool,
+    exceptions: frozenset[Node],
     drawn: ScopeGraph,
     arrange: Callable[[Graph], Arranged | None],
 ) -> GraphModel:
-    model = GraphModel(scope, constants=constants, drawn=drawn, arrange=arrange)
+    model = GraphModel(
+        scope, constants=constants, exceptions=exceptions, drawn=drawn, arrange=arrange
+    )
     model.prepare()
     return model
 
@@ -89,6 +99,7 @@ class EarlyGraph:
                 self._model = _made(
                     scope,
                     constants,
+                    frozenset(),
                     drawn,
                     lambda graph: child.arrange(graph, self._is_cancelled),
                 )

@@ -65,7 +65,8 @@ class Graphs(Editing):
         if len(scope.nodes) > AT_ONCE:
             self._graph_scope = scope
             constants = opened.explorer.show_constants
-            self._arrange(scope, constants, opened.texts, opened.early, opened.finish)
+            nothing: frozenset[Node] = frozenset()
+            self._arrange(scope, constants, nothing, opened.texts, opened.early, opened.finish)
 
     def show_begun_graph(self) -> None:
         """Show the graph that was begun before there was a pane for it, if it is arranged."""
@@ -75,18 +76,25 @@ class Graphs(Editing):
     def show_graph(self, scope: Scope) -> None:
         """Show the graph of a scope; of a large one, as soon as it is arranged."""
         self._graph_scope = scope
-        constants = self.explorer.model.show_constants
+        constants, exceptions = self._constants_shown
         if len(scope.nodes) <= AT_ONCE:
-            model = GraphModel(scope, constants=constants)
+            model = GraphModel(scope, constants=constants, exceptions=exceptions)
             model.weigh()
             self._show_graph_model(model, Event())
             return
-        self._arrange(scope, constants)
+        self._arrange(scope, constants, exceptions)
+
+    @property
+    def _constants_shown(self) -> tuple[bool, frozenset[Node]]:
+        """Whether the explorer shows constants, and which ones it shows or hides for itself."""
+        listed = self.explorer.model
+        return listed.show_constants, frozenset(listed.exceptions)
 
     def _arrange(
         self,
         scope: Scope,
         constants: bool,
+        exceptions: frozenset[Node],
         texts: NodeTexts | None = None,
         early: EarlyGraph | None = None,
         finish: Callable[[], None] = lambda: None,
@@ -96,6 +104,7 @@ class Graphs(Editing):
         Args:
             scope: What to draw.
             constants: Whether constants are drawn, too.
+            exceptions: Constants that are drawn where the others are not, or the other way round.
             texts: The texts of its nodes, where they have just been read.
             early: It has been begun already.
             finish: Called on the thread once the picture is there.
@@ -109,7 +118,7 @@ class Graphs(Editing):
             with suppress(RuntimeError, KeyError, IndexError, CancelledError):
                 with collector_paused():
                     model = early.result(self._is_gone) if early is not None else None
-                    model = model or make_graph(scope, constants, texts, self._is_gone)
+                    model = model or make_graph(scope, constants, exceptions, texts, self._is_gone)
                     gc.freeze()  # else each later collection would walk the whole graph
                     self.call_later(self._show_graph_model, model, shown)
                     self._wait_for_paint(shown)  # the picture first
@@ -188,7 +197,9 @@ class Graphs(Editing):
     def constants_shown(self, event: Explorer.Arranged) -> None:
         """Show constants in the graph where the explorer does."""
         model = self.graph.model
-        if isinstance(model, GraphModel) and model.constants != event.show_constants:
+        if not isinstance(model, GraphModel):
+            return
+        if (model.constants, model.exceptions) != self._constants_shown:
             self.show_graph(model.scope)
 
     @on(GraphPane.Selected)

@@ -221,8 +221,8 @@ class Explorer(Frame, Vertical):
 
     def reveal(self, node: Node) -> bool:
         """Move the cursor to a node and unfold what hides it; False when a filter leaves it out."""
-        if self.model.entry(node).constant and not self.model.show_constants:
-            self.model.set_show_constants(True)
+        if self.model.entry(node).constant and not self.model.shows_constant(node):
+            self.set_constants([node], True)
         elif self.list.go_to_key(node):
             return True  # it is seen: nothing to unfold
         if not reveal(self.model, node):
@@ -264,6 +264,12 @@ class Explorer(Frame, Vertical):
     def toggle_constants(self) -> None:
         """Show or hide the Constant nodes."""
         self.model.set_show_constants(not self.model.show_constants)
+        self.rebuild()
+        self._say_arranged()
+
+    def set_constants(self, nodes: Sequence[Node], shown: bool) -> None:
+        """Show or hide some constants; a cursor whose row goes stays where it was."""
+        self.model.set_constants(nodes, shown)
         self.rebuild()
         self._say_arranged()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 
+from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.widgets.explorer_model import ExplorerModel
@@ -17,20 +18,33 @@ def model_anew(old: ExplorerModel) -> ExplorerModel:
     new = ExplorerModel(old.document, old.root)
     new.view, new.sort, new.descending = old.view, old.sort, old.descending
     new.set_show_constants(old.show_constants)
+    new.exceptions.update(_exceptions(old))
     new.set_text(old.text)
     new.set_condition(old.condition)
     new.unfolded.update(_folds(old))
     return new
 
 
+def _exceptions(old: ExplorerModel) -> Iterator[Node]:
+    """Yield the nodes that are there now for the constants that were shown or hidden alone."""
+    main = old.document.main
+    present = _present(old.document, main)
+    for node in old.exceptions:
+        known = _key_now(node, main, present)
+        if isinstance(known, Node):
+            yield known
+
+
+def _present(document: Document, main: Scope) -> dict[tuple[Hashable, ...], Scope]:
+    """Return the scopes by their places."""
+    places = ((_place(scope, main), scope) for scope in document.scopes())
+    return {place: scope for place, scope in places if place is not None}
+
+
 def _folds(old: ExplorerModel) -> Iterator[tuple[Hashable, bool]]:
     """Yield what is folded and unfolded, by the keys of what is there now."""
     main = old.document.main
-    present = {
-        place: scope
-        for scope in old.document.scopes()
-        if (place := _place(scope, main)) is not None
-    }
+    present = _present(old.document, main)
     for key, unfolded in old.unfolded.items():
         known = _key_now(key, main, present)
         if known is not None:

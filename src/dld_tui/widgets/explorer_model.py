@@ -64,6 +64,8 @@ class ExplorerModel:
         self.text = ""
         self.condition: Callable[[Node], bool] | None = None
         self.show_constants = False
+        self.exceptions: set[Node] = set()
+        """Constants that are shown where the others are hidden, or the other way round."""
         self.total = 0  # nodes at and below the root
         self.shown = 0  # those that the filter lets through
         self.hidden_constants = 0
@@ -198,9 +200,22 @@ class ExplorerModel:
         self._stale = True
 
     def set_show_constants(self, shown: bool) -> None:
-        """Show or hide the Constant nodes."""
+        """Show or hide all Constant nodes."""
         self.show_constants = shown
+        self.exceptions.clear()
         self._stale = True
+
+    def set_constants(self, nodes: Iterable[Node], shown: bool) -> None:
+        """Show or hide some constants, whatever is done with the others."""
+        if shown == self.show_constants:
+            self.exceptions.difference_update(nodes)
+        else:
+            self.exceptions.update(nodes)
+        self._stale = True
+
+    def shows_constant(self, node: Node) -> bool:
+        """Return whether a node is shown if it is a constant."""
+        return self.show_constants != (node in self.exceptions)
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -326,8 +341,9 @@ class ExplorerModel:
 
     def _matches(self, entries: list[Entry]) -> list[Entry]:
         self.total += len(entries)
-        if not self.show_constants:
-            kept = [entry for entry in entries if not entry.constant]
+        if self.exceptions or not self.show_constants:
+            shows = self.shows_constant
+            kept = [entry for entry in entries if not entry.constant or shows(entry.node)]
             self.hidden_constants += len(entries) - len(kept)
             entries = kept
         for word in self.text.lower().split():

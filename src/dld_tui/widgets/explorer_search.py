@@ -128,5 +128,5 @@ def matching_nodes(model: ExplorerModel) -> Iterator[Node]:
     whole = model.root is model.document.main
     for scope in model.document.scopes() if whole else model.root.walk():
         for entry in model.entries(scope):
-            if (model.show_constants or not entry.constant) and model.is_match(entry):
+            if (not entry.constant or model.shows_constant(entry.node)) and model.is_match(entry):
                 yield entry.node

@@ -31,6 +31,7 @@ class GraphModel(ViewedGraph):
     Args:
         scope: What to show.
         constants: Whether constants are drawn, too.
+        exceptions: Constants that are drawn where the others are not, or the other way round.
         drawn: Its graph, where it was made before.
         arrange: Works out order, rails and folds elsewhere; None from it: they are worked out here.
     """
@@ -40,12 +41,15 @@ class GraphModel(ViewedGraph):
         scope: Scope,
         *,
         constants: bool = False,
+        exceptions: frozenset[Node] = frozenset(),
         drawn: ScopeGraph | None = None,
         arrange: Callable[[Graph], Arranged | None] = lambda graph: None,
     ) -> None:
         self.scope = scope
-        self.constants = constants
-        self.drawn: ScopeGraph = drawn or graph_of(scope, constants=constants)
+        self.constants, self.exceptions = constants, exceptions
+        self.drawn: ScopeGraph = drawn or graph_of(
+            scope, constants=constants, exceptions=exceptions
+        )
         graph = self.drawn.graph
         super().__init__(graph, self.drawn.subjects, arrange(graph))
 

@@ -4,7 +4,7 @@ import onnx.parser
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.graph.build import ScopeGraph, graph_of
+from dld_tui.core.graph.build import ScopeGraph, constants_of, graph_of
 from dld_tui.core.graph.graph import Graph, Kind
 from tests.support import models
 
@@ -83,6 +83,25 @@ def test_what_is_computed_from_constants_is_a_parameter() -> None:
     assert {"fixing", "noise"} <= set(drawn.graph.names)
     whole = graph_of(document.main, constants=True)
     assert {"shape", "reshaped", "fold"} <= set(whole.graph.names)
+
+
+def test_some_constants_are_drawn_or_hidden_for_themselves() -> None:
+    scope = opened(CONSTANTS).main
+    named = {node.name: node for node in scope.nodes}
+    feeding = constants_of(named["sum"])
+    assert [node.name for node in feeding] == ["shape", "reshaped", "fold"]
+    assert constants_of(named["reshaped"]) == [named["shape"], named["reshaped"]]
+    assert constants_of(named["shape"]) == [named["shape"]]
+    assert constants_of(named["sum2"]) == constants_of(named["fixing"]) == []
+    everything = set(graph_of(scope, constants=True).graph.names)
+    usual = set(graph_of(scope).graph.names)
+    alone = graph_of(scope, exceptions=frozenset([named["fold"], named["sum"]]))
+    assert set(alone.graph.names) == usual | {"fold"}
+    assert ("fold", "f", "sum") in links(alone.graph)
+    hidden = graph_of(scope, constants=True, exceptions=frozenset([named["fold"], named["sum"]]))
+    assert set(hidden.graph.names) == everything - {"fold"}
+    fed = graph_of(scope, exceptions=frozenset(feeding))
+    assert set(fed.graph.names) == everything
 
 
 def test_a_function_call_and_a_function_body() -> None:

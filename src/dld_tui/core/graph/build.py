@@ -37,6 +37,7 @@ def graph_of(
     scope: Scope,
     *,
     constants: bool = False,
+    exceptions: frozenset[Node] = frozenset(),
     types: bool = False,
     texts: NodeTexts | None = None,
 ) -> ScopeGraph:
@@ -48,19 +49,52 @@ def graph_of(
     Args:
         scope: What to draw.
         constants: Draw constants and what is computed from them alone, too.
+        exceptions: Those of them that are drawn where the others are not, or the other way round.
         types: Label the links with types and shapes.
         texts: The texts of its nodes, where somebody has read them already.
     """
-    builder = _Builder(
-        scope, constants, types, texts if texts is not None else NodeTexts(scope.nodes)
-    )
+    texts = texts if texts is not None else NodeTexts(scope.nodes)
+    left_out: frozenset[int] = frozenset()
+    fixed = _weights(scope)
+    if not constants or exceptions:
+        left_out = _constant_places(scope, texts, set(fixed))
+        excepted = {place for place in left_out if texts.nodes[place] in exceptions}
+        left_out = frozenset(excepted) if constants else left_out - excepted
+    builder = _Builder(scope, fixed, left_out, types, texts)
     return ScopeGraph(scope, builder.graph, builder.subjects)
+
+
+def constants_of(node: Node) -> list[Node]:
+    """Return the nodes of the scope that a node gets constants from, in the order of the file.
+
+    They are ``Constant`` nodes and what is computed from constants alone: what :func:`graph_of`
+    leaves out. A node that is one of them itself is among those returned.
+    """
+    scope = node.scope
+    texts = NodeTexts(scope.nodes)
+    places = sorted(_constant_places(scope, texts, _weights(scope)))
+    makers = {name: place for place in places for name in texts.outputs[place] if name}
+    needed = {place for place in places if texts.nodes[place] is node}
+    names = [*node.inputs, *(name for body in node.subgraphs() for name in body.captured())]
+    while names:
+        place = makers.get(names.pop())
+        if place is not None and place not in needed:
+            needed.add(place)
+            names += texts.inputs[place]
+    return [texts.nodes[place] for place in sorted(needed)]
 
 
 class _Builder:
     """Turns nodes and values into vertices and nets."""
 
-    def __init__(self, scope: Scope, constants: bool, types: bool, texts: NodeTexts) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        fixed: set[str],
+        left_out: frozenset[int],
+        types: bool,
+        texts: NodeTexts,
+    ) -> None:
         self.scope = scope
         self.graph = Graph()
         self.subjects: list[Node | str] = []
@@ -68,11 +102,10 @@ class _Builder:
         """By value that is made here, or comes from outside: the vertices that use it."""
         self._makers: dict[str, int] = {}
         self._functions = frozenset(key_of(function)[:2] for function in scope.document.functions)
-        fixed = _weights(scope)
         for name in scope.inputs:
             if name not in fixed and name not in self._makers:
                 self._makers[name] = self._add(name, name, Kind.INPUT, name)
-        self._add_nodes(texts, frozenset() if constants else _left_out(scope, texts, fixed))
+        self._add_nodes(texts, left_out)
         for name in dict.fromkeys(scope.outputs):
             self._uses.setdefault(name, []).append(self._add(name, name, Kind.OUTPUT, name))
         self._add_outer_values()
@@ -153,7 +186,7 @@ class _Builder:
             nets.append(Net(name, source, tuple(targets), label))
 
 
-def _left_out(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozenset[int]:
+def _constant_places(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozenset[int]:
     """Return the places of nodes that compute the same in every run.
 
     Args:
