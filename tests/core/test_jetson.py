@@ -78,6 +78,13 @@ def test_odd_outputs_are_unknown() -> None:
     (clock,) = gpu_clocks("GPU MinFreq= MaxFreq=918000000 CurrentFreq=x\n")
     assert (clock.highest, clock.is_fixed, clock.now) == (918, None, None)
     assert release("something else") is None
+    long = "9" * 5000  # more digits than Python makes a number of
+    assert present_mode(f"NV Power Mode: MAXN\n{long}\n") == ("MAXN", None)
+    assert gpu_clocks(f"GPU MinFreq={long} MaxFreq={long}\n")[0].is_fixed is None
+    assert power_modes(f"< POWER_MODEL ID={long} NAME=MAXN >\n") == []
+    (mode,) = power_modes(f"< POWER_MODEL ID=1 NAME=A >\nGPU MAX_FREQ {'9' * 400}\n")
+    assert mode.gpu_cap is None
+    assert release(f"# R{long} (release)") is None
     assert last_jetpack("A board of tomorrow") is None
 
 

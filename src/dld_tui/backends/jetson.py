@@ -155,7 +155,7 @@ class Jetson:
         present = jetson.present_mode(answer.printed)
         if present is not None:
             return present
-        status = re.search(r"\bpmode:\s*(\d+)", self.text("var/lib/nvpmodel/status") or "")
+        status = re.search(r"\bpmode:\s*(\d{1,9})\b", self.text("var/lib/nvpmodel/status") or "")
         if status:
             number = int(status[1])
             names = [mode.name for mode in self.power_modes() or () if mode.id == number]

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _SECTION = re.compile(r"<\s*(\w+)\b([^>]*)>?")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _ATTRIBUTE = re.compile(r"(\w+)\s*=\s*\"?([^\s\">]+)")
 _WATTS = re.compile(r"(?:^|_)(\d+(?:\.\d+)?)W(?:_|$)", re.IGNORECASE)
 _CORES = re.compile(r"_(\d+)CORES?(?:_|$)", re.IGNORECASE)
 _ALL_CORES = 1 << 10
 _GPU_PATH = re.compile(r"/[^/]*(?:gpu|gp10b|gv11b|ga10b|gb10b)[^/]*/(?:.*/)?max_freq$")
 _GPU_LINE = re.compile(r"^\s*(GPU\d*|gpu-gpc-\d+)\b:?\s.*?\bMinFreq=")
-_FREQUENCY = re.compile(r"\b(Min|Max|Current)Freq=(\d+)")
-_RELEASE = re.compile(r"\bR(\d+)\s*\(release\)(?:,\s*REVISION:\s*([\d.]+))?")
+_FREQUENCY = re.compile(r"\b(Min|Max|Current)Freq=(\d{1,15})\b")
+_RELEASE = re.compile(r"\bR(\d{1,4})\s*\(release\)(?:,\s*REVISION:\s*([\d.]+))?")
 _JETPACKS: Mapping[int, int] = {28: 3, 31: 4, 32: 4, 34: 5, 35: 5, 36: 6, 38: 7, 39: 7}
 """JetPack by the major number of Jetson Linux."""
 
@@ -90,7 +91,7 @@ def power_modes(text: str) -> list[PowerMode]:
             settings = None
             told = {key.upper(): value for key, value in _ATTRIBUTE.findall(section[2])}
             number = told.get("ID", "")
-            if section[1].upper() == "POWER_MODEL" and number.isascii() and number.isdigit():
+            if section[1].upper() == "POWER_MODEL" and _NUMBER.fullmatch(number):
                 settings = []
                 sections.append((int(number), told.get("NAME", f"mode {number}"), settings))
         elif settings is not None and stripped:
@@ -147,10 +148,10 @@ def _setting(row: Sequence[str]) -> tuple[str, str, str]:
 
 def _cap(value: str) -> float | None:
     try:
-        number = int(value, 0)
-    except ValueError:
+        number = float(int(value, 0))
+    except (ValueError, OverflowError):
         return None
-    return float(number) if number > 0 else math.inf  # -1 and 0: no cap
+    return number if number > 0 else math.inf  # -1 and 0: no cap
 
 
 def fastest(modes: Sequence[PowerMode]) -> list[PowerMode]:
@@ -171,7 +172,7 @@ def present_mode(printed: str) -> tuple[str, int | None] | None:
         key, colon, value = line.partition(":")
         if colon and "power mode" in key.lower():
             name = value.strip()
-        elif name and number is None and line.strip().isascii() and line.strip().isdigit():
+        elif name and number is None and _NUMBER.fullmatch(line.strip()):
             number = int(line)
     return (name, number) if name else None
 
