@@ -15,7 +15,7 @@ from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times
-from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.groups import whole_ms
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs import text_field
@@ -255,11 +255,10 @@ class LayerPane(Frame, Vertical):
             rows = select(self.all_layers, self.filter, self.group, self.known)
             self.table.set_table(self._source, rows)
         else:
-            whole = group_layers(self.all_layers, self.by, self.by_pass, self.gpu_by_pass)
             self.groups = groups_of(
                 self.all_layers,
                 self.by,
-                sum(group.cost_ms for group in whole),
+                whole_ms(self.all_layers, self.by, self.by_pass, self.gpu_by_pass),
                 self.filter,
                 self.known,
                 self.by_pass,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import output_bytes, priced
-from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.groups import group_layers, whole_ms
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import fit, visible
@@ -116,7 +116,7 @@ def precision_rows(
     costs = priced(layers)
     types = group_layers(costs, "type", by_pass)
     longest = max((group.time_ms for group in types), default=0.0)
-    total = sum(group.time_ms for group in types)
+    total = whole_ms(costs, "type", by_pass)
     rows = []
     for kind, bars in zip(types, chart_rows(types, percent), strict=True):
         rows.append(bars)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dld_tui.core.report.groups import (
@@ -9,8 +10,12 @@ from dld_tui.core.report.groups import (
     UNKNOWN,
     group_layers,
     name_scope,
+    whole_ms,
 )
+from dld_tui.core.report.pass_times import PassTimes
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.widgets.layer_rows import groups_of
+from dld_tui.widgets.report_charts import precision_rows
 
 CONV = NodeLink((), "/enc/0/conv", "/enc/0/conv", "Conv", share=0.5)
 RELU = NodeLink((), "/enc/0/relu", "/enc/0/relu", "Relu", share=0.5)
@@ -69,3 +74,21 @@ def test_nothing_measured_divides_nothing() -> None:
 def test_scope_of_a_name() -> None:
     assert name_scope(CONV) == "/enc/0"
     assert name_scope(NodeLink(("f",), "x", "x", "Add")) == "f"
+
+
+def test_every_place_has_the_same_percentages_of_what_layers_take_together() -> None:
+    """Each pass another layer is delayed, so the medians leave out what the sums do not."""
+    delayed = np.ones((4, 8))
+    for number in range(8):
+        delayed[number % 4, number] += 8.0
+    by_pass = PassTimes(delayed, delayed.sum(axis=0))
+    layers = [Layer(f"l{n}", "Conv" if n < 3 else "Add", index=n, time_ms=1.0) for n in range(4)]
+    expected = {"Conv": 100 * 11 / 12, "Add": 100 / 12}
+    for groups in (
+        group_layers(layers, "type", by_pass),
+        groups_of(layers, "type", whole_ms(layers, "type", by_pass), by_pass=by_pass),
+    ):
+        assert {group.key: group.percent for group in groups} == pytest.approx(expected)
+    shares = [row.value for row in precision_rows(layers, True, by_pass) if row.label[0] != " "]
+    assert shares == ["91.7 %", "8.3 %"]
+    assert sum(g.percent for g in group_layers(layers, "layer", by_pass)) == pytest.approx(100)

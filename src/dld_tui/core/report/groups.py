@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 GROUPINGS = ("layer", "type", "node", "op", "scope", "provider", "precision")
 
+_ADD_UP = ("layer", "node")
+"""Whose percentages add up to 100, as those of the layers do."""
 NO_NODE = "(no ONNX node)"
 """The key of the time that no ONNX node is known for."""
 NO_SCOPE = "(no name scope)"
@@ -46,7 +48,7 @@ def group_layers(
 
     Percentages are of what all layers take together in a pass: where noise lengthens another layer
     in each pass, those of the groups add up to less than 100. By ``layer`` and ``node`` they are
-    those of the layers, which are of the sum of all medians.
+    of the sum of all groups, as those of the layers are.
 
     Args:
         layers: What is grouped.
@@ -57,10 +59,8 @@ def group_layers(
         gpu_by_pass: The same of their kernels on a GPU.
     """
     members: dict[str, _Members] = {}
-    everything = _Members()
+    layers = list(layers)
     for layer in layers:
-        everything.layers.append(layer)
-        everything.shares.append(1.0)
         for key, share, estimated in parts(layer, by):
             group = members.setdefault(key, _Members())
             group.layers.append(layer)
@@ -75,13 +75,11 @@ def group_layers(
         for key, group in members.items()
     }
     costs = times
-    total = _together(by_pass, everything, [layer.time_ms for layer in everything.layers]) or 0.0
     if any(time is not None for time in kernels.values()):
         costs = {key: (kernels[key] or 0.0) + _on_host(by_pass, members[key]) for key in members}
-        on_gpu = _together(gpu_by_pass, everything, [one.gpu_time_ms for one in everything.layers])
-        total = (on_gpu or 0.0) + _on_host(by_pass, everything)
-    if by in ("layer", "node"):
-        total = sum(costs.values())
+    total = sum(costs.values())
+    if by not in _ADD_UP:
+        total = whole_ms(layers, by, by_pass, gpu_by_pass)
     groups = [
         Group(
             key=key,
@@ -95,6 +93,25 @@ def group_layers(
         for key, group in members.items()
     ]
     return sorted(groups, key=lambda group: (-group.cost_ms, group.key))
+
+
+def whole_ms(
+    layers: Sequence[Layer],
+    by: str,
+    by_pass: PassTimes | CostTimes | None = None,
+    gpu_by_pass: PassTimes | None = None,
+) -> float:
+    """Return what the percentages of groups of some layers are of, in milliseconds.
+
+    The arguments are those of :func:`group_layers`.
+    """
+    if by in _ADD_UP:
+        return sum(group.cost_ms for group in group_layers(layers, by, by_pass, gpu_by_pass))
+    members = _Members(list(layers), [1.0] * len(layers))
+    kernels = _together(gpu_by_pass, members, [layer.gpu_time_ms for layer in layers])
+    if kernels is not None:
+        return kernels + _on_host(by_pass, members)
+    return _together(by_pass, members, [layer.time_ms for layer in layers]) or 0.0
 
 
 def _on_host(by_pass: PassTimes | CostTimes | None, group: _Members) -> float:
