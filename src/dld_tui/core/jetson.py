@@ -48,12 +48,8 @@ class PowerMode:
         return float(match[1]) if match else None
 
     @property
-    def is_unconstrained(self) -> bool:
-        """Return whether NVIDIA's name says that nothing is capped below what the board takes."""
-        return self._name_rank > 0
-
-    @property
     def _name_rank(self) -> int:
+        """Return over 0 for NVIDIA's names of the mode that caps nothing that the board takes."""
         name = self.name.upper().removeprefix("MODE_")
         if not re.match(r"MAXN(_|$)", name):
             return 0
