@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from dld_tui.screens.workspace_layout import (
@@ -14,6 +16,8 @@ from dld_tui.screens.workspace_layout import (
     WIDEST,
     Layout,
     arrange,
+    border_at,
+    drag,
     grow,
 )
 
@@ -108,3 +112,66 @@ def test_the_graph_is_the_main_pane_of_a_narrow_screen_when_it_is_chosen() -> No
     found = arrange(Layout(main=GRAPH), 80, 22, ALL)
     assert set(found.rows) == {GRAPH, PARAMETERS}
     assert found.rows[GRAPH] > found.rows[PARAMETERS]
+
+
+@pytest.mark.parametrize("width", [WIDE, WIDEST, 200])
+@pytest.mark.parametrize("hidden", [(), (EXPLORER,), (GRAPH,), (PARAMETERS,), (GRAPH, PARAMETERS)])
+@pytest.mark.parametrize("order", list(permutations((EXPLORER, GRAPH, PARAMETERS))))
+def test_panes_are_in_order_without_hidden_ones_and_their_borders_follow_the_mouse(
+    order: tuple[str, ...], hidden: tuple[str, ...], width: int
+) -> None:
+    layout = Layout(order=list(order))
+    assert all(layout.hide(pane) for pane in hidden)
+    columns = arrange(layout, width, 40, ALL).columns
+    assert list(columns) == [pane for pane in order if pane in columns]
+    room_for_all = width >= WIDEST or hidden
+    assert set(columns) == set(order) - set(hidden) - (set() if room_for_all else {GRAPH})
+    assert sum(columns.values()) == width
+    edge = 0
+    for at in range(len(columns) - 1):
+        edge = sum(list(columns.values())[: at + 1])
+        pane = border_at(columns, width, edge)
+        assert pane == border_at(columns, width, edge - 1) != ""
+        drag(layout, columns, width, pane, edge - 6)
+        columns = arrange(layout, width, 40, ALL).columns
+        assert sum(columns.values()) == width
+        assert sum(list(columns.values())[: at + 1]) == edge - 6
+    assert border_at(columns, width, 3) == border_at(columns, width, width - 3) == ""
+    for pane in columns if len(columns) > 1 else ():
+        before = columns[pane]
+        grow(layout, pane, 4, width, 40, ALL)
+        columns = arrange(layout, width, 40, ALL).columns
+        assert columns[pane] == before + 4
+
+
+def test_stacked_panes_without_hidden_ones_fill_the_height() -> None:
+    layout = Layout()
+    assert layout.hide(EXPLORER)
+    assert set(arrange(layout, 80, 22, ALL).rows) == {GRAPH, PARAMETERS}
+    assert layout.hide(PARAMETERS)
+    assert arrange(layout, 80, 22, (EXPLORER, GRAPH, PARAMETERS)).rows == {GRAPH: 22}
+    assert not layout.hide(GRAPH)
+    assert layout.hide(FINDINGS)
+    assert arrange(layout, 80, 22, ALL).rows == {GRAPH: 22}
+
+
+def test_moving_a_pane_and_back_and_not_over_the_edge() -> None:
+    layout = Layout()
+    assert layout.move(PARAMETERS, -1, (EXPLORER, PARAMETERS))  # the graph is not seen
+    assert layout.order == [PARAMETERS, GRAPH, EXPLORER]
+    assert not layout.move(PARAMETERS, -1, (EXPLORER, PARAMETERS))
+    assert not layout.move(FINDINGS, -1, ALL)
+    assert layout.move(PARAMETERS, 1, ALL)
+    assert layout.order == [GRAPH, PARAMETERS, EXPLORER]
+
+
+def test_order_and_hidden_panes_are_remembered_and_nonsense_is_not() -> None:
+    layout = Layout(order=[PARAMETERS, GRAPH, EXPLORER], hidden={GRAPH, FINDINGS})
+    other = Layout()
+    other.load(layout.to_json())
+    assert (other.order, other.hidden) == (layout.order, layout.hidden)
+    other.load({"order": [GRAPH, GRAPH, EXPLORER], "hidden": [EXPLORER, GRAPH, PARAMETERS, 3]})
+    assert other.order == layout.order
+    assert len(other.hidden) == 2
+    other.reset()
+    assert (other.order, other.hidden) == ([EXPLORER, GRAPH, PARAMETERS], set())

@@ -68,6 +68,45 @@ async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
         assert session.screen.explorer.outer_size == before
 
 
+@SIZES
+async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        screen = session.screen
+        await session.press("underscore")
+        assert not screen.explorer.display
+        assert screen.parameters.list.has_focus  # never on what is not seen
+        await session.press("ctrl+left")
+        assert screen.area.children[-1] is screen.findings
+        places = [screen.parameters.region, screen.graph.region]
+        assert places[0].offset < places[1].offset if size == WIDE else places[0].y < places[1].y
+    async with opened(chain, size) as session:
+        screen = session.screen
+        assert not screen.explorer.display
+        assert screen.parameters.has_focus_within
+        places = [screen.parameters.region, screen.graph.region]
+        assert (places[0].y, places[0].x) < (places[1].y, places[1].x)
+        assert "1×layers" in session.text
+        await session.press("1")
+        assert screen.explorer.list.has_focus
+        screen.action_reset_layout()
+        await session.pilot.pause()
+        assert [pane.id for pane in screen.area.children] == [
+            "explorer", "graph", "parameters", "findings",
+        ]  # fmt: skip
+
+
+async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.press("underscore", "underscore", "underscore")
+        shown = [pane for pane in session.screen.area.children if pane.display]
+        assert shown == [session.screen.graph, session.screen.findings]
+        assert session.screen.graph.has_focus_within
+        session.screen.action_show_panes()
+        await session.pilot.pause()
+        assert session.screen.explorer.display
+        assert session.screen.parameters.display
+
+
 async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
     async with opened(chain) as session:
         border = session.screen.explorer.region.right - 1

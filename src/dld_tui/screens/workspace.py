@@ -123,7 +123,7 @@ class WorkspaceScreen(
             self.tab_dirty = self.document.dirty
             self.tab_changed()
             self.lay_out()
-            self.explorer.list.focus()
+            self.focus_first()
             self.show_subject(self.document.main)
             self.show_begun_graph()
         self.document.on_change.append(self.document_changed)

@@ -175,7 +175,7 @@ class Graphs(Editing):
             self.show_graph(scope)
         elif change.is_everything:
             if self.graph.has_focus_within:  # what it shows is no more
-                self.explorer.list.focus()
+                self.focus_first()
             self.show_graph(scope)
         else:
             if self._graph_timer is not None:

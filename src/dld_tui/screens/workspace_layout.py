@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dld_tui.core.types import JSON
 
@@ -22,6 +23,8 @@ TITLES = {EXPLORER: "layers", GRAPH: "graph", PARAMETERS: "params", FINDINGS: "f
 _BESIDE = {EXPLORER: PARAMETERS, GRAPH: PARAMETERS, PARAMETERS: EXPLORER, FINDINGS: EXPLORER}
 """Narrow: the pane that is seen with a main one."""
 _LEAST_COLUMNS, _LEAST_ROWS = 24, 4
+_ORDER = (EXPLORER, GRAPH, PARAMETERS)
+"""The panes that are side by side, as they are at first; the findings stay at the bottom."""
 DEFAULT_SHARES: Mapping[str, float] = {
     "explorer columns": 0.52,
     "explorer columns of three": 0.28,
@@ -34,17 +37,24 @@ DEFAULT_SHARES: Mapping[str, float] = {
 
 @dataclass
 class Layout:
-    """What the user chose: the main pane, the maximised one, the sizes."""
+    """What the user chose: the main pane, the maximised one, order, sizes, what is hidden."""
 
     main: str = EXPLORER
     left: str = EXPLORER
     """The one of layers and graph that is seen where there is no room for both."""
     maximised: str | None = None
     shares: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_SHARES))
+    order: list[str] = field(default_factory=lambda: list(_ORDER))
+    """The panes that are side by side, from the left; stacked ones from the top."""
+    hidden: set[str] = field(default_factory=set)
 
     def to_json(self) -> dict[str, JSON]:
         """Return what is remembered."""
-        return {"shares": dict(self.shares)}
+        return {
+            "shares": dict(self.shares),
+            "order": [*self.order],
+            "hidden": [*sorted(self.hidden)],
+        }
 
     def load(self, data: Mapping[str, JSON]) -> None:
         """Take over what was remembered; what makes no sense is left out."""
@@ -52,11 +62,43 @@ class Layout:
         for name, value in shares.items() if isinstance(shares, dict) else ():
             if name in DEFAULT_SHARES and isinstance(value, float) and 0 < value < 1:
                 self.shares[name] = value
+        order = data.get("order")
+        if isinstance(order, list) and sorted(map(str, order)) == sorted(_ORDER):
+            self.order = [str(name) for name in order]
+        hidden = data.get("hidden")
+        if isinstance(hidden, list):
+            self.hidden = set()
+            for pane in hidden:
+                self.hide(str(pane))
 
     def reset(self) -> None:
-        """Go back to the first sizes."""
+        """Show all panes in their first order and sizes."""
         self.shares = dict(DEFAULT_SHARES)
+        self.order, self.hidden = list(_ORDER), set()
         self.maximised = None
+
+    def hide(self, pane: str) -> bool:
+        """Hide a pane; False when it is the last one besides the findings."""
+        if pane not in TITLES or {*_ORDER} <= {*self.hidden, pane}:
+            return False
+        self.hidden.add(pane)
+        if self.maximised == pane:
+            self.maximised = None
+        return True
+
+    def move(self, pane: str, step: int, shown: Collection[str]) -> bool:
+        """Let a pane change places with the shown one before (-1) or after (1) it.
+
+        Returns:
+            False when there is none, as for the findings.
+        """
+        seen = [name for name in self.order if name in shown]
+        at = seen.index(pane) + step if pane in seen else -1
+        if not 0 <= at < len(seen):
+            return False
+        first, second = self.order.index(pane), self.order.index(seen[at])
+        self.order[first], self.order[second] = self.order[second], self.order[first]
+        return True
 
 
 @dataclass(frozen=True)
@@ -65,7 +107,7 @@ class Arrangement:
 
     wide: bool
     columns: Mapping[str, int]
-    """Wide: columns of the panes that are side by side."""
+    """Wide: columns of the panes that are side by side, from the left."""
     rows: Mapping[str, int]
     """Narrow: rows of the panes. Wide: the rows of the findings."""
 
@@ -88,6 +130,7 @@ def arrange(
         findings: Rows that the findings need, their border included; they take no more.
     """
     wide = width >= WIDE
+    panes = {pane for pane in panes if pane not in layout.hidden}
     pane = layout.maximised
     if pane is not None and pane in panes:
         return Arrangement(wide, {pane: width} if wide else {}, {pane: height})
@@ -108,27 +151,73 @@ def _side_by_side(
 
 
 def _columns(layout: Layout, width: int, panes: Collection[str]) -> dict[str, int]:
-    if width >= WIDEST and GRAPH in panes:
-        explorer, parameters = _outer(layout, width)
-        graph = width - explorer - parameters
-        return {EXPLORER: explorer, GRAPH: graph, PARAMETERS: parameters}
-    left = _part(width, layout.shares["explorer columns"], _LEAST_COLUMNS)
-    shown = layout.left if layout.left in panes else EXPLORER
-    return {shown: left, PARAMETERS: width - left}
+    shown = [pane for pane in layout.order if pane in panes]
+    if width < WIDEST and len(shown) == len(_ORDER):
+        left = layout.left if layout.left in shown else EXPLORER
+        shown = [pane for pane in shown if pane in (left, PARAMETERS)]
+    if len(shown) < 2:
+        return dict.fromkeys(shown, width)
+    sizes = {}
+    free = width - _LEAST_COLUMNS * len(shown)
+    for pane in (EXPLORER, PARAMETERS) if _graph_gives_way(shown, width) else (_owner(shown),):
+        if pane in shown:
+            least = min(_LEAST_COLUMNS, width // 2)
+            wanted = round(width * layout.shares[_share(pane, shown, width)])
+            sizes[pane] = max(least, min(wanted, least + max(free, 0)))
+            free -= sizes[pane] - least
+    rest = width - sum(sizes.values())
+    return {pane: sizes.get(pane, rest) for pane in shown}
 
 
-def _outer(layout: Layout, width: int) -> tuple[int, int]:
-    """Return the columns of the explorer and the parameters; the graph has what is left."""
-    least = _LEAST_COLUMNS
-    explorer = round(width * layout.shares["explorer columns of three"])
-    explorer = max(least, min(explorer, width - 2 * least))
-    parameters = round(width * layout.shares["parameters columns of three"])
-    return explorer, max(least, min(parameters, width - explorer - least))
+def _graph_gives_way(shown: Collection[str], width: int) -> bool:
+    """Whether the graph has what the other panes leave."""
+    return width >= WIDEST and GRAPH in shown
+
+
+def _owner(shown: Collection[str]) -> str:
+    """Return which of two panes has a size of its own; the other one has what is left."""
+    return EXPLORER if EXPLORER in shown else GRAPH
+
+
+def _share(pane: str, shown: Collection[str], width: int) -> str:
+    """Return the name of a pane's share of the width."""
+    three = _graph_gives_way(shown, width)
+    return f"{pane} columns of three" if three else "explorer columns"
+
+
+def border_at(columns: Mapping[str, int], width: int, x: int) -> str:
+    """Return the pane whose size changes when the border at a column is dragged; or nothing.
+
+    It is the one at the border's other side than the graph, as the graph gives way.
+    """
+    shown, edge = list(columns), 0
+    for at, (left, right) in enumerate(pairwise(shown)):
+        edge += columns[left]
+        if x in (edge - 1, edge):
+            if not _graph_gives_way(shown, width):
+                return _owner(shown)
+            return right if shown.index(GRAPH) <= at else left
+    return ""
+
+
+def drag(layout: Layout, columns: Mapping[str, int], width: int, pane: str, x: int) -> None:
+    """Move the border of a pane, as :func:`border_at` returned it, to a column."""
+    shown = list(columns)
+    at = shown.index(pane)
+    start = sum(columns[name] for name in shown[:at])
+    from_right = at == len(shown) - 1 or (GRAPH in shown[:at] and pane != GRAPH)
+    cells = start + columns[pane] - x if from_right else x - start
+    layout.shares[_share(pane, shown, width)] = min(0.9, max(0.1, cells / width))
 
 
 def _stacked(layout: Layout, height: int, panes: Collection[str]) -> Arrangement:
-    main = layout.main if layout.main in panes else EXPLORER
-    beside = _BESIDE[main]
+    shown = [pane for pane in (*layout.order, FINDINGS) if pane in panes]
+    if len(shown) < 2:
+        return Arrangement(False, {}, dict.fromkeys(shown, height))
+    main = layout.main if layout.main in shown else EXPLORER
+    main = main if main in shown else shown[0]
+    others = [pane for pane in (_BESIDE[main], PARAMETERS, *shown) if pane in shown]
+    beside = next(pane for pane in others if pane != main)
     size = _part(height, layout.shares["main rows"], _LEAST_ROWS)
     return Arrangement(False, {}, {main: size, beside: height - size})
 
@@ -139,31 +228,40 @@ def _part(total: int, share: float, least: int) -> int:
     return max(least, min(round(total * share), total - least))
 
 
-def grow(layout: Layout, pane: str, cells: int, width: int, height: int) -> None:
+def grow(
+    layout: Layout,
+    pane: str,
+    cells: int,
+    width: int,
+    height: int,
+    panes: Collection[str] = tuple(TITLES),
+) -> None:
     """Make a pane larger by some cells, or smaller when negative, as far as there is room."""
-    if width >= WIDEST and pane != FINDINGS:
-        _grow_outer(layout, pane, cells, width)
+    if width >= WIDE and pane != FINDINGS:
+        _grow_column(layout, pane, cells, width, {*panes} - layout.hidden)
         return
     if width >= WIDE:
-        name, total = ("findings rows", height) if pane == FINDINGS else ("explorer columns", width)
-        sign = -1 if pane == PARAMETERS else 1
+        name, sign = "findings rows", 1
     else:
-        name, total = "main rows", height
+        name = "main rows"
         sign = 1 if pane == layout.main else -1
-    least = _LEAST_ROWS if name.endswith("rows") else _LEAST_COLUMNS
-    present = _part(total, layout.shares[name], least)
-    wanted = max(least, min(present + sign * cells, total - least))
-    layout.shares[name] = wanted / total if total else DEFAULT_SHARES[name]
+    present = _part(height, layout.shares[name], _LEAST_ROWS)
+    wanted = max(_LEAST_ROWS, min(present + sign * cells, height - _LEAST_ROWS))
+    layout.shares[name] = wanted / height if height else DEFAULT_SHARES[name]
 
 
-def _grow_outer(layout: Layout, pane: str, cells: int, width: int) -> None:
-    """Make one of three panes larger; the graph gives way, or grows at the explorer's cost."""
-    least = _LEAST_COLUMNS
-    explorer, parameters = _outer(layout, width)
-    if pane == PARAMETERS:
-        wanted = max(least, min(parameters + cells, width - explorer - least))
-        layout.shares["parameters columns of three"] = wanted / width
+def _grow_column(layout: Layout, pane: str, cells: int, width: int, panes: Collection[str]) -> None:
+    """Make one of the panes side by side larger, at the cost of the one that gives way."""
+    columns = _columns(layout, width, panes)
+    if pane not in columns or len(columns) < 2:
+        return
+    owner = pane
+    if _graph_gives_way(columns, width):
+        if pane == GRAPH:
+            owner = EXPLORER if EXPLORER in columns else PARAMETERS
+        others = sum(columns.values()) - columns[GRAPH] - columns[owner]
     else:
-        change = -cells if pane == GRAPH else cells
-        wanted = max(least, min(explorer + change, width - parameters - least))
-        layout.shares["explorer columns of three"] = wanted / width
+        owner, others = _owner(columns), 0
+    change = cells if pane == owner else -cells
+    wanted = max(_LEAST_COLUMNS, min(columns[owner] + change, width - others - _LEAST_COLUMNS))
+    layout.shares[_share(owner, columns, width)] = wanted / width

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from textual import events, on
@@ -37,6 +38,8 @@ class Panes(WorkspaceBase):
     def __init__(self, path: Path | str | None = None) -> None:
         super().__init__(path)
         self._dragging = ""
+        self._columns: Mapping[str, int] = {}
+        """Columns of the panes that are side by side, from the left."""
 
     # --- laying out -----------------------------------------------------------------------------
 
@@ -70,6 +73,8 @@ class Panes(WorkspaceBase):
             return
         needed = len(self.findings.findings) + 2
         found = layout.arrange(self.plan, width, height, self.present, needed)
+        self._columns = found.columns
+        self._order_panes()
         self.area.set_class(not found.wide, "-narrow")
         for name in layout.TITLES:
             pane = self.pane(name)
@@ -88,14 +93,24 @@ class Panes(WorkspaceBase):
         notice.show(findings)
         self._say_panes(found)
 
+    def _order_panes(self) -> None:
+        """Put the panes into their order, which Tab goes by, too."""
+        panes = [self.pane(name) for name in (*self.plan.order, layout.FINDINGS)]
+        if [pane for pane in self.area.children if pane in panes] != panes:
+            places = {pane: at for at, pane in enumerate(panes)}
+            self.area.sort_children(key=lambda pane: places.get(pane, len(panes)))
+
     def _say_panes(self, found: layout.Arrangement) -> None:
         """Say in the row of tabs which panes there are, where not all of them are seen."""
         parts = []
+        hidden = self.plan.hidden & self.present
         for number, name in layout.NUMBERS.items():
             if name in self.present:
                 mark = "▸" if name in found.shown and not found.wide else " "
+                mark = "×" if name in hidden else mark
                 parts.append(f"{number}{mark}{layout.TITLES[name]}")
-        status = "" if found.wide and not self.plan.maximised else " ".join(parts)
+        all_seen = found.wide and not self.plan.maximised and not hidden
+        status = "" if all_seen else " ".join(parts)
         if status != self.tab_status:
             self.tab_status = status
             self.tab_changed()
@@ -116,10 +131,13 @@ class Panes(WorkspaceBase):
         return layout.EXPLORER
 
     def focus_pane(self, name: str) -> None:
-        """Give a pane the keys; in a narrow screen it becomes the main one."""
+        """Give a pane the keys; a hidden one is shown, a narrow screen's becomes the main one."""
         if name not in self.present:
             self.notify("Nothing was found in this model", timeout=3)
             return
+        if name in self.plan.hidden:
+            self.plan.hidden.discard(name)
+            self.remember_layout()
         if self.plan.maximised is not None:
             self.plan.maximised = name
         self.plan.main = name
@@ -140,6 +158,46 @@ class Panes(WorkspaceBase):
         self.plan.maximised = None if self.plan.maximised else self.focused_pane()
         self.lay_out()
 
+    def focus_first(self) -> None:
+        """Give the keys to the layers, or to another pane that is seen where these are not."""
+        names = (layout.EXPLORER, layout.PARAMETERS, layout.GRAPH, layout.FINDINGS)
+        name = next((name for name in names if self.pane(name).display), layout.EXPLORER)
+        if name == layout.GRAPH:
+            self.graph.focus_view()
+        else:
+            self.pane(name).query_one(LineView).focus()
+
+    def action_hide_pane(self) -> None:
+        """Hide the focused pane; its number brings it back."""
+        name = self.focused_pane()
+        if not self.plan.hide(name):
+            self.notify("The last pane stays", timeout=3)
+            return
+        self.lay_out()
+        self.focus_first()
+        self.remember_layout()
+        number = next(number for number, pane in layout.NUMBERS.items() if pane == name)
+        self.notify(f"{layout.TITLES[name]} is hidden: {number} shows it", timeout=3)
+
+    def action_show_panes(self) -> None:
+        """Show the hidden panes again."""
+        self.plan.hidden.clear()
+        self.plan.maximised = None
+        self.lay_out()
+        self.remember_layout()
+
+    def action_move_pane(self, step: str) -> None:
+        """Let the focused pane and its neighbour change places."""
+        name = self.focused_pane()
+        shown = [pane for pane in self.plan.order if self.pane(pane).display]
+        if self.plan.move(name, int(step), shown):
+            self.lay_out()
+            self.remember_layout()
+        elif name == layout.FINDINGS:
+            self.notify("What was found stays at the bottom", timeout=3)
+        else:
+            self.notify("There is no pane on that side", timeout=3)
+
     # --- sizes ----------------------------------------------------------------------------------
 
     def action_grow_pane(self) -> None:
@@ -155,7 +213,7 @@ class Panes(WorkspaceBase):
         pane = self.focused_pane()
         sideways = width >= layout.WIDE and pane != layout.FINDINGS
         step = _STEP_COLUMNS if sideways else _STEP_ROWS
-        layout.grow(self.plan, pane, sign * step, width, height)
+        layout.grow(self.plan, pane, sign * step, width, height, self.present)
         self.plan.maximised = None
         self.lay_out()
         self.remember_layout()
@@ -164,18 +222,16 @@ class Panes(WorkspaceBase):
         """Take hold of the border between two panes."""
         if not self.is_open or self.plan.maximised:
             return
-        x, y = event.screen_x, event.screen_y
-        findings = self.findings.region
-        left = self.explorer.region if self.explorer.display else self.graph.region
-        parameters = self.parameters.region
-        if self.findings.display and y == findings.y and self.area.size.width >= layout.WIDE:
+        y, area = event.screen_y, self.area.region
+        if area.width < layout.WIDE:
+            top = self._top_pane
+            if top is not None and y in (top.region.bottom - 1, top.region.bottom):
+                self._dragging = "rows"
+        elif self.findings.display and y == self.findings.region.y:
             self._dragging = layout.FINDINGS
-        elif self.area.size.width >= layout.WIDE and x in (left.right - 1, left.right):
-            self._dragging = "columns"
-        elif self.area.size.width >= layout.WIDEST and x in (parameters.x - 1, parameters.x):
-            self._dragging = "parameters"
-        elif self.area.size.width < layout.WIDE and y in (left.bottom - 1, left.bottom):
-            self._dragging = "rows"
+        else:
+            x = event.screen_x - area.x
+            self._dragging = layout.border_at(self._columns, area.width, x)
         if self._dragging:
             self.capture_mouse()
 
@@ -185,21 +241,26 @@ class Panes(WorkspaceBase):
             return
         region = self.area.region
         width, height = region.size
-        if self._dragging == "columns":
-            share = (event.screen_x - region.x) / width
-            three = width >= layout.WIDEST
-            name = "explorer columns of three" if three else "explorer columns"
-        elif self._dragging == "parameters":
-            share = (region.right - event.screen_x) / width
-            name = "parameters columns of three"
-        elif self._dragging == "rows":
+        if self._dragging == "rows":
             share = (event.screen_y - region.y) / height
-            share = share if self.plan.main in (layout.EXPLORER, layout.GRAPH) else 1 - share
-            name = "main rows"
+            is_main = self._top_pane is self.pane(self.plan.main)
+            self._drag_rows("main rows", share if is_main else 1 - share)
+        elif self._dragging == layout.FINDINGS:
+            self._drag_rows("findings rows", (region.bottom - event.screen_y) / height)
         else:
-            share, name = (region.bottom - event.screen_y) / height, "findings rows"
-        self.plan.shares[name] = min(0.9, max(0.1, share))
+            x = event.screen_x - region.x
+            layout.drag(self.plan, self._columns, width, self._dragging, x)
         self.lay_out()
+
+    def _drag_rows(self, name: str, share: float) -> None:
+        self.plan.shares[name] = min(0.9, max(0.1, share))
+
+    @property
+    def _top_pane(self) -> Widget | None:
+        """The upper of two stacked panes."""
+        panes = [self.pane(name) for name in layout.TITLES]
+        shown = [pane for pane in panes if pane.display]
+        return min(shown, key=lambda pane: pane.region.y) if len(shown) > 1 else None
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """Let go of the border."""
@@ -211,21 +272,21 @@ class Panes(WorkspaceBase):
     # --- remembering ----------------------------------------------------------------------------
 
     def remember_layout(self) -> None:
-        """Keep the sizes for the next time."""
+        """Keep order, sizes and what is hidden for the next time."""
         host(self).state.put(_SECTION, _LAST, self.plan.to_json())
 
     def recall_layout(self) -> None:
-        """Take the sizes of the last time."""
+        """Take the layout of the last time."""
         self.plan.load(host(self).state.get(_SECTION, _LAST))
 
     def action_reset_layout(self) -> None:
-        """Give the panes their first sizes."""
+        """Show all panes in their first order and sizes."""
         self.plan.reset()
         host(self).state.put(_SECTION, _LAST, {})
         self.lay_out()
 
     def action_save_layout(self) -> None:
-        """Keep the present sizes under a name."""
+        """Keep the present layout under a name."""
 
         def named(name: str | None) -> None:
             if name and name.strip():
@@ -233,10 +294,12 @@ class Panes(WorkspaceBase):
                 known = state.get(_SECTION, _NAMED)
                 state.put(_SECTION, _NAMED, {**known, name.strip(): self.plan.to_json()})
 
-        self.app.push_screen(PromptDialog("Save layout", "A name for these pane sizes."), named)
+        self.app.push_screen(
+            PromptDialog("Save layout", "A name for this layout of the panes."), named
+        )
 
     def action_choose_layout(self) -> None:
-        """Take the sizes that were kept under a name."""
+        """Take a layout that was kept under a name."""
         known = host(self).state.get(_SECTION, _NAMED)
         if not known:
             self.notify("No layout is saved yet", timeout=3)
@@ -248,6 +311,8 @@ class Panes(WorkspaceBase):
             if isinstance(data, dict):
                 self.plan.load(data)
                 self.lay_out()
+                if not self.pane(self.focused_pane()).display:
+                    self.focus_first()
                 self.remember_layout()
 
         self.app.push_screen(ChoiceDialog("Layout", "Which one?", choices), chosen)
