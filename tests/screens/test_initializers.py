@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from dld_tui.core.document import Document
 from dld_tui.screens.create_initializer import CreateInitializer
 from dld_tui.screens.initializers import InitializersScreen
 from dld_tui.screens.tensor_editor import TensorScreen
+from dld_tui.widgets.fields_dialog import FieldsDialog
 from dld_tui.widgets.pick_dialog import PickDialog
 from tests.support.tensors import listed
 from tests.support.workspace import WIDE, Session
@@ -168,6 +171,39 @@ async def test_values_move_to_a_data_file_and_back(tmp_path: Path) -> None:
         await session.until(lambda: page.row is not None and page.row.tensor.is_external)
         await session.pilot.press("X")
         await session.until(lambda: not main.initializers[1].is_external)
+
+
+async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
+    (tmp_path / "other.bin").write_bytes(bytes(8) + np.arange(4, dtype=np.float32).tobytes())
+    async with listed(tmp_path) as (session, page):
+        tensor = session.screen.document.main.initializer
+        go(page, "gone")
+        await session.pilot.press("E")
+        await session.until(lambda: isinstance(session.app.screen, FieldsDialog))
+        await session.pilot.press("ctrl+u", "ctrl+k")
+        await session.type("other.bin")
+        await session.pilot.press("tab")
+        await session.type("9")
+        await session.pilot.press("enter")
+        await session.until(lambda: "bytes 9 to 25" in session.text)
+        await session.pilot.press("backspace")
+        await session.type("8")
+        await session.pilot.press("enter")
+        await session.until(lambda: session.app.screen is page)
+        found = tensor("gone")
+        assert found is not None
+        assert found.read().tolist() == [0, 1, 2, 3]
+        await session.pilot.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        await session.pilot.press("E")
+        await session.until(lambda: isinstance(session.app.screen, FieldsDialog))
+        await session.pilot.press("tab")
+        await session.type("4")
+        await session.pilot.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        found = tensor("gone")
+        assert found is not None
+        assert found.read().tolist() == [0, 0, 1, 2]
 
 
 async def test_sparse_and_dense(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import TextArea
 
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.screens.workspace_edit import name_editor
 from dld_tui.widgets.edit_bar import EditBar
+from dld_tui.widgets.text_dialog import TextDialog
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
@@ -307,3 +309,19 @@ async def test_an_attribute_with_few_values_offers_them(convolution: Path) -> No
         attribute = node.attribute("mode")
         assert attribute is not None
         assert attribute.value == b"cubic"
+
+
+async def test_a_list_is_edited_a_value_a_line(convolution: Path) -> None:
+    async with opened(convolution) as session:
+        node = await session.go("conv")
+        await session.press("e", "e", "f2")
+        await session.until(lambda: isinstance(session.app.screen, TextDialog))
+        area = session.app.screen.query_one(TextArea)
+        assert area.text == "3\n3"
+        area.text = "1, 2\nx"
+        await session.press("ctrl+s")
+        await session.until(lambda: "line 2" in session.text)
+        area.text = "1, 2\n[3 4]"
+        await session.press("ctrl+s")
+        await session.until(lambda: node.attribute("kernel_shape").value == [1, 2, 3, 4])  # type: ignore[union-attr]
+        assert not session.screen.query(EditBar)

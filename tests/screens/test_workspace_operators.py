@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from dld_tui.widgets.add_node import AddNode
 from dld_tui.widgets.dialogs import PromptDialog
 from dld_tui.widgets.opset_dialog import OpsetDialog
+from dld_tui.widgets.text_dialog import TextDialog
 from dld_tui.widgets.value_picker import ValuePicker
 from dld_tui.widgets.wiring_dialog import WiringDialog
 from tests.support import models
@@ -290,3 +291,28 @@ async def test_a_function_asks_for_all_its_inputs_first(tmp_path: Path) -> None:
         node = session.screen.node
         assert node is not None
         assert node.inputs == ("y",)
+
+
+async def test_attributes_with_few_values_offer_them_and_lists_have_lines(chain: Path) -> None:
+    async with opened(chain) as session:
+        await session.go("first")
+        dialog = await quick_add(session, "conv")
+        go_to(dialog, "auto_pad")
+        await session.press("enter")
+        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        assert "SAME_UPPER" in session.text
+        field = session.app.screen.query_one(Input)
+        assert field.value == "'NOTSET'"
+        await session.press("down")
+        chosen = field.value
+        assert chosen != "'NOTSET'"
+        await session.press("enter")
+        await session.until(lambda: session.app.screen is dialog)
+        assert dialog.wiring.attributes["auto_pad"].text == chosen
+        go_to(dialog, "kernel_shape")
+        await session.press("enter", "f2")
+        await session.until(lambda: isinstance(session.app.screen, TextDialog))
+        session.app.screen.query_one(TextArea).text = "3\n3"
+        await session.press("ctrl+s")
+        await session.until(lambda: session.app.screen is dialog)
+        assert dialog.wiring.attributes["kernel_shape"].value == [3, 3]

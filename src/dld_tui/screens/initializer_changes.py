@@ -10,6 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Scope
 from dld_tui.core.types import JSON
 from dld_tui.screens.conversion import Converting
+from dld_tui.screens.external_entries import external_entries_dialog
 from dld_tui.screens.tensor_place import TensorPlace
 from dld_tui.screens.workspace_edit import name_editor
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
@@ -139,6 +140,17 @@ class InitializerChanges(_Base):
         size = fmt.size(sum(row.nbytes or 0 for row in rows))
         about = f"The data file for {fmt.plural(len(rows), 'tensor')} of {size}, beside the model."
         self.app.push_screen(PromptDialog("To external data", about, default), named)
+
+    def action_data_file(self) -> None:
+        """Change where the values of the initializer under the cursor are read from."""
+        row = self.row
+        dialog = None
+        if row is not None and row.kind == DENSE:
+            dialog = external_entries_dialog(TensorPlace(row.scope, row.name), self.edit)
+        if dialog is None:
+            self.notify("Its values are in no data file: x moves them to one", timeout=4)
+        else:
+            self.app.push_screen(dialog)
 
     def action_inline(self) -> None:
         """Move the marked ones into the model file."""

@@ -22,7 +22,7 @@ from dld_tui.screens.tensor_place import TensorPlace
 from dld_tui.screens.workspace_base import is_alive
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.initializer_pane import InitializersPane, InitializersView
-from dld_tui.widgets.initializer_rows import SPARSE, InitializerRow, initializer_rows
+from dld_tui.widgets.initializer_rows import DENSE, SPARSE, InitializerRow, initializer_rows
 from dld_tui.widgets.line_marks import MarksChanged
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.page import SubPage
@@ -151,6 +151,9 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
             "initializer": row is not None,
             "initializers": bool(self.chosen),
             "used_initializer": row is not None and row.uses > 0,
+            "external_initializer": row is not None
+            and row.kind == DENSE
+            and row.tensor.is_external,
             "can_undo": bool(self.document.history.done),
             "can_redo": bool(self.document.history.undone),
         }

@@ -17,6 +17,7 @@ from dld_tui.core.tensors.window import TensorWindow
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.conversion import Converting
+from dld_tui.screens.external_entries import external_entries_dialog
 from dld_tui.screens.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.edit_bar import EditBar
@@ -141,6 +142,14 @@ class TensorChanges(_Base):
         self._set(first, values)
 
     # --- files ----------------------------------------------------------------------------------
+
+    def action_data_file(self) -> None:
+        """Change where the values are read from."""
+        dialog = external_entries_dialog(self.place, self.edit)
+        if dialog is None:
+            self.notify("The values of the tensor are in no data file", timeout=4)
+        else:
+            self.app.push_screen(dialog)
 
     def action_import_npy(self) -> None:
         """Replace the tensor by the array of a .npy file."""

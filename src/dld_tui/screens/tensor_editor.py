@@ -147,6 +147,7 @@ class TensorScreen(TensorChanges, SubPage):
             "figure": not self.grid.is_empty and is_number,
             "slices": bool(view.free_axes),
             "matrix": len(view.shape) > 1,
+            "external": self.place.node is None and tensor.is_external,
         }
         return found | {name for name, holds in known.items() if holds}
 

@@ -12,6 +12,7 @@ from dld_tui.core import fmt
 from dld_tui.core.checks.operands import attribute_words
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.edits.deletion import bypass_source
+from dld_tui.core.document.list_lines import LISTS
 from dld_tui.core.document.literals import format_literal, parse_literal
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
@@ -127,7 +128,9 @@ class Editing(Changing):
         words = attribute_words(node.op_type, node.domain, name) if kind == "string" else ()
         words = tuple(format_literal(word.encode(), kind) for word in words)
         label = f"{visible(name)} ({kind})"
-        self._mount_bar(EditBar(label, value, accept, placeholder=hint, choices=words))
+        list_kind = kind if kind in LISTS else ""
+        bar = EditBar(label, value, accept, placeholder=hint, choices=words, list_kind=list_kind)
+        self._mount_bar(bar)
 
     def action_revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""

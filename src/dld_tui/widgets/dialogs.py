@@ -169,6 +169,11 @@ class ChoiceDialog(Dialog[str]):
 class PromptDialog(Dialog[str]):
     """Asks for one line of text; an inline error says what is wrong with it."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "cycle(1)", "next", show=False),
+        Binding("up", "cycle(-1)", "previous", show=False),
+        Binding("f2", "lines", "one value a line", show=False),
+    ]
     KEYS = "Enter accept  Esc close"
 
     def __init__(
@@ -179,9 +184,28 @@ class PromptDialog(Dialog[str]):
         *,
         check: Callable[[str], str | None] | None = None,
         placeholder: str = "",
+        choices: Sequence[str] = (),
+        list_kind: str = "",
     ) -> None:
-        """Make the question; `check` returns what is wrong with a text, or None."""
+        """Make the question.
+
+        Args:
+            title: What is asked for.
+            message: More on it.
+            value: The text to begin with.
+            check: Returns what is wrong with a text, or None.
+            placeholder: Shown while the field is empty.
+            choices: The texts that there are, if they are few; the arrow keys go through them.
+            list_kind: ``ints``, ``floats`` or ``strings`` where the text is the literal of such a
+                list, which F2 shows in an area of its own, a value a line.
+        """
         super().__init__()
+        self.choices = tuple(choices)
+        self.list_kind = list_kind
+        if choices:
+            self.KEYS = f"Up Down choose  {self.KEYS}"
+        elif list_kind:
+            self.KEYS = f"F2 one value a line  {self.KEYS}"
         self.TITLE_TEXT = title
         self.message = message
         self.value = value
@@ -192,8 +216,34 @@ class PromptDialog(Dialog[str]):
         """Return the question, the field and the line of its error."""
         if self.message:
             yield Rows([*_rows(self.message, self.text_width, "dim"), []])
+        if self.choices:
+            yield Rows([*_rows("  ".join(self.choices), self.text_width), []])
         yield text_field(self.value, self.placeholder)
         yield Rows([[]], id="problem")
+
+    def action_cycle(self, step: int) -> None:
+        """Put in the next or previous of the texts that there are."""
+        if self.choices:
+            put_next(self.query_one(Input), self.choices, step)
+
+    def action_lines(self) -> None:
+        """Edit a list in several lines."""
+        if not self.list_kind:
+            return
+        # Lazy: a text area takes long to load.
+        from dld_tui.core.document.list_lines import lines_literal
+        from dld_tui.widgets.text_dialog import list_dialog
+
+        field = self.query_one(Input)
+
+        def edited(text: str | None) -> None:
+            if text is not None:
+                field.value = lines_literal(text, self.list_kind)
+                if not self._problem(field.value):
+                    self.dismiss(field.value)
+
+        if not field.value.strip() or not self._problem(field.value):
+            self.app.push_screen(list_dialog(self.TITLE_TEXT, field.value, self.list_kind), edited)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show what is wrong with the text."""
@@ -211,6 +261,16 @@ class PromptDialog(Dialog[str]):
         row: list[Piece] = [(f"{mark} {problem}", "bad")] if problem else []
         self.query_one("#problem", Rows).set_rows([row])
         return problem
+
+
+def put_next(field: Input, choices: Sequence[str], step: int) -> None:
+    """Put the text after or before the present one of a list into a field."""
+    if field.value in choices:
+        at = (choices.index(field.value) + step) % len(choices)
+    else:
+        at = 0 if step > 0 else len(choices) - 1
+    field.value = choices[at]
+    field.cursor_position = len(field.value)
 
 
 def text_field(value: str = "", placeholder: str = "", *, id: str | None = None) -> Input:

@@ -12,10 +12,11 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Input, Label
 
+from dld_tui.core.document.list_lines import lines_literal
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets import glyphs
-from dld_tui.widgets.dialogs import text_field
+from dld_tui.widgets.dialogs import put_next, text_field
 from dld_tui.widgets.styled import Rows
 
 _MAX_LABEL = 32
@@ -30,12 +31,15 @@ class EditBar(Vertical):
         accept: Called with the text on Enter; a DldError that it raises is shown and the bar stays.
         placeholder: Shown while the field is empty.
         choices: The texts that there are, if they are few; the arrow keys go through them.
+        list_kind: ``ints``, ``floats`` or ``strings`` where the text is the literal of such a list,
+            which F2 shows in an area of its own, a value a line.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel", show=False),
         Binding("down", "cycle(1)", "next", show=False),
         Binding("up", "cycle(-1)", "previous", show=False),
+        Binding("f2", "lines", "one value a line", show=False),
     ]
 
     def __init__(
@@ -46,6 +50,7 @@ class EditBar(Vertical):
         *,
         placeholder: str = "",
         choices: Sequence[str] = (),
+        list_kind: str = "",
     ) -> None:
         super().__init__()
         self._label = clip(visible(label), _MAX_LABEL, keep="middle")
@@ -53,6 +58,7 @@ class EditBar(Vertical):
         self._accept = accept
         self._placeholder = placeholder
         self.choices = tuple(choices)
+        self.list_kind = list_kind
         self._before: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -101,19 +107,34 @@ class EditBar(Vertical):
     @property
     def _help(self) -> list[tuple[str, str]]:
         choices = f"  Up Down {' '.join(self.choices)}" if self.choices else ""
-        return [(f"Enter accept  Esc cancel{choices}", "dim")]
+        lines = "  F2 one value a line" if self.list_kind else ""
+        return [(f"Enter accept  Esc cancel{choices}{lines}", "dim")]
 
     def action_cycle(self, step: int) -> None:
         """Put in the next or previous of the texts that there are."""
-        if not self.choices:
+        if self.choices:
+            put_next(self.query_one(Input), self.choices, step)
+
+    def action_lines(self) -> None:
+        """Edit the list in several lines."""
+        if not self.list_kind:
             return
+        from dld_tui.widgets.text_dialog import list_dialog  # lazy: a text area takes long to load
+
         field = self.query_one(Input)
-        if field.value in self.choices:
-            at = (self.choices.index(field.value) + step) % len(self.choices)
-        else:
-            at = 0 if step > 0 else len(self.choices) - 1
-        field.value = self.choices[at]
-        field.cursor_position = len(field.value)
+
+        def edited(text: str | None) -> None:
+            if text is None or not self.is_attached:
+                return
+            field.value = lines_literal(text, self.list_kind)
+            self.submitted(Input.Submitted(field, field.value))
+
+        try:
+            dialog = list_dialog(self._label, field.value, self.list_kind)
+        except DldError as error:
+            self._show_problem(error)
+            return
+        self.app.push_screen(dialog, edited)
 
     def action_cancel(self) -> None:
         """Leave everything as it is."""

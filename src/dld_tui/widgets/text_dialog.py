@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from dld_tui.core.document.list_lines import lines_literal, list_lines
 from dld_tui.core.document.literals import format_literal, parse_literal
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import visible
@@ -28,6 +29,8 @@ class TextDialog(Dialog[str]):
     Args:
         title: What is edited: foreign text.
         text: The text to begin with.
+        check: Raises what is wrong with what was typed. The text is then shown and given as it is.
+        note: What to say below the text.
     """
 
     KEYS = "^S accept  Esc close"
@@ -35,11 +38,21 @@ class TextDialog(Dialog[str]):
         Binding("ctrl+s,f5", "accept", "accept", show=False, priority=True),
     ]
 
-    def __init__(self, title: str, text: str) -> None:
+    def __init__(
+        self,
+        title: str,
+        text: str,
+        *,
+        check: Callable[[str], object] | None = None,
+        note: str = "",
+    ) -> None:
         super().__init__()
         self.TITLE_TEXT = visible(title)
-        self._shown, self._read = text_editor(text)
-        self._escaped = self._shown != text
+        self._shown, self._read = (text, str) if check is not None else text_editor(text)
+        self._check = check
+        if self._shown != text:
+            note = "Odd characters are written with a backslash, as \\x1b."
+        self._note = note
 
     @property
     def text_width(self) -> int:
@@ -53,8 +66,7 @@ class TextDialog(Dialog[str]):
         area.highlight_cursor_line = False
         area.styles.height = max(4, min(_MOST_ROWS, self.app.size.height - _OTHER_ROWS))
         yield area
-        note = "Odd characters are written with a backslash, as \\x1b." if self._escaped else ""
-        yield Rows([[(note, "dim")]], id="problem")
+        yield Rows([[(self._note, "dim")]], id="problem")
 
     def on_mount(self) -> None:
         """Take the room there is; the cursor is at the end of the text."""
@@ -67,12 +79,26 @@ class TextDialog(Dialog[str]):
         """Give the text, or say what is wrong with it."""
         try:
             text = self._read(self.query_one(TextArea).text)
+            if self._check is not None:
+                self._check(text)
         except DldError as error:
             mark = glyphs.current().error
             row = [(f"{mark} {visible(str(error))}", "bad")]
             self.query_one("#problem", Rows).set_rows([row])
             return
         self.dismiss(text)
+
+
+def list_dialog(title: str, literal: str, kind: str) -> TextDialog:
+    """Return the dialog that edits a list of ``ints``, ``floats`` or ``strings``, a value a line.
+
+    Raises:
+        UsageError: `literal` is no such list.
+    """
+    text = list_lines(parse_literal(literal, kind), kind) if literal.strip() else ""
+    return TextDialog(
+        title, text, check=lambda typed: lines_literal(typed, kind), note="One value a line."
+    )
 
 
 def text_editor(text: str) -> tuple[str, Callable[[str], str]]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.checks.operands import attribute_words
 from dld_tui.core.document.edits.registry import quoted
+from dld_tui.core.document.list_lines import LISTS
 from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.type_names import shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
@@ -260,7 +262,18 @@ class WiringDialog(Dialog[Wiring]):
 
         present = self.wiring.attributes.get(name)
         text = present.text if present is not None else _default_text(item)
-        self._ask(f"{visible(name)} ({item.kind})", item.description, text, read)
+        title = f"{visible(name)} ({item.kind})"
+        operator = self.wiring.operator
+        words = attribute_words(operator.name, operator.domain, name)
+        choices = [format_literal(word.encode(), "string") for word in words]
+        self._ask(
+            title,
+            item.description,
+            text,
+            read,
+            choices=choices if item.kind == "string" else (),
+            list_kind=item.kind if item.kind in LISTS else "",
+        )
 
     def _ask_outputs(self) -> None:
         least, most = self.wiring.output_limits
@@ -283,7 +296,13 @@ class WiringDialog(Dialog[Wiring]):
         self._ask("Name of the node", "", self.wiring.name, read)
 
     def _ask(
-        self, title: str, message: str, value: str, read: Callable[[str], Callable[[], None]]
+        self,
+        title: str,
+        message: str,
+        value: str,
+        read: Callable[[str], Callable[[], None]],
+        choices: Sequence[str] = (),
+        list_kind: str = "",
     ) -> None:
         """Ask for a text; `read` returns what takes it over, or raises what is wrong with it."""
 
@@ -300,7 +319,10 @@ class WiringDialog(Dialog[Wiring]):
                 self.changed()
 
         first = message.strip().partition("\n")[0]
-        self.app.push_screen(PromptDialog(title, first, value, check=check), answered)
+        dialog = PromptDialog(
+            title, first, value, check=check, choices=choices, list_kind=list_kind
+        )
+        self.app.push_screen(dialog, answered)
 
 
 def _label(formal: Formal | None, at: int) -> str:

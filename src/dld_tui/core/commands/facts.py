@@ -52,6 +52,8 @@ FACTS: Mapping[str, str] = {
     "file": "the model has no file yet: save it first",
     "initializer": "no initializer under the cursor",
     "initializers": "no initializer under the cursor or marked",
+    "external_initializer": "the values of this tensor are in no data file",
+    "external": "the values of the tensor are in no data file",
     "used_initializer": "nothing uses this initializer",
     "cell": "the tensor has no elements to show",
     "figure": "the elements are no numbers",
