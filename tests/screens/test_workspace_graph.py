@@ -99,6 +99,19 @@ async def test_every_zoom_draws_boxes(chain: Path, size: tuple[int, int]) -> Non
         assert at(session) == "second"
 
 
+async def test_the_grid_is_shown_and_remembered(chain: Path) -> None:
+    async with opened(chain) as session:
+        await to_graph(session, "second")
+        before = session.text
+        await session.press("number_sign")
+        assert session.text.count("·") > before.count("·") + 20
+    async with opened(chain) as session:
+        await to_graph(session, "second")
+        assert session.text.count("·") > before.count("·") + 20
+        await session.press("number_sign")
+        assert session.text.count("·") == before.count("·")
+
+
 @SIZES
 async def test_the_focus_view_and_the_way_back(layers: Path, size: tuple[int, int]) -> None:
     async with opened(layers, size) as session:

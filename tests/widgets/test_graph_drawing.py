@@ -6,7 +6,15 @@ import pytest
 
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.graph_drawing import ZOOMS, Drawing, Says, draw, drawn_line
+from dld_tui.widgets.graph_drawing import (
+    GRID_COLUMNS,
+    GRID_ROWS,
+    ZOOMS,
+    Drawing,
+    Says,
+    draw,
+    drawn_line,
+)
 from tests.support.graphs import graph_of_links, random_graph
 
 DIAMOND = [("a", "left"), ("a", "right"), ("left", "join"), ("right", "join")]
@@ -46,6 +54,27 @@ def test_what_is_cropped_is_a_part_of_the_whole(zoom: int) -> None:
     for y in range(drawing.layout.height):
         full = line(drawing, y, 0, drawing.layout.width)
         assert line(drawing, y, 4, 9) == full[4:13].ljust(9)
+
+
+@pytest.mark.parametrize("zoom", range(ZOOMS))
+@pytest.mark.parametrize("seed", range(3))
+def test_the_grid_is_in_blank_cells_and_stays_where_it_is_when_scrolled(
+    seed: int, zoom: int
+) -> None:
+    drawing = draw(random_graph(seed, most=20), zoom, SAYS)
+    width = drawing.layout.width + 40
+    dots = 0
+    for y in range(drawing.layout.height + 5):
+        plain = line(drawing, y, -4, width)
+        pieces = drawn_line(drawing, y, -4, width, -1, frozenset(), grid=True)
+        ruled = "".join(text for text, _ in pieces)
+        for at, (before, after) in enumerate(zip(plain, ruled, strict=True)):
+            on_grid = y % GRID_ROWS == 0 and (at - 4) % GRID_COLUMNS == 0
+            assert after == before or (on_grid and before == " " and after == "·")
+            dots += after != before
+        scrolled = drawn_line(drawing, y, 3, 20, -1, frozenset(), grid=True)
+        assert "".join(text for text, _ in scrolled) == ruled[7:27].ljust(20)
+    assert dots > 0
 
 
 def test_zooms_say_more_and_more() -> None:

@@ -61,6 +61,8 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
         self.drawing: Drawing | None = None
         self.lines: LineSource = ListSource()
         """What search sees of each box."""
+        self.grid = False
+        """Whether dots are shown between the boxes, to see what is in line."""
         self._map: Minimap | None = None
         self._cursor = 0
         self._lit: frozenset[int] = frozenset()
@@ -302,7 +304,13 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
             return self.strip_of([(text, "empty")], width)
         left, top = self.scroll_offset
         pieces = drawn_line(
-            self.drawing, y + top, left - self._indent, width, self.cursor, self._lit
+            self.drawing,
+            y + top,
+            left - self._indent,
+            width,
+            self.cursor,
+            self._lit,
+            grid=self.grid,
         )
         if self._map is None:
             return self.strip_of(pieces, width)

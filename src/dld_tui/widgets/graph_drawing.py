@@ -9,12 +9,15 @@ from dld_tui.core.graph.cells import boxes_in_row, line_row
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, lay_out
 from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.widgets import glyphs
 from dld_tui.widgets.graph_rows import GLYPHS
 from dld_tui.widgets.line_source import Piece
 
 ZOOMS = 3
 """Levels: labels only, boxes with a label, boxes with name and type too."""
 _LABEL_CELLS, _NAME_CELLS = 24, 28
+GRID_COLUMNS, GRID_ROWS = 8, 4
+"""Cells between the dots of the grid; moving a box twice takes it from one to the next."""
 _THIN, _HEAVY = "┌─┐│└┘", "┏━┓┃┗┛"
 
 
@@ -120,7 +123,14 @@ def _cells(row: Sequence[Piece]) -> int:
 
 
 def drawn_line(
-    drawing: Drawing, y: int, left: int, width: int, cursor: int, lit: frozenset[int]
+    drawing: Drawing,
+    y: int,
+    left: int,
+    width: int,
+    cursor: int,
+    lit: frozenset[int],
+    *,
+    grid: bool = False,
 ) -> list[Piece]:
     """Return one row of a drawing as pieces of exactly `width` cells.
 
@@ -131,12 +141,17 @@ def drawn_line(
         width: The columns that are seen.
         cursor: The vertex that stands out.
         lit: The nets that stand out.
+        grid: Whether to show dots where there is neither a box nor a line.
     """
     layout = drawing.layout
-    if y >= layout.height:
-        return [(" " * width, "")]
-    row = line_row(layout, y, left, left + width - 1)
     cells = [(" ", "")] * width
+    if grid and y % GRID_ROWS == 0:
+        dots = range(-left % GRID_COLUMNS, width, GRID_COLUMNS)
+        for at in dots:
+            cells[at] = (glyphs.current().dot, "guide")
+    if y >= layout.height:
+        return _joined(cells)
+    row = line_row(layout, y, left, left + width - 1)
     for column in row.links:
         if left <= column < left + width:
             is_lit = not lit.isdisjoint(row.nets.get(column, ()))
@@ -167,12 +182,12 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
         text = [(part, f"{own} strong" if is_cursor else own) for part, own in rows[0]]
         left, right = ("▐", "▌") if is_cursor else (mark, badge)
         return [(left, "accent"), *text, (right, "accent" if is_cursor else badge_style)]
-    glyphs = _HEAVY if is_cursor else _THIN
+    border = _HEAVY if is_cursor else _THIN
     inside = box.width - 2
     if y == box.y:
-        return [(glyphs[0] + glyphs[1] * inside + glyphs[2], style)]
+        return [(border[0] + border[1] * inside + border[2], style)]
     if y == box.y + box.height - 1:
-        return [(glyphs[4] + glyphs[1] * inside + glyphs[5], style)]
+        return [(border[4] + border[1] * inside + border[5], style)]
     is_first = y == box.y + 1
     row = rows[y - box.y - 1]
     room = inside - 2
@@ -182,8 +197,8 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
     if is_first:
         ends = [(mark, "accent"), (badge, badge_style)]
     return [
-        (glyphs[3], style), ends[0], (" " * blank, ""), *shown,
-        (" " * (room - blank - _cells(row)), ""), ends[1], (glyphs[3], style),
+        (border[3], style), ends[0], (" " * blank, ""), *shown,
+        (" " * (room - blank - _cells(row)), ""), ends[1], (border[3], style),
     ]  # fmt: skip
 
 

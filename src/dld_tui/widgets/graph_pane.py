@@ -21,8 +21,10 @@ from dld_tui.widgets.graph_canvas import GraphCanvas
 from dld_tui.widgets.graph_drawing import ZOOMS
 from dld_tui.widgets.graph_model import GraphModel, GraphView
 from dld_tui.widgets.graph_views import GraphViews
+from dld_tui.widgets.host import host
 from dld_tui.widgets.line_view import LineView, MarksChanged
 
+_STATE = ("layouts", "graph")
 _CYCLE = (GraphView.FOLDED, GraphView.RAIL, GraphView.CANVAS)
 
 
@@ -71,6 +73,10 @@ class GraphPane(Commands, GraphViews):
         super().__init__(id=id)
         self._before: GraphView | None = None
         """The view that the focus view goes back to."""
+
+    def on_mount(self) -> None:
+        """Show the grid where it was shown the last time."""
+        self.canvas.grid = host(self).state.get(*_STATE).get("grid") is True
 
     # --- messages of the views ------------------------------------------------------------------
 
@@ -272,6 +278,15 @@ class GraphPane(Commands, GraphViews):
         if zoom != self.zoom and self.canvas.display:
             self.zoom = zoom
             self.show_view(self.cursor_vertex)
+
+    def action_toggle_grid(self) -> None:
+        """Show or hide the dots between the boxes."""
+        if not self.canvas.display:
+            self.notify("The grid is between the boxes: v shows them", timeout=3)
+            return
+        self.canvas.grid = not self.canvas.grid
+        self.canvas.invalidate()
+        host(self).state.put(*_STATE, {"grid": self.canvas.grid})
 
     def action_more_hops(self) -> None:
         """Show what is one link further away."""

@@ -35,6 +35,11 @@ _GRAPH = table(
     ("graph.leave", "leave", "escape", "", "leave", "Leave the focus view, clear marks."),
     palette=False, footer="graph.view graph.fold",
 )
+_GRID = table(
+    "graph",
+    ("graph.grid", "toggle_grid", "number_sign", "graph", "grid",
+     "Show or hide a grid of dots between the boxes."),
+)
 _CANVAS = table(
     "canvas",
     ("canvas.up", "cursor_up", "up,k", "", "up", "Follow the link up."),
@@ -61,4 +66,4 @@ _WORKSPACE = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_GRAPH, *_CANVAS)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_GRAPH, *_GRID, *_CANVAS)
