@@ -33,7 +33,10 @@ _LIST = table(
 _SORT = table(
     "table",
     ("table.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
-    ("table.reverse", "sort_reverse", "O", "", "reverse", "Reverse the order."),
+    ("table.reverse", "sort_reverse", "O", "", "reverse order", "Reverse the order."),
+)
+_COLUMNS = table(
+    "table",
     ("table.left", "columns_left", "left,h,shift+left", "", "columns left",
      "Show the columns to the left."),
     ("table.right", "columns_right", "right,l,shift+right", "", "columns right",
@@ -42,4 +45,4 @@ _SORT = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_PAGE, *_LIST, *_SORT)
+ROWS: tuple[Command, ...] = (*_PAGE, *_LIST, *_SORT, *_COLUMNS)
