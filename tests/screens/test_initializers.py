@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from textual.widgets import TextArea
 
 from dld_tui.core.document import Document
 from dld_tui.screens.create_initializer import CreateInitializer
@@ -10,6 +11,7 @@ from dld_tui.screens.initializers import InitializersScreen
 from dld_tui.screens.tensor_editor import TensorScreen
 from dld_tui.widgets.fields_dialog import FieldsDialog
 from dld_tui.widgets.pick_dialog import PickDialog
+from dld_tui.widgets.text_dialog import TextDialog
 from tests.support.tensors import listed
 from tests.support.workspace import WIDE, Session
 
@@ -215,6 +217,24 @@ async def test_sparse_and_dense(tmp_path: Path) -> None:
         tensor = main.initializer("thin")
         assert tensor is not None
         assert tensor.read().tolist() == [0, 0, 0, 1, 0, 0, 0, 2, 0, 0]
+
+
+async def test_a_sparse_one_is_edited_as_text(tmp_path: Path) -> None:
+    async with listed(tmp_path) as (session, page):
+        main = session.screen.document.main
+        go(page, "thin")
+        await session.pilot.press("e")
+        await session.until(lambda: isinstance(session.app.screen, TextDialog))
+        area = session.app.screen.query_one(TextArea)
+        assert area.text == "float32 [10]\n3 = 1.0\n7 = 2.0"
+        area.text = "float32 [4]\n3 = 0.5\n4 = 1"
+        await session.pilot.press("ctrl+s")
+        await session.until(lambda: "line 3: index 4 is not below 4" in session.text)
+        area.text = "float32 [4]\n3 = 0.5\n0 = 1"
+        await session.pilot.press("ctrl+s")
+        await session.until(lambda: session.app.screen is page)
+        assert list(main.records["sparse_initializer"][0].dims) == [4]
+        await session.until(lambda: page.row is not None and page.row.shape == (4,))
 
 
 async def test_a_new_one_is_made_by_the_form(tmp_path: Path) -> None:

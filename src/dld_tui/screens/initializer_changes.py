@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Scope
+from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON
 from dld_tui.screens.conversion import Converting
 from dld_tui.screens.external_entries import external_entries_dialog
@@ -169,6 +170,34 @@ class InitializerChanges(_Base):
             if chosen:
                 self._for_scopes("Sparse and dense", edit, chosen)
                 return
+
+    def edit_sparse(self, row: InitializerRow) -> None:
+        """Edit type, dimensions, indices and values of a sparse initializer as text."""
+        from dld_tui.core.document.sparse_lines import read_sparse_lines, sparse_lines
+        from dld_tui.widgets.text_dialog import TextDialog  # lazy: a text area takes long to load
+
+        record = row.scope.named("sparse_initializer").first(row.name)
+        if record is None:
+            return
+        try:
+            text = sparse_lines(self.document, record)
+        except DldError as error:
+            self.complain(error)
+            return
+
+        def edited(typed: str | None) -> None:
+            if typed is None or typed == text:
+                return
+            try:
+                arguments = read_sparse_lines(typed)
+                self.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
+            except DldError as error:
+                self.complain(error)
+            self.go_to(row.key)
+
+        note = "Type and dimensions, then an element a line: indices = value."
+        title = f"Sparse initializer {row.name}"
+        self.app.push_screen(TextDialog(title, text, check=read_sparse_lines, note=note), edited)
 
     # --- making edits ---------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
         if row is None:
             return
         if row.kind == SPARSE:
-            self.notify("p makes it dense: then it can be edited", timeout=4)
+            self.edit_sparse(row)
             return
         from dld_tui.screens.tensor_editor import TensorScreen
 

@@ -77,7 +77,10 @@ class NewTensor:
         help="The bytes of the values; by default what type and dimensions need.",
     )  # fmt: skip
     sparse: bool = param(
-        False, label="Sparse", help="Keep only the elements that are not zero, with their places."
+        False,
+        label="Sparse",
+        help="Keep only the elements that are not zero, with their places."
+        " In the list, e edits them.",
     )
 
 

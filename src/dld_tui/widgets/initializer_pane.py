@@ -35,7 +35,8 @@ class InitializersView(TableView):
     """The rows; `/` filters instead of searching."""
 
     HELP = (
-        "The initializers of a scope, the largest first. Enter shows and edits the elements, Space "
+        "The initializers of a scope, the largest first. Enter shows and edits the elements, "
+        "those of a sparse one as text, E the place of external ones. Space "
         "marks rows for delete, convert, external and inline. c gives one to a node input, w gives "
         "a user another one, \\ takes it from a user, s goes to a user. b lists all scopes, C the "
         "tensors of Constant nodes, too."

@@ -48,6 +48,7 @@ _VALUE_ARGUMENTS = {
     "set_external": ("names",),
     "set_external_entries": ("name",),
     "set_inline": ("names",),
+    "set_sparse": ("name",),
     "to_dense": ("names",),
     "to_sparse": ("names",),
 }  # fmt: skip

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 import onnx
 from onnx import helper
 
@@ -855,6 +856,31 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
         return None
     document.apply("to_sparse", scope=path(found[0]), names=names)
     return {"scope": path(found[0]), "names": names}
+
+
+@holds("set_sparse", keeps=True, full_check=False, touches=["sparse_initializer"])
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    found = stored(document, dice)
+    if not found:
+        return None
+    home, names = found
+    names = [n for n in names if (t := home.initializer(n)).shape and t.dtype == "float32"]
+    if not names or home.initializer(names[0]).element_count > 1 << 16:
+        return None
+    array = home.initializer(names[0]).read().reshape(home.initializer(names[0]).shape)
+    zero = bytes(4)
+    places = [
+        index for index in np.ndindex(array.shape)
+        if array[index].tobytes() != zero or dice.random() < 0.1
+    ]  # fmt: skip
+    dice.shuffle(places)
+    document.apply("to_sparse", scope=path(home), names=names[:1])
+    flat = dice.random() < 0.5
+    indices = [
+        int(np.ravel_multi_index(index, array.shape)) if flat else list(index) for index in places
+    ]
+    return {"scope": path(home), "name": names[0], "dims": list(array.shape), "indices": indices,
+            "values": [float(array[index]) for index in places]}  # fmt: skip
 
 
 # --- bodies --------------------------------------------------------------------------------------

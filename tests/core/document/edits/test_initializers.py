@@ -10,7 +10,8 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.saving import save
-from dld_tui.core.errors import EditError
+from dld_tui.core.document.sparse_lines import read_sparse_lines, sparse_lines
+from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.types import JSON
 from tests.support import models
 
@@ -169,6 +170,73 @@ def test_indices_of_several_dimensions_and_wrong_ones(tmp_path: Path) -> None:
         path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
         with pytest.raises(EditError, match="not in order or out of range"):
             Document.open(path).apply("to_dense", scope=[], names=["s"])
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_elements_of_a_sparse_one_are_set(tmp_path: Path, rank: int) -> None:
+    path = tmp_path / "s.onnx"
+    places = [0, 1, 1, 0] if rank == 2 else [1, 2]
+    path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
+    document = Document.open(path)
+    before = bytes_of(document)
+    record = document.main.records["sparse_initializer"][0]
+    text = sparse_lines(document, record)
+    assert text == "float32 [2, 2]\n0, 1 = 1.5\n1, 0 = 2.5"
+    typed = text.replace("[2, 2]", "[2, 3]") + "\n\n(0, 0) = -inf\n"
+    document.apply("set_sparse", scope=[], name="s", **read_sparse_lines(typed))
+    (record,) = document.main.records["sparse_initializer"]
+    assert len(record.indices.dims) == rank
+    document.apply("to_dense", scope=[], names=["s"])
+    tensor = document.main.initializer("s")
+    assert tensor is not None
+    assert tensor.shape == (2, 3)
+    assert tensor.read().tolist() == [-np.inf, 1.5, 0, 2.5, 0, 0]
+    document.undo()
+    document.undo()
+    assert bytes_of(document) == before
+
+
+def test_a_sparse_one_is_made_of_indices_and_values(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    entries: dict[str, JSON] = {"dims": [2, 3], "indices": [[1, 2], 0], "values": [7, 1]}
+    document.apply("set_sparse", scope=[], name="new", dtype="int64", **entries)
+    document.apply("to_dense", scope=[], names=["new"])
+    tensor = document.main.initializer("new")
+    assert tensor is not None
+    assert tensor.read().tolist() == [1, 0, 0, 0, 0, 7]
+    wrong: list[tuple[dict[str, JSON], str]] = [
+        ({"indices": [0, 0]}, "twice"),
+        ({"indices": [0]}, "1 indices and 2 values"),
+        ({"indices": [0, 6]}, "not below 6"),
+        ({"indices": [0, [2, 0]]}, "not below 2"),
+        ({"indices": [0, [1]]}, "1 numbers"),
+        ({"indices": [0, 1.5]}, "whole number"),
+        ({"dims": []}, "scalar"),
+        ({"dims": [2**40, 2**40]}, "no room"),
+        ({"dtype": "string"}, "string"),
+        ({"dtype": "int4"}, "int4"),
+        ({"dtype": None}, "element type"),
+        ({"name": "new"}, "new"),
+        ({"name": ""}, "a name"),
+    ]
+    for change, why in wrong:
+        with pytest.raises(EditError, match=why):
+            document.apply(
+                "set_sparse", **{"scope": [], "name": "n", "dtype": "int64", **entries, **change}
+            )
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "first line"), ("1 = 2", "first line"), ("float33 [2]", "float33"),
+        ("int8 [2]\n1 = 300", "line 2"), ("int8 [2]\n\n2 = 1", "line 3: index 2"),
+        ("int8 [2]\n1, 1 = 1", "line 2: an element is 1"), ("int8 [2]\n1", "line 2"),
+    ],
+)  # fmt: skip
+def test_malformed_lines_of_a_sparse_one_are_named(text: str, why: str) -> None:
+    with pytest.raises(DldError, match=why):
+        read_sparse_lines(text)
 
 
 def test_what_cannot_be_sparse_or_external_is_refused(tmp_path: Path) -> None:

@@ -68,8 +68,7 @@ def add_initializer(
             a data file already: ``{"kind": "external", "location", "offset", "length"}``.
     """
     home = document.scope_at(scope)
-    _require_graph(home)
-    _require_name(home, name)
+    require_new_initializer(home, name)
     dtype = element_type(dtype)
     number, shape = require_dtype(dtype), require_dims(dims)
     if not isinstance(fill, dict):
@@ -274,6 +273,16 @@ def _values_of(tensor: Tensor, title: str) -> Any:
 
 def _subject(names: Sequence[str]) -> str:
     return quoted(names[0]) if len(names) == 1 else f"{len(names)} initializers"
+
+
+def require_new_initializer(scope: Scope, name: str) -> None:
+    """Refuse an initializer where none can be, or whose name means something else.
+
+    Raises:
+        EditError: The scope is a function, or the name is not free.
+    """
+    _require_graph(scope)
+    _require_name(scope, name)
 
 
 def _require_graph(scope: Scope) -> None:

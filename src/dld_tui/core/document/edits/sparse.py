@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 
+from dld_tui.core.document.edits.initializers import require_new_initializer
 from dld_tui.core.document.edits.registry import edit, quoted, strings
 from dld_tui.core.document.edits.tensor_targets import (
     emptied,
@@ -19,17 +20,22 @@ from dld_tui.core.document.edits.tensor_targets import (
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.wiretext import set_text
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,
+    element_type,
     encoded,
+    from_json,
     numpy_type,
     payload_bytes,
     require_dims,
+    require_dtype,
 )
 from dld_tui.core.tensors.generate import require_room
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -87,6 +93,114 @@ def to_dense(
         end = len(home.records["initializer"])
         transaction.do(Splice(home, "initializer", end, [], [dense]))
     return f"make {_subject(names)} dense"
+
+
+@edit
+def set_sparse(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    name: str,
+    dims: Sequence[int],
+    indices: Sequence[JSON],
+    values: Sequence[JSON],
+    dtype: str | None = None,
+) -> str:
+    """Make a sparse initializer, or give one that is there other elements.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The path of the graph.
+        name: Its name: that of a sparse initializer, or a new one.
+        dims: The dimensions of the whole tensor.
+        indices: Where the elements are, in any order: lists of one index an axis, or numbers that
+            count the elements of the tensor in row order.
+        values: The elements, as many.
+        dtype: The element type; that of the present elements by default.
+    """
+    home = document.scope_at(scope)
+    old = home.named("sparse_initializer").first(name)
+    if old is None:
+        require_new_initializer(home, name)
+        values_proto = onnx.TensorProto()
+        set_text(values_proto, "name", name)
+        if dtype is None:
+            raise EditError("a new initializer needs its element type", hint="Give dtype")
+    else:
+        values_proto = old.values
+    kind = Tensor(values_proto, document).dtype if dtype is None else element_type(dtype)
+    bits = element_bits(require_dtype(kind))
+    if bits is None or bits < 8:
+        raise EditError(f"{kind} elements cannot be sparse")
+    shape = require_dims(dims)
+    if not shape:
+        raise EditError("a scalar cannot be sparse")
+    _require_places(shape)
+    places = _places(indices, shape)
+    if len(places) != len(values):
+        raise EditError(f"{len(places):,} indices and {len(values):,} values are given")
+    order = np.argsort(places, kind="stable")
+    places = places[order]
+    if bool((places[1:] == places[:-1]).any()):
+        raise EditError("an index is given twice")
+    sparse = onnx.SparseTensorProto(dims=shape)
+    sparse.values.CopyFrom(emptied(values_proto, kind, [len(places)]))
+    put_payload(document, sparse.values, encoded(from_json(values, kind)[order], kind))
+    by_axis = old is not None and len(old.indices.dims) == 2
+    if old is not None:
+        sparse.indices.CopyFrom(emptied(old.indices))
+        del sparse.indices.dims[:]
+    sparse.indices.data_type = onnx.TensorProto.INT64
+    sparse.indices.dims.extend([len(places), len(shape)] if by_axis else [len(places)])
+    flat = np.stack(np.unravel_index(places, shape), 1) if by_axis and len(places) else places
+    put_payload(document, sparse.indices, encoded(flat.reshape(-1).astype(np.int64), "int64"))
+    if old is None:
+        end = len(home.records["sparse_initializer"])
+        transaction.do(Splice(home, "sparse_initializer", end, [], [sparse]))
+        return f"add sparse initializer {quoted(name)}"
+    place = place_of(home, "sparse_initializer", old)
+    transaction.do(Splice(home, "sparse_initializer", place, [old], [sparse]))
+    return f"set the elements of {quoted(name)}"
+
+
+def _places(indices: Sequence[JSON], shape: tuple[int, ...]) -> Array:
+    """Return where elements are in row order."""
+    total, places = math.prod(shape), []
+    for index in indices:
+        given = index if isinstance(index, list) else [index]
+        sizes = shape if isinstance(index, list) else (total,)
+        if len(given) != len(sizes):
+            raise EditError(f"an index has {len(given)} numbers, the tensor {len(sizes)} axes")
+        place = 0
+        for number, size in zip(given, sizes, strict=True):
+            if isinstance(number, bool) or not isinstance(number, int):
+                raise EditError("an index is a whole number, or a list of them")
+            if not 0 <= number < size:
+                raise EditError(f"index {number} is not below {size}")
+            place = place * size + number
+        places.append(place)
+    return np.array(places, np.int64)
+
+
+def _require_places(shape: tuple[int, ...]) -> None:
+    if any(size < 0 for size in shape) or math.prod(shape) >= 2**63:
+        raise EditError(f"the dimensions {list(shape)} leave no room for indices")
+
+
+def sparse_elements(document: Document, record: onnx.SparseTensorProto) -> tuple[Array, Array]:
+    """Return where the elements of a sparse tensor are in row order, and their values.
+
+    Raises:
+        EditError: They cannot be read.
+    """
+    _require_places(tuple(record.dims))
+    parts = list(_entries(document, record, quoted(Tensor(record.values, document).name)))
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, numpy_type(Tensor(record.values, document).dtype))
+    places, values = zip(*parts, strict=True)
+    return np.concatenate(places), np.concatenate(values)
 
 
 def _subject(names: Sequence[str]) -> str:
