@@ -137,7 +137,6 @@ def set_sparse(
     shape = require_dims(dims)
     if not shape:
         raise EditError("a scalar cannot be sparse")
-    _require_places(shape)
     places = _places(indices, shape)
     if len(places) != len(values):
         raise EditError(f"{len(places):,} indices and {len(values):,} values are given")
@@ -184,18 +183,13 @@ def _places(indices: Sequence[JSON], shape: tuple[int, ...]) -> Array:
     return np.array(places, np.int64)
 
 
-def _require_places(shape: tuple[int, ...]) -> None:
-    if any(size < 0 for size in shape) or math.prod(shape) >= 2**63:
-        raise EditError(f"the dimensions {list(shape)} leave no room for indices")
-
-
 def sparse_elements(document: Document, record: onnx.SparseTensorProto) -> tuple[Array, Array]:
     """Return where the elements of a sparse tensor are in row order, and their values.
 
     Raises:
         EditError: They cannot be read.
     """
-    _require_places(tuple(record.dims))
+    require_dims(list(record.dims))
     parts = list(_entries(document, record, quoted(Tensor(record.values, document).name)))
     if not parts:
         return np.empty(0, np.int64), np.empty(0, numpy_type(Tensor(record.values, document).dtype))
