@@ -113,6 +113,13 @@ ACTIVITIES: tuple[ActivityInfo, ...] = (
         offered=False,
     ),
     ActivityInfo(
+        "convert_shape",
+        "Change dimensions",
+        "Make dimensions dynamic or fixed, with the constants that hold their size.",
+        "dld_tui.activities.convert_shape",
+        offered=False,
+    ),
+    ActivityInfo(
         "run_tool",
         "Custom tool",
         "Run a program of the user on a model.",

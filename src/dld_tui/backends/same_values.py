@@ -46,7 +46,7 @@ class SameValues:
 
     def __init__(self, original: Document, shapes: Sequence[str], title: Path) -> None:
         self._title = title
-        session = _session(original, title)
+        session = session_of(original, title)
         if any(spec.container for spec in session.inputs):
             raise ActivityError("an input is not a tensor", where=str(title))
         specs = specs_for(session.inputs, original)
@@ -87,7 +87,7 @@ class SameValues:
     def problem(self, result: Document) -> str | None:
         """Return what is wrong with a model that was made of the original, None when nothing is."""
         try:
-            session = _session(result, self._title)
+            session = session_of(result, self._title)
             for feeds, wanted in self._runs:
                 names = {spec.name for spec in session.inputs}
                 given = {name: value for name, value in feeds.items() if name in names}
@@ -102,7 +102,8 @@ class SameValues:
         return None
 
 
-def _session(document: Document, title: Path) -> Session:
+def session_of(document: Document, title: Path) -> Session:
+    """Load a document as it is written, without optimization; errors name `title`."""
     folder = document.path.parent if document.path is not None else None
     view = external_view(
         skeleton_bytes(document), document.blobs, folder, external=document.external, values=True

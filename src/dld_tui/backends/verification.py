@@ -35,7 +35,7 @@ from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.types import JSON
 
-_MANY = 64 << 20
+MANY_BYTES = 64 << 20
 """Bytes of weights from which values are not compared unasked: two models would be in memory."""
 _FEWEST, _MOST, _BUDGET_S = 5, 200, 0.5
 """Passes of each model, and seconds for both, when latencies are measured."""
@@ -185,8 +185,8 @@ class Verifier:
         if self._asked.values == "never":
             return "it is switched off"
         weights = cast("int", figures(self._original)["weight_bytes"])
-        if self._asked.values == "auto" and weights > _MANY:
-            return f"it has more than {fmt.size(_MANY)} of weights (--values always)"
+        if self._asked.values == "auto" and weights > MANY_BYTES:
+            return f"it has more than {fmt.size(MANY_BYTES)} of weights (--values always)"
         yield Progress(0, None, stage="Running the original")
         asked = self._asked
         question = Question(asked.shape, self._folder, self._most, asked.tolerance)

@@ -19,6 +19,7 @@ command = LazyGroup(
         CommandInfo(
             "opset", "Convert to another version of the operators.", "dld_tui.cli.convert_opset"
         ),
+        CommandInfo("shape", "Make dimensions dynamic or fixed.", "dld_tui.cli.convert_shape"),
         CommandInfo("quantize", "Quantize weights and values.", "dld_tui.cli.convert_quantize"),
         CommandInfo("external", "Move weights to a data file.", "dld_tui.cli.convert_external"),
         CommandInfo("inline", "Move weights into the model.", "dld_tui.cli.convert_inline"),

@@ -30,6 +30,7 @@ _CHOICES = (
     ("p", "convert_precisions", "cast", "cast for the layers' precisions"),
     ("z", "convert_sanitize", "sanitized", "sanitize"),
     ("t", "convert_tensors", "tensors", "convert tensors"),
+    ("d", "convert_shape", "shape", "change dimensions"),
     ("q", "convert_quantize", "quantized", "quantize"),
     ("e", "convert_external", "external", "move weights to a data file"),
     ("i", "convert_inline", "inline", "move weights into the model"),

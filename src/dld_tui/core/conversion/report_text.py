@@ -12,6 +12,8 @@ from dld_tui.core.conversion.values_text import values_lines
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
+_CHANGED = 10
+"""Nodes with constants that held an old size, which are named."""
 _LISTED = 5
 """Weights out of range that are named when not all are asked for."""
 
@@ -26,6 +28,7 @@ def report_lines(result: Mapping[str, JSON]) -> list[str]:
     if "before" in result:
         before, after = (cast("dict[str, JSON]", result[side]) for side in ("before", "after"))
         lines += summary_lines(before, after)
+    lines += _dimension_lines(result)
     lines += [f"note: {visible(str(note))}" for note in cast("list[JSON]", result.get("notes", []))]
     if "library" in result:
         lines += _half_lines(result)
@@ -35,6 +38,19 @@ def report_lines(result: Mapping[str, JSON]) -> list[str]:
     if "values" in result:
         lines += values_lines(cast("dict[str, JSON]", result["values"]))
     return lines
+
+
+def _dimension_lines(result: Mapping[str, JSON]) -> Iterator[str]:
+    for dimension in cast("list[dict[str, JSON]]", result.get("dimensions", [])):
+        axes = cast("dict[str, int]", dimension["axes"])
+        places = ", ".join(f"{visible(name)} axis {axis}" for name, axis in axes.items())
+        before = "dynamic" if dimension["from"] is None else visible(str(dimension["from"]))
+        yield f"{clip(places, 60, keep='middle')}: {before} → {visible(str(dimension['to']))}"
+    changed = cast("list[JSON]", result.get("changed", [])) if "dimensions" in result else []
+    for line in changed[:_CHANGED]:
+        yield f"  {visible(str(line))}"
+    if len(changed) > _CHANGED:
+        yield f"  and {len(changed) - _CHANGED} more nodes"
 
 
 def _latency_lines(latency: Mapping[str, float] | None) -> Iterator[str]:

@@ -1,0 +1,53 @@
+"""Dimensions made dynamic or fixed, with the constants that hold their old size.
+
+Result: that of :func:`dld_tui.core.conversion.result.written` with ``"dimensions": [{"key", "axes":
+{INPUT: AXIS}, "from", "to"}, ...], "changed": [LINE, ...]`` and what
+:mod:`dld_tui.backends.verification` says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dld_tui.core.conversion.request import ConversionRequest, Verification
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.params import param
+
+
+@dataclass(frozen=True)
+class Request(Verification, ConversionRequest):
+    """Which model, where to, and what its dimensions become."""
+
+    dim: tuple[str, ...] = param(
+        (),
+        label="Dimensions",
+        help="NAME=VALUE or INPUT:AXIS=VALUE: a name makes it dynamic, a number fixed;"
+        " batch is the first axis.",
+        spellings=("--dim",),
+        metavar="NAME=VALUE",
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Change the dimensions.
+
+    Raises:
+        UsageError: There is no such dimension, or none is given.
+        InputError: The model or an input cannot be read, or does not fit.
+        ActivityError: A node or a weight stands in the way, or ONNX Runtime cannot use the result.
+        SaveError: The result cannot be written.
+    """
+    from dld_tui.backends.resizing import resized
+    from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import written
+
+    if not request.dim:
+        raise UsageError("a dimension is needed: --dim batch=N or --dim INPUT:AXIS=4")
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
+        result, notes, more = yield from resized(request, request.dim, document, request.output)
+        stack.callback(result.close)
+        yield from written(document, result, request.output, notes=notes, more=more)

@@ -1,0 +1,249 @@
+"""Dimensions made dynamic, by operator: the result computes for each item what it is alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.core.conversion.dimensions import (
+    Value,
+    find_dimension,
+    find_dimensions,
+    fix_dimension,
+    free_dimension,
+    reshaped,
+)
+from dld_tui.core.errors import ActivityError, UsageError
+from tests.support import models
+
+FIXED = {
+    "Reshape": ("[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, 6]> () y = Reshape (x, s)"),
+    "Reshape with -1": (
+        "[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, -1]> () y = Reshape (x, s)",
+    ),
+    "Reshape with -1 elsewhere": (
+        "[B, 4, 6] x", "[4, B, 6] y",
+        "t = Transpose <perm = [1, 0, 2]> (x) s = Constant <value_ints = [-1, B, 6]> ()"
+        " y = Reshape (t, s)",
+    ),
+    "Reshape that merges and splits": (
+        "[B, 4, 6] x", "[B, 4, 6] y",
+        "s = Constant <value_ints = [M, 6]> () a = Reshape (x, s) r = Relu (a)"
+        " q = Constant <value_ints = [B, 4, -1]> () y = Reshape (r, q)",
+    ),
+    "Reshape of a computed shape": (
+        "[B, 4, 6] x", "[B, 24] y",
+        "h = Shape (x) i = Constant <value_ints = [1]> () j = Constant <value_ints = [2]> ()"
+        " b = Gather (h, i) c = Gather (h, j) m = Mul (b, c) n = Constant <value_ints = [B]> ()"
+        " s = Concat <axis = 0> (n, m) y = Reshape (x, s)",
+    ),
+    "Expand": (
+        "[B, 1, 3] x", "[B, 4, 3] y", "s = Constant <value_ints = [B, 4, 3]> () y = Expand (x, s)",
+    ),
+    "Slice": (
+        "[B, 5] x", "[B, 3] y",
+        "a = Constant <value_ints = [0, 1]> () e = Constant <value_ints = [B, 4]> ()"
+        " y = Slice (x, a, e)",
+    ),
+    "Concat": (
+        "[B, 2, 3] x", "[B, 3, 3] y",
+        "s = Constant <value_ints = [B, 1, 3]> ()"
+        " c = ConstantOfShape <value = float[1] {2}> (s) y = Concat <axis = 1> (c, x)",
+    ),
+    "Concat with Tile": (
+        "[B, 2, 3] x", "[B, 3, 3] y",
+        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> () s = Constant <value_ints = [B, 1, 1]> ()"
+        " c = Tile (o, s) y = Concat <axis = 1> (c, x)",
+    ),
+    "Concat with Expand": (
+        "[B, 2, 3] x", "[B, 3, 3] y",
+        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> () s = Constant <value_ints = [B, 1, 3]> ()"
+        " c = Expand (o, s) y = Concat <axis = 1> (c, x)",
+    ),
+    "ConstantOfShape": (
+        "[B, 3] x", "[B, 3] y",
+        "s = Constant <value_ints = [B, 3]> () c = ConstantOfShape <value = float[1] {2}> (s)"
+        " y = Add (c, x)",
+    ),
+    "Resize": (
+        "[B, 1, 2, 2] x", "[B, 1, 4, 4] y",
+        "s = Constant <value_ints = [B, 1, 4, 4]> () y = Resize <mode = \"nearest\"> (x, , , s)",
+    ),
+    "MatMul": (
+        "[B, 2, 3] x", "[B, 2, 2] y",
+        "t = Transpose <perm = [0, 2, 1]> (x) y = MatMul (x, t)",
+    ),
+}  # fmt: skip
+
+
+def model_of(name: str, size: int) -> onnx.ModelProto:
+    given, made, nodes = FIXED[name]
+    text = (
+        f'<ir_version: 10, opset_import: ["" : 18]> g (float{given}) => (float{made}) {{{nodes}}}'
+    )
+    for letter, number in (("B", size), ("M", 4 * size)):
+        for before, after in (("[", ","), ("[", "]"), (" ", ","), (" ", "]")):
+            text = text.replace(f"{before}{letter}{after}", f"{before}{number}{after}")
+    return models.parse(text)
+
+
+def free(model: onnx.ModelProto, axis: int = 0, *, is_batch: bool = True) -> list[str]:
+    (info,) = model.graph.input
+    sizes = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    return free_dimension(
+        model, {"x": axis}, {"x": sizes}, "N", is_batch=is_batch, read=weights.get, small=copy
+    ).changed
+
+
+def run(model: onnx.ModelProto, x: Any) -> Any:
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    session = runtime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {"x": x})[0]
+
+
+@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize("name", FIXED)
+def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> None:
+    model = model_of(name, size)
+    original = onnx.ModelProto.FromString(model.SerializeToString())
+    free(model)
+    onnx.checker.check_model(model, full_check=True)
+    sizes = [dim.dim_value for dim in original.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(0).standard_normal((3 * size, *sizes[1:])).astype(np.float32)
+    axis = 1 if name == "Reshape with -1 elsewhere" else 0
+
+    alone = [run(original, part) for part in np.split(x, 3)]
+    assert (run(model, x[:size]) == alone[0]).all()
+    assert (run(model, x) == np.concatenate(alone, axis)).all()
+    assert model.graph.output[0].type.tensor_type.shape.dim[axis].dim_param == "N"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "output", "why"),
+    [
+        ("i = Constant <value_int = 0> () y = Gather (x, i)", "[3]", "Gather y: .*away"),
+        ("y = ReduceSum <keepdims = 0> (x)", "", "ReduceSum y: .*away"),
+        ("y = Softmax <axis = 0> (x)", "[2, 3]", "Softmax y: it computes along"),
+        (
+            "a = Constant <value_ints = [0]> () e = Constant <value_ints = [1]> ()"
+            " y = Slice (x, a, e, a)",
+            "[1, 3]",
+            "Slice y: it takes 1 of the 2",
+        ),
+        (
+            "w = Constant <value = float[2, 3] {1, 2, 3, 4, 5, 6}> () y = Add (x, w)",
+            "[2, 3]",
+            "'w', an input of Add y, has 2 items",
+        ),
+    ],
+)
+def test_what_stands_in_the_way_is_named(nodes: str, output: str, why: str) -> None:
+    header = '<ir_version: 10, opset_import: ["" : 18]>'
+    model = models.parse(f"{header} g (float[2, 3] x) => (float{output} y) {{{nodes}}}")
+    with pytest.raises(ActivityError, match=why):
+        free(model)
+
+
+def test_states_of_recurrent_layers_follow_the_batch() -> None:
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[5, 1, 2] x) => (float[5, 1, 1, 3] y)
+        { y = GRU <hidden_size = 3> (x, w, r, , , h) }
+    """)
+    values = np.random.default_rng(0)
+    for name, sizes in (("w", (1, 9, 2)), ("r", (1, 9, 3)), ("h", (1, 1, 3))):
+        weight = values.standard_normal(sizes).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(weight, name))
+    original = onnx.ModelProto.FromString(model.SerializeToString())
+    free(model, 1)
+    x = values.standard_normal((5, 2, 2)).astype(np.float32)
+    alone = [run(original, x[:, i : i + 1]) for i in range(2)]
+    assert np.allclose(run(model, x), np.concatenate(alone, 2), atol=1e-6)
+
+
+def test_other_dimensions_may_be_computed_along() -> None:
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[1, 2, 4] x) => (float[1, 8] y)
+        { a = Softmax <axis = 2> (x) s = Constant <value_ints = [1, 8]> () y = Reshape (a, s) }
+    """)
+    free(model, 2, is_batch=False)
+    x = np.random.default_rng(0).standard_normal((1, 2, 7)).astype(np.float32)
+    assert run(model, x).shape == (1, 14)
+
+
+@pytest.mark.parametrize(
+    ("unit", "old", "new", "target", "expected"),
+    [
+        (1, (1, 64, 7, 7), (5, 64, 7, 7), (1, 3136), (5, 3136)),
+        (4, (4, 49, 64), (20, 49, 64), (196, 64), (980, 64)),
+        (4, (196, 64), (980, 64), (4, 49, 64), (20, 49, 64)),
+        (1, (6, 1, 1, 8), (6, 1, 5, 8), (6, 1, 8), (6, 5, 8)),
+        (8, (1, 2, 8, 8), (1, 2, 16, 16), (2, 8, 8), (2, 16, 16)),
+    ],
+)
+def test_where_a_reshape_puts_a_dimension(
+    unit: int,
+    old: tuple[int, ...],
+    new: tuple[int, ...],
+    target: tuple[int, ...],
+    expected: tuple[int, ...],
+) -> None:
+    made = reshaped(Value(1, old, new), target, unit)
+    assert made is not None
+    assert made[0] == expected
+
+
+def test_a_reshape_that_mixes_has_no_place_for_a_dimension() -> None:
+    assert reshaped(Value(1, (4, 6), (20, 6)), (3, 8), 4) is None
+
+
+TWO = """
+<ir_version: 10, opset_import: ["" : 18]>
+g (float[batch, 4, S] x, float[2, batch] state, float[1] z) => (float[batch, 4, S] y)
+<float[batch, 4, S] a>
+{ a = Relu (x) y = Relu (a) }
+"""
+
+
+def test_how_dimensions_are_called() -> None:
+    graph = models.parse(TWO).graph
+    assert dict(find_dimension(graph, "batch=4").axes) == {"x": 0, "state": 1}
+    assert find_dimension(graph, "x:1=L").size == 4
+    assert find_dimension(graph, "x:-1=8").name == "S"
+    (both,) = find_dimensions(models.parse(TWO.replace("batch", "3")).graph,
+                              ["batch=N", "state:1=N"])  # fmt: skip
+    assert dict(both.axes) == {"x": 0, "state": 1}
+    assert both.is_batch
+
+
+@pytest.mark.parametrize(
+    "text", ["batch", "nothing=4", "batch=0", "batch=-1", "x:3=4", "x:S=4", "=4", "batch="]
+)
+def test_dimensions_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--dim"):
+        find_dimension(models.parse(TWO).graph, text)
+
+
+def test_one_dimension_gets_one_size() -> None:
+    with pytest.raises(UsageError, match="together with --dim batch=4"):
+        find_dimensions(models.parse(TWO).graph, ["batch=4", "x:0=5"])
+
+
+def test_a_fixed_dimension_is_declared_everywhere() -> None:
+    model = models.parse(TWO)
+    one = find_dimension(model.graph, "batch=4")
+    fix_dimension(model, one.axes, one.name, 4)
+    told = [*model.graph.input, *model.graph.output, *model.graph.value_info]
+    assert "batch" not in {dim.dim_param for v in told for dim in v.type.tensor_type.shape.dim}
+    assert model.graph.value_info[0].type.tensor_type.shape.dim[0].dim_value == 4
