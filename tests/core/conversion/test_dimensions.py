@@ -21,7 +21,9 @@ from dld_tui.core.errors import ActivityError, UsageError
 from tests.support import models
 
 FIXED = {
-    "Reshape": ("[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, 6]> () y = Reshape (x, s)"),
+    "Reshape": (
+        "[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, 6]> () y = Reshape (x, s)",
+    ),
     "Reshape with -1": (
         "[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, -1]> () y = Reshape (x, s)",
     ),
@@ -56,12 +58,14 @@ FIXED = {
     ),
     "Concat with Tile": (
         "[B, 2, 3] x", "[B, 3, 3] y",
-        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> () s = Constant <value_ints = [B, 1, 1]> ()"
+        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> ()"
+        " s = Constant <value_ints = [B, 1, 1]> ()"
         " c = Tile (o, s) y = Concat <axis = 1> (c, x)",
     ),
     "Concat with Expand": (
         "[B, 2, 3] x", "[B, 3, 3] y",
-        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> () s = Constant <value_ints = [B, 1, 3]> ()"
+        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> ()"
+        " s = Constant <value_ints = [B, 1, 3]> ()"
         " c = Expand (o, s) y = Concat <axis = 1> (c, x)",
     ),
     "ConstantOfShape": (
