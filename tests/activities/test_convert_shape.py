@@ -74,6 +74,7 @@ def test_a_batch_gets_another_size(tmp_path: Path, size: int) -> None:
 
 def test_a_dynamic_batch_becomes_fixed(tmp_path: Path) -> None:
     text = FIXED.replace("[2, ", "[batch, ").replace("{2, 12}", "{-1, 12}")
+    text = text.replace("float[batch, 12] y", "float[rows, columns] y")
     result, made = convert(tmp_path, text, "batch=4")
     assert sizes(made) == [[4, 3, 4], [4], [4, 12], [4]]
     assert result["values"]["is_good"]

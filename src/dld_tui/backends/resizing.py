@@ -22,9 +22,10 @@ from dld_tui.backends.verification import MANY_BYTES, verified
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
-from dld_tui.core.conversion.copies import copy_of, infer, inline_calls
+from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dimensions import (
     Dimension,
+    declare_outputs,
     find_dimensions,
     fix_dimension,
     free_dimension,
@@ -78,12 +79,12 @@ def resized(
         changed: list[str] = []
         for dimension in asked:
             changed += _change(model, dimension, shapes, with_nodes, original.path)
+        if any(isinstance(one.to, int) for one in asked):
+            declare_outputs(model, _with_small_data(model, original.path))
     finally:
         with_nodes.close()
     result = Document(model, blobs=original.blobs.again(), external=original.external.again())
     try:
-        if any(isinstance(one.to, int) for one in asked):
-            infer(result, original.path)
         more: dict[str, JSON] = {
             "dimensions": [
                 {"key": one.key, "axes": dict(one.axes), "from": one.size or one.name or None,
@@ -132,9 +133,7 @@ def _change(
     name = dimension.name
     if dimension.size is not None:
         name = to if isinstance(to, str) else "dld_size"
-        small = onnx.ModelProto.FromString(model.SerializeToString())
-        if path is not None:
-            take_in_small_data(small, path)
+        small = _with_small_data(model, path)
 
         def read(weight: str) -> np.ndarray[Any, Any] | None:
             tensor = document.main.initializer(weight)
@@ -157,6 +156,13 @@ def _change(
             shape[axis] = to
             shapes[one] = tuple(shape)
     return changed
+
+
+def _with_small_data(model: onnx.ModelProto, path: Path | None) -> onnx.ModelProto:
+    small = onnx.ModelProto.FromString(model.SerializeToString())
+    if path is not None:
+        take_in_small_data(small, path)
+    return small
 
 
 def _verified(

@@ -245,6 +245,29 @@ def fix_dimension(model: onnx.ModelProto, axes: Mapping[str, int], name: str, si
                 dim.dim_value = size
 
 
+def declare_outputs(model: onnx.ModelProto, small: onnx.ModelProto) -> None:
+    """Declare the sizes of outputs that follow from those of inputs, where all of these are fixed.
+
+    Args:
+        model: The model, which is changed.
+        small: The same model with the payloads of small tensors.
+    """
+    walk = _Walk(model, 1, False, lambda _: None)
+    walk.take_weights(small.graph)
+    for info in model.graph.input:
+        tensor = info.type.tensor_type
+        if not tensor.HasField("shape") or any(d.dim_value <= 0 for d in tensor.shape.dim):
+            return
+        sizes = tuple(dim.dim_value for dim in tensor.shape.dim)
+        walk.known.setdefault(info.name, Value(tensor.elem_type, sizes, sizes))
+    walk.graph(model.graph)
+    for info in model.graph.output:
+        value, dims = walk.known.get(info.name), info.type.tensor_type.shape.dim
+        if value is not None and len(dims) == len(value.old):
+            for dim, size in zip(dims, value.old, strict=True):
+                dim.dim_value = size
+
+
 def rename_dimension(model: onnx.ModelProto, axes: Mapping[str, int], old: str, new: str) -> None:
     """Give a dynamic dimension another name, or a name."""
     graph = model.graph
@@ -388,6 +411,9 @@ class _Walk:
             copies = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in kept]
             del graph.initializer[:]
             graph.initializer.extend(copies)
+            for index in reversed(range(len(graph.input))):
+                if graph.input[index].name in unused:  # of its default value
+                    del graph.input[index]
         for body in _graphs(graph):
             for index in reversed(range(len(body.node))):
                 node = body.node[index]
@@ -946,9 +972,14 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def _used(graph: onnx.GraphProto) -> set[str]:
-    return {name for body in _graphs(graph) for name in (
-        *(name for node in body.node for name in node.input),
-        *(info.name for info in body.output), *(info.name for info in body.input))}  # fmt: skip
+    return {
+        name
+        for body in _graphs(graph)
+        for name in (
+            *(name for node in body.node for name in node.input),
+            *(info.name for info in body.output),
+        )
+    }
 
 
 def _values(tensor: onnx.TensorProto) -> Values | None:
