@@ -109,3 +109,13 @@ def test_what_is_switched_off_is_not_called_good(tmp_path: Path) -> None:
 def test_a_dimension_is_needed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--dim batch=N"):
         convert(tmp_path, FIXED)
+
+
+def test_an_absurd_size_is_refused_with_a_node(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[4611686018427387904, 4611686018427387904, 4] x) => (float[a, b, c] y)
+        { y = Relu (x) }
+    """
+    with pytest.raises(ActivityError, match="Relu y: Value out of range"):
+        convert(tmp_path, text, "batch=N")

@@ -13,6 +13,8 @@ from dld_tui.core.inputs.fills import Fill
 from dld_tui.core.inputs.shapes import InputSpec, Shape
 
 _WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "lazy", "dog")
+_MOST_ELEMENTS = 1 << 40
+"""Of an input: more than any memory holds."""
 
 
 def random_inputs(
@@ -34,7 +36,7 @@ def random_inputs(
         fills: What to fill inputs with, by name.
 
     Raises:
-        ActivityError: An input is not a tensor, or of a type that cannot be made.
+        ActivityError: An input is not a tensor, of a type that cannot be made, or absurdly large.
     """
     generator = np.random.default_rng(seed)
     made = {}
@@ -46,7 +48,10 @@ def random_inputs(
             )
         high = 127.0 if spec.dtype in ("int8", "uint8") else 1.0
         fill = (fills or {}).get(spec.name) or Fill("uniform", "", 0.0, high)
-        made[spec.name] = _array(spec.dtype, shapes[spec.name], generator, fill)
+        shape = shapes[spec.name]
+        if math.prod(shape) > _MOST_ELEMENTS:
+            raise ActivityError(f"input {spec.text} has too many elements to be made")
+        made[spec.name] = _array(spec.dtype, shape, generator, fill)
     return made
 
 
