@@ -140,6 +140,12 @@ class Terminal:
             while time.perf_counter() < until:
                 self._read(0.05)
 
+    def read_for(self, seconds: float) -> None:
+        """Read what the program sends in a time."""
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            self._read(0.05)
+
     def _ticks(self) -> int:
         """Return the processor time of the whole session so far, in clock ticks."""
         total = 0

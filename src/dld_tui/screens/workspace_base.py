@@ -117,6 +117,15 @@ class WorkspaceBase(Working, Page):
 
         self.run_work(title, task, told, WorkPanel(title, classes="-line" if line else None))
 
+    def when_typed(self, task: Callable[[], None], *, always: bool) -> None:
+        """Do something when types are known, at once where nothing will tell them.
+
+        Args:
+            task: What is to be done.
+            always: Wait even when no input or output that an edit made lacks its type.
+        """
+        task()
+
 
 def is_alive(thing: Node | Scope) -> bool:
     """Return whether a node or scope is in the document now, and has not been deleted."""

@@ -66,7 +66,8 @@ class Panes(WorkspaceBase):
 
     def lay_out(self) -> None:
         """Give every pane its place for the present size."""
-        if not self.is_open:
+        notices = self.query(NoticeLine)
+        if not self.is_open or not notices:  # the tab is being closed, and work for it ended
             return
         width, height = self.area.size
         if not (width and height):
@@ -86,7 +87,7 @@ class Panes(WorkspaceBase):
                 pane.styles.width = "100%"
                 pane.styles.height = found.rows[name]
         findings = self.findings.findings
-        notice = self.query_one(NoticeLine)
+        notice = notices.first()
         notice.display = layout.FINDINGS not in found.shown and any(
             finding.level != "info" for finding in findings
         )

@@ -102,6 +102,12 @@ class Saving(Editing):
         )
 
     def _write(self, path: Path | None, done: Callable[[], None], *, force: bool = False) -> None:
+        # An output without a type makes a model that onnx's checker refuses.
+        self.when_typed(lambda: self._write_now(path, done, force=force), always=False)
+
+    def _write_now(
+        self, path: Path | None, done: Callable[[], None], *, force: bool = False
+    ) -> None:
         if self._cancel is not None:
             self.complain(DldError("wait until the running work has ended"))
             return

@@ -154,6 +154,10 @@ class Selecting(Marking):
 
     def _extract(self, nodes: Sequence[Node], scope: Scope, call: Node | None = None) -> None:
         """Extract nodes, or the whole of a scope when there are none; then ask for the file."""
+        # The inputs and outputs of the new model need types.
+        self.when_typed(lambda: self._extract_now(nodes, scope, call), always=True)
+
+    def _extract_now(self, nodes: Sequence[Node], scope: Scope, call: Node | None) -> None:
         document = self.document
         found: list[Extraction] = []
 

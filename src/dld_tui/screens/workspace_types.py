@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar
@@ -15,7 +16,7 @@ from textual.worker import Worker
 from dld_tui.core.checks import Finding
 from dld_tui.core.checks.remarks import predicted_findings
 from dld_tui.core.document import Change
-from dld_tui.core.document.late_types import late_types
+from dld_tui.core.document.late_types import late_types, untyped_terminals
 from dld_tui.core.document.places import scope_at
 from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.errors import CancelledError, DldError
@@ -27,6 +28,8 @@ from dld_tui.screens.workspace_modify import Modifying
 
 RULE = "onnx:shape-inference"
 _WAIT_S = 0.05
+_MOST_S = 10.0
+"""What needs types goes on without them after so long."""
 _LARGE = 5_000
 """Nodes from which on inference waits longer for the next edit."""
 
@@ -89,6 +92,29 @@ class Typing(Modifying):
         quick, slow = self.INFER_AFTER_S
         large = len(self.document.main.nodes) > _LARGE
         self._infer_timer = self.set_timer(slow if large else quick, self.infer)
+
+    def when_typed(self, task: Callable[[], None], *, always: bool) -> None:
+        """Do something when inference has told the types of the model as it is.
+
+        It is asked at once, and not waited for longer than a person would.
+        """
+
+        def is_ready() -> bool:
+            if not self.INFER or self.types_are_fresh or self._gone:
+                return True
+            return not always and not untyped_terminals(self.document)
+
+        async def wait() -> None:
+            until = perf_counter() + _MOST_S
+            while not is_ready() and perf_counter() < until:
+                await asyncio.sleep(_WAIT_S)
+            if not self._gone:
+                task()
+
+        if is_ready():
+            task()
+        else:
+            self.run_worker(wait(), group="await types", name="wait for types")
 
     # --- asking ---------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class ExplorerModel:
         self._entries: dict[Scope, list[Entry]] = {}
         self._by_node: dict[Node, Entry] = {}
         self._verdicts: dict[Node, bool] = {}
+        self._kept: set[Node] = set()
+        """Nodes that were shown when they were edited: they stay until another filter is set."""
         self.unfolded: dict[Hashable, bool] = {}
         self._unfolded_in_filter: dict[Hashable, bool] = {}
         self._matching: dict[Scope, list[Entry]] = {}
@@ -142,6 +144,9 @@ class ExplorerModel:
             entry = self._by_node.get(node)
             if entry is None:
                 continue
+            passed = self.condition is None or self._verdicts.get(node, False)
+            if (self.text or self.condition is not None) and passed and self.holds_text(entry):
+                self._kept.add(node)
             self._stale |= self.condition is not None and self._verdicts.pop(node, None) is not None
             before = (entry.label, entry.op_type, entry.bodies)
             entry.refresh()
@@ -182,6 +187,7 @@ class ExplorerModel:
     def set_text(self, text: str) -> None:
         """Keep the nodes whose type or name holds every word of `text`, in any case."""
         self.text = text
+        self._kept.clear()
         self._unfolded_in_filter.clear()
         self._stale = True
 
@@ -196,6 +202,7 @@ class ExplorerModel:
         """
         self.condition = condition
         self._verdicts = dict(verdicts or {})
+        self._kept.clear()
         self._unfolded_in_filter.clear()
         self._stale = True
 
@@ -308,9 +315,13 @@ class ExplorerModel:
 
     def is_match(self, entry: Entry) -> bool:
         """Return whether an entry is shown for itself and not only for what is in it."""
-        return entry.holds(self.text.lower().split()) and (
-            self.condition is None or self._verdict(entry.node)
-        )
+        if entry.node in self._kept:
+            return True
+        return self.holds_text(entry) and (self.condition is None or self._verdict(entry.node))
+
+    def holds_text(self, entry: Entry) -> bool:
+        """Return whether an entry has all words of the filter."""
+        return entry.holds(self.text.lower().split())
 
     # --- filter ---------------------------------------------------------------------------------
 
@@ -347,7 +358,7 @@ class ExplorerModel:
             self.hidden_constants += len(entries) - len(kept)
             entries = kept
         for word in self.text.lower().split():
-            entries = [entry for entry in entries if word in entry.haystack]
+            entries = [e for e in entries if word in e.haystack or e.node in self._kept]
         if self.condition is not None:
             entries = [entry for entry in entries if self._verdict(entry.node)]
         return entries
@@ -355,7 +366,8 @@ class ExplorerModel:
     def _verdict(self, node: Node) -> bool:
         verdict = self._verdicts.get(node)
         if verdict is None:
-            verdict = self._verdicts[node] = self.condition is None or self.condition(node)
+            passes = self.condition is None or node in self._kept or self.condition(node)
+            verdict = self._verdicts[node] = passes
         return verdict
 
     # --- arrangements ---------------------------------------------------------------------------

@@ -42,8 +42,8 @@ _PAINT_S = 0.1
 """While keys wait the screen is painted so often."""
 _STUCK_S = 10.0
 """Something that never comes to rest does not hold keys for longer."""
-_OPENING = frozenset(("demo", "load", "open", "opened"))
-"""Groups of workers without whose result there is no page that a key could be meant for."""
+_OPENING = frozenset(("await types", "demo", "load", "open", "opened"))
+"""Groups of workers without whose result there is nothing that a key could be meant for."""
 _ANSWERS = frozenset(("filter", "mark", "operators", "search", "work"))
 """Groups of workers that answer a key, whatever has the focus."""
 _BESIDE = frozenset(

@@ -38,14 +38,14 @@ class Transaction:
             primitive.do()
 
     @property
-    def nodes(self) -> frozenset[Node]:
-        """The nodes that it changes."""
-        return frozenset(p.node for p in self.primitives if p.node is not None)
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that it changes, each once, in the order in which it changed them."""
+        return tuple(dict.fromkeys(p.node for p in self.primitives if p.node is not None))
 
     @property
-    def scopes(self) -> frozenset[Scope]:
-        """The scopes that it changes something in."""
-        return frozenset(p.scope for p in self.primitives)
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that it changes something in, each once, in that order."""
+        return tuple(dict.fromkeys(p.scope for p in self.primitives))
 
     @property
     def is_whole(self) -> bool:

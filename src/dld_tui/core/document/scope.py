@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -30,6 +30,7 @@ GRAPH_LISTS = (
 )
 FUNCTION_LISTS = ("node", "value_info")
 _FEW_HOLDERS = 16
+_FEW_USERS = 16
 _TYPED_LISTS = ("value_info", "output", "input")
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 
@@ -336,12 +337,22 @@ class Scope:
                     yield from child.reach(name)
 
     def users(self, name: str) -> list[Use]:
-        """Return every use of a value as a node input, in subgraphs that capture it too."""
+        """Return every use of a value as a node input, in subgraphs that capture it too.
+
+        They are in the order of the file, whatever edits have done to the index.
+        """
         found = []
         for scope in self.reach(name):
-            for node in dict.fromkeys(scope.links.consumers.get(name, ())):
+            for node in scope._in_order(dict.fromkeys(scope.links.consumers.get(name, ()))):
                 found += [Use(node, i) for i, used in enumerate(node.inputs) if used == name]
         return found
+
+    def _in_order(self, nodes: dict[Node, None]) -> Iterable[Node]:
+        if len(nodes) < 2:
+            return nodes
+        if len(nodes) > _FEW_USERS:
+            return [node for node in self.nodes if node in nodes]
+        return sorted(nodes, key=lambda node: place_of(self.nodes, node))
 
     def names_used(self) -> set[str]:
         """Return the values that nodes and outputs of this scope and those below it refer to."""

@@ -197,7 +197,7 @@ def test_listeners_hear_what_changed(tmp_path: Path) -> None:
     assert [change.kind for change in heard] == ["edit", "undo", "redo"]
     transaction = heard[0].transaction
     assert transaction is not None
-    assert transaction.nodes == {document.main.nodes[0]}
+    assert transaction.nodes == (document.main.nodes[0],)
     assert transaction.title == "rename node 'first' to 'other'"
 
 
