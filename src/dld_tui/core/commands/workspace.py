@@ -88,7 +88,7 @@ _EXPLORER = table(
 _ALL = table(
     "explorer",
     ("explorer.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
-    ("explorer.reverse", "sort_reverse", "O", "", "reverse order", "Reverse the order."),
+    ("explorer.reverse", "sort_reverse", "tilde", "", "reverse order", "Reverse the order."),
     ("explorer.unfold_all", "unfold_all", "Z", "", "unfold all", "Unfold every branch."),
     ("explorer.fold_all", "fold_all", "", "", "fold all", "Fold every branch."),
 )
