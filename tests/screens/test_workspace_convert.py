@@ -11,6 +11,7 @@ from textual.widgets import Input
 from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.widgets.dialogs import ChoiceDialog, PromptDialog
+from tests.cli.test_convert import NEW
 from tests.core.document.test_opset_conversion import OLD
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -62,10 +63,10 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 
 
 async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+    async with opened(models.write(tmp_path, NEW)) as session:
         await choose(session, "end")
         await session.pilot.press("a")
-        await session.until(lambda: "on the way to opset 1" in told(session))
+        await session.until(lambda: "GridSample" in told(session))
         assert not session.screen.document.dirty
         assert list(tmp_path.glob("*opset*")) == []
 

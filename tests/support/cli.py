@@ -48,7 +48,8 @@ class Dld:
         """
         outcome = self(*arguments)
         assert outcome.status == status, outcome
-        if "--json" in arguments:
+        options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        if "--json" in options:
             assert outcome.json["status"] == status, outcome
         else:
             assert outcome.out == "", outcome

@@ -245,10 +245,12 @@ class ParamForm(Vertical):
         return [row for row in self.rows.values() if row.setting.param.page == page]
 
     def action_next_field(self, step: int) -> None:
-        """Go to the next or the previous field, also of another page."""
+        """Go to the next or the previous field, also of another page; past the last one, out."""
         here = [row.field for row in self._rows_of(self.page) if row.field.focusable]
         edge = here[-1 if step > 0 else 0] if here else None
-        if self.screen.focused is not edge or len(self.pages) == 1:
+        is_outermost = self.page == self.pages[-1 if step > 0 else 0]
+        leads_out = is_outermost and any(self not in w.ancestors for w in self.screen.focus_chain)
+        if self.screen.focused is not edge or leads_out or len(self.pages) == 1:
             (self.screen.focus_next if step > 0 else self.screen.focus_previous)()
             return
         self.step_page(step)

@@ -11,10 +11,6 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import visible
 
-BAD = Path(__file__).parents[4] / "shared" / "data" / "bad"
-
-pytestmark = pytest.mark.skipif(not BAD.is_dir(), reason="the bad files are not here")
-
 FOUND = {
     "10_cycle": ("graph-cycle", "Graph has a cycle: n0 -> n1 -> n0"),
     "11_self_loop": ("graph-cycle", "Graph has a cycle: selfloop -> selfloop"),
@@ -48,23 +44,23 @@ QUIET = ["00_good_control", "57_empty_graph", "60_if_nested_25", "65_nan_inf_wei
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_bad_file(name: str) -> None:
+def test_bad_file(real_files: Path, name: str) -> None:
     rule, message = FOUND[name]
-    document = Document.open(BAD / f"{name}.onnx")
+    document = Document.open(real_files / "bad" / f"{name}.onnx")
     found = [finding for finding in check(document) if finding.rule == rule]
     document.close()
     assert any(message in finding.message for finding in found)
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_file_without_faults(name: str) -> None:
-    document = Document.open(BAD / f"{name}.onnx")
+def test_file_without_faults(real_files: Path, name: str) -> None:
+    document = Document.open(real_files / "bad" / f"{name}.onnx")
     assert [f.message for f in check(document) if f.level != "info"] == []
     document.close()
 
 
-def test_every_file_is_checked_or_refused() -> None:
-    for path in sorted(BAD.glob("*.onnx")):
+def test_every_file_is_checked_or_refused(real_files: Path) -> None:
+    for path in sorted((real_files / "bad").glob("*.onnx")):
         try:
             document = Document.open(path)
         except InputError:
