@@ -95,7 +95,7 @@ def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None
     literal = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
     own = {  # keys of dialogs that no command row has
         "workspace_marks.py", "operators.py", "batch_dialog.py", "wiring_dialog.py",
-        "filter_dialog.py", "text_dialog.py",
+        "filter_dialog.py", "text_dialog.py", "edit_bar.py", "dialogs.py",
     }  # fmt: skip
     source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
     found = []
