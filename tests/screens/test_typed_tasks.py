@@ -37,6 +37,7 @@ def _wrong(
     return typed_tasks.all_faults(folder, data, aims)
 
 
+@pytest.mark.slow
 def test_all_tasks_in_one_write(programs: Programs, tmp_path: Path) -> None:
     model, aims = typed_tasks.small_model(), typed_tasks.aims_at_small_model()
     assert not _wrong(programs, tmp_path, model, aims, (80, 24))
