@@ -79,7 +79,10 @@ def write_findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> None:
 
 def _write_group(group: FindingGroup) -> None:
     """Write the findings of one rule: what is wrong, what to do, and in which layers."""
-    share = "" if group.percent is None else f" ({fmt.percent(group.percent)} %)"
+    about = [] if group.percent is None else [f"{fmt.percent(group.percent)} %"]
+    if len(group.layers) > 1:
+        about.append(fmt.plural(len(group.layers), "layer"))
+    share = f" ({', '.join(about)})" if about else ""
     first, *others = group.hazards
     _wrapped(f"{group.level} {group.rule}{share}: {visible(first)}", "    ")
     for hazard in others[: _MOST_HAZARDS - 1]:
