@@ -97,7 +97,7 @@ def test_good_values_need_no_repair_and_some_models_are_not_compared(
     found = convert(path, repair=True)["values"]
     assert (found["is_good"], found["repaired"], found["first"]) == (True, [], None)
     assert convert(path, values="never")["values"] == {"skipped": "it is switched off"}
-    monkeypatch.setattr("dld_tui.backends.verification._MANY", 8)
+    monkeypatch.setattr("dld_tui.backends.verification.MANY_BYTES", 8)
     assert "--values always" in convert(path)["values"]["skipped"]
     assert convert(path, values="always")["values"]["is_good"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
+from typing import Any
 
 import onnx
 import pytest
@@ -55,9 +56,9 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
     monkeypatch.setattr(ArrangingChild, "arrange", noted)
     made: list[NodeTexts | None] = []
 
-    def counted(scope: Scope, *, texts: NodeTexts | None, constants: bool) -> ScopeGraph:
+    def counted(scope: Scope, *, texts: NodeTexts | None, **options: Any) -> ScopeGraph:
         made.append(texts)
-        return build.graph_of(scope, texts=texts, constants=constants)
+        return build.graph_of(scope, texts=texts, **options)
 
     monkeypatch.setattr(WorkspaceScreen, "INFER", False)
     monkeypatch.setattr(workspace_arranging, "graph_of", counted)
