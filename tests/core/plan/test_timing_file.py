@@ -7,9 +7,9 @@ import pytest
 from dld_tui.core.plan.timing_file import (
     timing_of_rows,
     timing_of_summary,
-    trtexec_percentile,
     warm_up_ms,
 )
+from dld_tui.core.report.statistics import trtexec_percentile
 from dld_tui.core.types import JSON
 
 

@@ -7,12 +7,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from dld_tui.core import fmt
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.plan.values import number_of, time_of
-from dld_tui.core.report.statistics import summarise
+from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.types import JSON
 
 _NAMES = {
@@ -132,17 +130,6 @@ def _statistics(values: Sequence[float]) -> TimeStatistics | None:
         min=found.min, max=found.max, mean=found.mean, median=found.median, p90=p90, p95=p95,
         p99=p99, count=found.count, cov_percent=found.cov_percent,
     )  # fmt: skip
-
-
-def trtexec_percentile(ordered: Sequence[float], percent: float) -> float:
-    """Return a percentile of sorted, non-empty times as trtexec takes it: one of the times.
-
-    ``findPercentile`` of sampleReporting.cpp leaves out ``(1 - p / 100) * n`` of the longest times,
-    rounded down, in single precision: p99 of 100 times is the greatest of them, not the second.
-    """
-    share = np.float32(1) - np.float32(percent) / np.float32(100)
-    excluded = int(share * np.float32(len(ordered)))
-    return ordered[max(len(ordered) - 1 - excluded, 0)]
 
 
 def timing_of_summary(
