@@ -112,6 +112,8 @@ def test_busy_time_gaps_and_layers(run: dict[str, Any], tmp_path: Path) -> None:
             length = max(run["latency_us"], either)
             assert latency is not None
         assert found.length_us == pytest.approx(length)
+        slowed = recorded / length if alone and recorded != length else None
+        assert found.slowed_by == (None if slowed is None else pytest.approx(slowed))
         assert found.gaps_us == pytest.approx(max(length - either, 0))
         sums = [sum(e[2] for e in one if e[0] == "kernel") for one in worked]
         assert found.kernel_sum_us == pytest.approx(statistics.median(sums))

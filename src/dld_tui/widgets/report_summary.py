@@ -18,6 +18,7 @@ from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
+from dld_tui.core.report.triage_gpu import factor
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets import glyphs
@@ -304,8 +305,8 @@ def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
     fallback: Line = [("on the CPU ", "dim")]
     fallback.append((fmt.plural(fallen, "layer"), "warn") if fallen else ("no layer", ""))
     recorded: Line = []
-    if gpu.true_speed and gpu.recording_percent is not None:
-        recorded = [("recording ", "dim"), (f"{gpu.recording_percent:+.0f} %", "")]
+    if gpu.slowed_by is not None:
+        recorded = [("slowed by records ", "dim"), (factor(gpu.slowed_by), "")]
     lines: list[Line] = [[]]
     for part in (busy, gaps, copies, kernels, recorded, fallback):
         if not part:

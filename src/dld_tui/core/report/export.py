@@ -115,7 +115,7 @@ def _shares(found: GpuSummary) -> dict[str, JSON]:
         "busy_percent": found.busy_percent,
         "gap_percent": found.gap_percent,
         "attributed_percent": found.attributed_percent,
-        "recording_percent": found.recording_percent,
+        "slowed_by": found.slowed_by,
     }
 
 

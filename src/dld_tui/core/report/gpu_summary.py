@@ -74,11 +74,14 @@ class GpuSummary:
         return 100 * self.attributed_us / self.kernel_sum_us if self.kernel_sum_us > 0 else None
 
     @property
-    def recording_percent(self) -> float | None:
-        """By how much recording made the passes longer; None where nothing was measured without."""
-        if self.length_us <= 0 or self.recorded_us == self.length_us:
+    def slowed_by(self) -> float | None:
+        """The recorded passes over the latency; None where nothing was measured without records.
+
+        Kernel durations stay what they are; each launch takes a microsecond or two longer.
+        """
+        if not self.true_speed or self.length_us <= 0 or self.recorded_us == self.length_us:
             return None
-        return 100 * (self.recorded_us / self.length_us - 1)
+        return self.recorded_us / self.length_us
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:

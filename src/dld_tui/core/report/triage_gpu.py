@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 _CPU = "CPUExecutionProvider"
 _IDLE_PERCENT = 30.0
-_SLOWED_PERCENT = 10.0
+_SLOWED = 1.10
+"""From here on, what a timeline draws is not what the model does without records."""
+_QUICKER = 0.98
+"""Records slow passes down: below this, something else changed between the two."""
 _SHORT_KERNEL_US = 20.0
 _COPY_PERCENT = 20.0
 _ATTRIBUTED_PERCENT = 90.0
@@ -41,7 +44,10 @@ def gpu_lines(report: Report) -> list[str]:
 def gpu_doubts(report: Report) -> list[str]:
     """Return what holds the GPU up, and what was not measured."""
     found = gpu_summary(report)
-    return [*([] if found is None else _doubts(report, found)), *_absent(report)]
+    if found is None:
+        return _absent(report)
+    slowed = speed_lines(found) if (found.slowed_by or 0.0) > _SLOWED else []
+    return [*_doubts(report, found), *slowed, *_absent(report)]
 
 
 def _absent(report: Report) -> list[str]:
@@ -71,18 +77,26 @@ def busy_line(found: GpuSummary) -> str:
 
 
 def speed_lines(found: GpuSummary) -> list[str]:
-    """Return what recording did to the passes that the work is read from."""
-    more = found.recording_percent
-    if not found.true_speed or more is None:
+    """Return what recording kernels did to the passes that the work is read from."""
+    slowed = found.slowed_by
+    if slowed is None:
         return []
+    did = "Kernel records slowed the passes" if slowed >= 1 else "Passes with kernel records took"
     line = (
-        f"Kernels were recorded alone in {fmt.plural(found.passes, 'pass', 'passes')} of"
-        f" {_ms(found.recorded_us)} ms ({more:+.1f} % against the latency, which busy time and gaps"
-        " are of)"
+        f"{did} {factor(slowed)}: {_ms(found.recorded_us)} ms in"
+        f" {fmt.plural(found.passes, 'pass', 'passes')} against {_ms(found.length_us)} ms without"
+        " records, which busy time and gaps are of"
     )
-    if more > _SLOWED_PERCENT:
-        line += "; gaps in the timeline are wider than the model's"
+    if slowed < _QUICKER:
+        line += "; the machine was not steady"
+    elif slowed > _SLOWED:
+        line += "; the gaps that the timeline draws are wider than the model's"
     return [f"{line}."]
+
+
+def factor(ratio: float) -> str:
+    """Return a ratio of two times as people read it: ``x1.13``."""
+    return f"x{ratio:.2f}"
 
 
 def _doubts(report: Report, found: GpuSummary) -> list[str]:
