@@ -277,8 +277,8 @@ def true_speed(path: Path, checks: Checks) -> dict[str, str]:
     )
     total = statistics.median(ms for _, ms, _, _ in kernels)
     share, told = total / bare, found.busy_percent / 100
-    if share >= _LAUNCH_BOUND:
-        checks.say(slowed <= _MOST_SLOWED, "of a model that launches do not hold up at most x1.10")
+    if share >= _LAUNCH_BOUND and not path.stem.endswith("graph"):
+        checks.say(slowed <= _MOST_SLOWED, f"launches do not hold it up: at most x{_MOST_SLOWED}")
     checks.say(
         abs(told / share - 1) <= _BUSY_WITHIN,
         f"busy {100 * told:.1f} %, kernel sum over bare latency {100 * share:.1f} %",
@@ -300,7 +300,7 @@ def true_speed(path: Path, checks: Checks) -> dict[str, str]:
 
 
 def recording(model: Path, rounds: int = 6, passes: int = 50) -> dict[str, str]:
-    """Measure what recording costs, with passes with and without it in turns: load and clocks drift.
+    """Measure what recording costs, in turns with passes without it: load and clocks drift.
 
     Returns:
         More of the row of the table.
