@@ -18,11 +18,12 @@ from textual.worker import WorkerFailed
 
 from dld_tui.core import config as settings
 from dld_tui.core import terminal
-from dld_tui.core.commands import by_id
+from dld_tui.core.commands import Command, by_id
 from dld_tui.core.config import Config
 from dld_tui.core.connections import asking
 from dld_tui.core.errors import DldError
 from dld_tui.core.keys import unknown_and_clashing, with_keys
+from dld_tui.core.plugins import resolve
 from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -288,12 +289,30 @@ class DldApp(Tabs, Commands, App[int]):
         page = self.page
         ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
 
+    def own_commands(self) -> list[Command]:
+        """Return a command for each activity of the menu."""
+        from dld_tui.activities import registry
+
+        return [
+            Command(
+                f"activity.{activity.id}", activity.title, activity.help, action="start",
+                parameter=activity.id, synonyms=activity.synonyms,
+            )
+            for activity in registry.activities() if activity.offered
+        ]  # fmt: skip
+
+    def action_start(self, activity: str) -> None:
+        """Show the form of an activity, for the model that is shown."""
+        page = self.page
+        if not page.show_activity(activity):
+            self.start_activity(activity, {} if page.path is None else {"model": str(page.path)})
+
     def start_activity(self, activity: str, values: Mapping[str, JSON]) -> None:
         """Show the form of an activity, some of its fields filled."""
-        from dld_tui.screens.activity import ActivityScreen
+        from dld_tui.activities import registry
 
         try:
-            self.push_screen(ActivityScreen(activity, values))
+            self.push_screen(resolve(registry.find(activity).form)(activity, values))
         except DldError as error:
             self.show_error(error)
 

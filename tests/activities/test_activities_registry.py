@@ -1,21 +1,20 @@
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from dld_tui.activities import registry
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import settings_of
+from dld_tui.core.plugins import resolve
 from tests.support import fake_worker
 
 
-@pytest.mark.parametrize("info", registry.ACTIVITIES, ids=lambda info: info.id)
-def test_every_row_loads_and_every_setting_is_explained(info: registry.ActivityInfo) -> None:
-    activity = registry.load(info.id)
+@pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)
+def test_every_row_loads_and_every_setting_is_explained(row: registry.Activity) -> None:
+    activity = registry.load(row.id)
 
-    assert activity.info is info
-    assert info.help.endswith(".")
+    assert row.help.endswith(".")
+    assert next(iter(activity.run.__code__.co_varnames)) == "request"
     for setting in settings_of(activity.request):
         assert setting.param.label, setting.name
         assert setting.param.help.endswith("."), setting.name
@@ -24,12 +23,23 @@ def test_every_row_loads_and_every_setting_is_explained(info: registry.ActivityI
 def test_rows_are_unique_and_their_modules_exist() -> None:
     rows = registry.ACTIVITIES
     assert len({row.id for row in rows}) == len(rows)
-    assert all(importlib.util.find_spec(row.module) for row in rows)
+    modifications = [row.modification for row in rows if row.modification is not None]
+    assert len({one.key for one in modifications}) == len(modifications)
+    assert len({row.words for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)
+def test_all_that_a_row_refers_to_is_there(row: registry.Activity) -> None:
+    about = [row.form, row.result_view, row.reasons]
+    if row.command is not None:
+        about += [row.command.show, row.command.rewrite, row.command.click]
+    for reference in about:
+        assert reference is None or callable(resolve(reference)), reference
 
 
 def test_no_two_settings_of_an_activity_share_a_spelling() -> None:
-    for info in registry.ACTIVITIES:
-        settings = settings_of(registry.load(info.id).request)
+    for row in registry.ACTIVITIES:
+        settings = settings_of(registry.load(row.id).request)
         spellings = [spelling for setting in settings for spelling in setting.param.spellings]
         assert len(set(spellings)) == len(spellings)
 

@@ -10,8 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from dld_tui.activities import registry
-from dld_tui.activities.registry import Activity, ActivityInfo
+from dld_tui.activities.registry import Activity, Command
 from dld_tui.cli import activity
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event
@@ -32,8 +31,6 @@ def run(request: Request) -> Iterator[Event]:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """Return what was run and shown."""
-    info = ActivityInfo("example", "Example", "Do an example.", "none")
-    monkeypatch.setattr(registry, "load", lambda _: Activity(info, Request, run))
     made: list[tuple[Any, ...]] = []
 
     def run_activity(*arguments: Any) -> dict[str, Any]:
@@ -49,7 +46,10 @@ def command(calls: list[tuple[Any, ...]]) -> click.Command:
         calls.append((result, as_json))
         return 7
 
-    return activity.activity_command("example", "example", show)
+    about = Command(("run", "example"), show=show)
+    return activity.activity_command(
+        Activity("example", "Example", "Do an example.", Request, run, about)
+    )
 
 
 def test_request_runs_and_its_result_is_shown(calls: list[tuple[Any, ...]]) -> None:

@@ -13,7 +13,6 @@ from dld_tui.core.document.precision import precision_of
 from dld_tui.core.events import Finished
 from dld_tui.screens.accuracy import AccuracyScreen, AccuracyTable
 from dld_tui.screens.activity import ActivityScreen
-from dld_tui.screens.openers import make_result
 from dld_tui.screens.precision import KeptTable, PrecisionScreen
 from dld_tui.screens.workspace import WorkspaceScreen
 from dld_tui.widgets.dialogs import PromptDialog
@@ -40,7 +39,7 @@ def result_of(activity: Any, request: Any) -> dict[str, Any]:
 async def compared(session: Session, path: Path) -> AccuracyScreen:
     other = models.write(path.parent, OTHER, "other.onnx")
     result = result_of(accuracy, accuracy.Request(path, other, tensors=True))
-    page = make_result("accuracy", result, path)
+    page = AccuracyScreen.of_job(result, {"model": str(path)})
     assert isinstance(page, AccuracyScreen)
     session.app.add_page(page)
     await session.until(lambda: page.is_current and page.row is not None)
@@ -139,7 +138,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
     path = models.write(tmp_path, OVERFLOWS)
     result = result_of(search_precision, search_precision.Request(path))
     async with opened(path, NARROW) as session:
-        page = make_result("search_precision", result, path)
+        page = PrecisionScreen.of_job(result, {"model": str(path)})
         assert isinstance(page, PrecisionScreen)
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(KeptTable))

@@ -230,7 +230,7 @@ async def test_from_the_workspace(key: str, title: str, target: FakeTarget, tmp_
         await pilot.pause()
         screen = app.screen
         assert isinstance(screen, ActivityScreen)
-        assert screen.activity.info.title.startswith(title)
+        assert screen.activity.title.startswith(title)
         assert screen.query_one(ParamForm).values()["model"] == str(path)
 
 

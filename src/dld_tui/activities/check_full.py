@@ -55,7 +55,10 @@ class Request:
         spellings=("--time-limit",),
     )
     view: bool = param(
-        False, label="View", help="The file is a view that was made for this and may be changed."
+        False,
+        label="View",
+        help="The file is a view that was made for this and may be changed.",
+        internal=True,
     )
 
 

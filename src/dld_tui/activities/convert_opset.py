@@ -39,6 +39,7 @@ class Request(ConversionRequest):
         False,
         label="Skeleton",
         help="Both files are models whose payloads are cut out, and stay so.",
+        internal=True,
     )
 
 

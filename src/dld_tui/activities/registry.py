@@ -1,244 +1,371 @@
-"""The list of activities, as strings; loading one imports its module.
+"""Activities: one object each, from which all else that is said and done about it comes.
 
-A new activity is one module here with a ``Request`` dataclass and a ``run`` generator, and one row
-in :data:`ACTIVITIES`.
+The wizard, the command line, the palette, the job page, the worker and what opens afterwards know
+no activity by its name. A new one is a module here with a ``Request`` dataclass and a ``run``
+generator, and one row in :data:`ACTIVITIES`; or an :class:`Activity` in another package, declared
+as an entry point of the group ``dld_tui.activities``.
+
+What an activity consists of is given as it is, or by reference, ``module:name``, so that a list of
+activities imports none of them.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError, UsageError
-from dld_tui.core.events import Event
 from dld_tui.core.params import RequestData, from_json, to_json
+from dld_tui.core.plugins import Plugin, plugins, resolve
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+
+_CLI = "dld_tui.cli"
+_SCREENS = "dld_tui.screens"
 
 
 @dataclass(frozen=True)
-class ActivityInfo:
-    """What can be said of an activity without importing it."""
+class Command:
+    """How the command line runs an activity."""
+
+    words: tuple[str, ...]
+    """After ``dld``. The first is ``convert`` or ``profile``, or a word of the table of commands;
+    ``("run", NAME)`` is for anybody."""
+    summary: str = ""
+    """In the list of a group's commands."""
+    show: Any = f"{_CLI}.activity:show_fields"
+    """Function (or reference) that prints (result, as_json) and may return an exit status."""
+    rewrite: Any = None
+    """Function (or reference) that brings the arguments of other tools to ours."""
+    click: Any = None
+    """A whole click command (or reference), where the settings alone are not enough."""
+    help: str = ""
+    """Of the command; by default that of the activity."""
+
+
+@dataclass(frozen=True)
+class Modification:
+    """How the menu of batch modifications offers a conversion for the open model."""
+
+    key: str
+    """A letter that no other one has."""
+    ending: str
+    """What is added to the name of the file."""
+    edit: str
+    """The title of the edit in the history."""
+    preview: bool = False
+    """Whether a preview offers to go on to the form."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Something that runs as a job."""
 
     id: str
     title: str
     help: str
     """One sentence."""
-    module: str
-    offered: bool = True
-    """False for helpers of the program that no menu lists."""
-
-
-@dataclass(frozen=True)
-class Activity:
-    """An activity that was imported."""
-
-    info: ActivityInfo
     request: Any
-    """The class of its requests, whose fields are made with :func:`dld_tui.core.params.param`."""
-    run: Callable[[Any], Iterator[Event]]
-    """A generator of events; it ends with one ``Finished`` or raises a ``DldError``."""
+    """The class (or reference) of its requests, a dataclass whose fields are made with
+    :func:`dld_tui.core.params.param`."""
+    run: Any
+    """A generator (or reference) that takes a request and yields events; it ends with one
+    ``Finished`` or raises a ``DldError``."""
+    command: Command | None = None
+    form: Any = f"{_SCREENS}.activity:ActivityScreen"
+    """The screen (or reference) that asks for the settings: called with (id, values)."""
+    of_open_model: bool = False
+    """Whether the form in a model's tab runs what is seen there, edits included."""
+    result_view: Any = f"{_SCREENS}.result_views:opened_file"
+    """What opens afterwards: a function (or reference) that takes (result, values) and returns a
+    page, the path of a file to open, a text to show, or None."""
+    reasons: Any = None
+    """Function (or reference) that takes the values of a form, and the facts of the TensorRT
+    library or None, and returns why settings cannot be used, by name; that of ``""`` says why
+    nothing can be run."""
+    synonyms: tuple[str, ...] = ()
+    """Other words under which the palette finds it."""
+    offered: bool = False
+    """Whether the menu of activities lists it; helpers and conversions are not there."""
+    modification: Modification | None = None
+    package: str = ""
+    """The package that adds it; empty for our own. Fit for a terminal."""
+    problem: str = ""
+    """Why the entry point cannot be loaded. Fit for a terminal."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of its command line."""
+        return ("dld", *(self.command.words if self.command else self.id.split("_")))
 
 
-ACTIVITIES: tuple[ActivityInfo, ...] = (
-    ActivityInfo(
+def _own(id: str, title: str, help: str, **about: Any) -> Activity:
+    """Return an activity of our own, whose request and run are in the module of its name."""
+    module = f"dld_tui.activities.{id}"
+    return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
+
+
+def _convert(name: str, summary: str, show: str = "show_conversion", **about: Any) -> Command:
+    return Command(("convert", name), summary, f"{_CLI}.convert_result:{show}", **about)
+
+
+_TRTEXEC = "dld_tui.core.tensorrt.arguments:plain_arguments"
+_LIBRARY = "dld_tui.core.tensorrt.greying:library_reasons"
+
+ACTIVITIES: tuple[Activity, ...] = (
+    _own(
         "profile_onnxruntime",
         "Profile with ONNX Runtime",
         "Measure the latency of a model and of each of its layers with ONNX Runtime.",
-        "dld_tui.activities.profile_onnxruntime",
+        command=Command(
+            ("profile", "onnxruntime"),
+            "Profile with ONNX Runtime.",
+            f"{_CLI}.profile_result:show_onnxruntime",
+        ),
+        synonyms=("benchmark", "latency", "measure", "ort"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "build_tensorrt",
         "Build a TensorRT engine",
         "Build an engine of a model with TensorRT or TensorRT-RTX.",
-        "dld_tui.activities.build_tensorrt",
+        command=Command(("build",), click=f"{_CLI}.build:command"),
+        result_view=f"{_SCREENS}.result_views:built_engine",
+        reasons=_LIBRARY,
+        synonyms=("compile", "plan", "trtexec"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "profile_tensorrt",
         "Profile with TensorRT",
         "Build or load an engine, and measure its latency and each of its layers.",
-        "dld_tui.activities.profile_tensorrt",
+        command=Command(
+            ("profile", "tensorrt"),
+            "Profile with TensorRT.",
+            f"{_CLI}.profile_result:show_tensorrt",
+            _TRTEXEC,
+        ),
+        reasons=_LIBRARY,
+        synonyms=("benchmark", "latency", "measure", "trtexec"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "refit_engine",
         "Refit an engine",
         "Put the weights of a model into an engine that was built for it.",
-        "dld_tui.activities.refit_engine",
+        command=Command(("refit",), show=f"{_CLI}.refit:show_refit"),
+        result_view=f"{_SCREENS}.result_views:built_engine",
+        synonyms=("weights", "update"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "accuracy",
         "Compare accuracy",
         "Say whether two models, or two ways to run one, give the same results.",
-        "dld_tui.activities.accuracy",
+        command=Command(("accuracy",), click=f"{_CLI}.accuracy:command"),
+        of_open_model=True,
+        result_view=f"{_SCREENS}.accuracy:AccuracyScreen.of_job",
+        reasons="dld_tui.core.accuracy.greying:comparison_reasons",
+        synonyms=("debug", "difference", "polygraphy run"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "search_precision",
         "Search the precision",
         "Find the fewest nodes that must stay in fp32 when a model runs in fp16 or bf16.",
-        "dld_tui.activities.search_precision",
+        command=Command(("accuracy", "--search", "fp16"), click=f"{_CLI}.accuracy:command"),
+        of_open_model=True,
+        result_view=f"{_SCREENS}.precision:PrecisionScreen.of_job",
+        reasons="dld_tui.core.accuracy.greying:greyed",
+        synonyms=("mixed precision", "debug precision"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "isolate_tactic",
         "Isolate a tactic",
         "Find the TensorRT tactics that make a model's results wrong.",
-        "dld_tui.activities.isolate_tactic",
+        command=Command(("tactics",), click=f"{_CLI}.tactics:command"),
+        of_open_model=True,
+        result_view=f"{_SCREENS}.tactics:TacticsScreen.of_job",
+        reasons=_LIBRARY,
+        synonyms=("kernel", "debug build"),
+        offered=True,
     ),
-    ActivityInfo(
+    _own(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",
-        "dld_tui.activities.infer_shapes",
-        offered=False,
     ),
-    ActivityInfo(
+    _own(
         "check_full",
         "Full check",
         "Check a model with onnx's full checker and Polygraphy's lint.",
-        "dld_tui.activities.check_full",
-        offered=False,
     ),
-    ActivityInfo(
+    _own(
         "check_sound",
         "Check a result",
         "Say whether the result of a conversion has errors that the model has not.",
-        "dld_tui.activities.check_sound",
-        offered=False,
     ),
-    ActivityInfo(
-        "convert_opset",
-        "Convert the opset",
-        "Convert a model to another version of the ai.onnx operators.",
-        "dld_tui.activities.convert_opset",
-        offered=False,
-    ),
-    ActivityInfo(
-        "convert_shape",
-        "Change dimensions",
-        "Make dimensions dynamic or fixed, with the constants that hold their size.",
-        "dld_tui.activities.convert_shape",
-        offered=False,
-    ),
-    ActivityInfo(
-        "run_tool",
-        "Custom tool",
-        "Run a program of the user on a model.",
-        "dld_tui.activities.run_tool",
-        offered=False,
-    ),
-    ActivityInfo(
+    _own(
         "convert_fp16",
         "Convert to float16",
         "Convert a model to float16; the result is tried before it is written.",
-        "dld_tui.activities.convert_fp16",
-        offered=False,
+        command=_convert("fp16", "Convert to float16."),
+        modification=Modification("f", "fp16", "convert to fp16"),
     ),
-    ActivityInfo(
+    _own(
         "convert_bf16",
         "Convert to bfloat16",
         "Convert a model to bfloat16; its values are compared before it is written.",
-        "dld_tui.activities.convert_bf16",
-        offered=False,
+        command=_convert("bf16", "Convert to bfloat16."),
+        modification=Modification("b", "bf16", "convert to bf16"),
     ),
-    ActivityInfo(
-        "convert_sanitize",
-        "Sanitize",
-        "Make a model as small as Polygraphy, onnxslim and onnxsim can; it computes the same.",
-        "dld_tui.activities.convert_sanitize",
-        offered=False,
-    ),
-    ActivityInfo(
+    _own(
         "convert_precisions",
         "Cast to layer precisions",
         "Add the casts that give layers the precisions that they are set to.",
-        "dld_tui.activities.convert_precisions",
-        offered=False,
+        command=_convert("precisions", "Cast to the precisions of layers.", "show_precisions"),
+        modification=Modification("p", "cast", "cast for the layers' precisions", preview=True),
     ),
-    ActivityInfo(
+    _own(
+        "convert_sanitize",
+        "Sanitize",
+        "Make a model as small as Polygraphy, onnxslim and onnxsim can; it computes the same.",
+        command=_convert("sanitize", "Fold constants, remove what is unused."),
+        modification=Modification("z", "sanitized", "sanitize"),
+    ),
+    _own(
         "convert_tensors",
         "Convert tensors",
         "Convert weights and constants to another element type.",
-        "dld_tui.activities.convert_tensors",
-        offered=False,
+        command=_convert("tensors", "Convert weights to another type.", "show_tensors"),
+        modification=Modification("t", "tensors", "convert tensors"),
     ),
-    ActivityInfo(
-        "convert_external",
-        "Weights to a data file",
-        "Move the weights of a model to a file beside it.",
-        "dld_tui.activities.convert_external",
-        offered=False,
+    _own(
+        "convert_opset",
+        "Convert the opset",
+        "Convert a model to another version of the ai.onnx operators.",
+        command=_convert(
+            "opset",
+            "Convert to another version of the operators.",
+            "show_opset",
+            help="Convert a model to another version of the ai.onnx operators.\n\nBy the version"
+            " converter of onnx; weights are not loaded, and metadata, documentation and local"
+            " functions are kept. Prints what changed. Exit status 1 when a part could not be"
+            " converted.",
+        ),
     ),
-    ActivityInfo(
-        "convert_inline",
-        "Weights into the model",
-        "Move the weights of data files into the model.",
-        "dld_tui.activities.convert_inline",
-        offered=False,
+    _own(
+        "convert_shape",
+        "Change dimensions",
+        "Make dimensions dynamic or fixed, with the constants that hold their size.",
+        command=_convert("shape", "Make dimensions dynamic or fixed."),
+        modification=Modification("d", "shape", "change dimensions"),
     ),
-    ActivityInfo(
-        "convert_strip",
-        "Strip weights",
-        "Take the weights out of a model, and keep their hashes.",
-        "dld_tui.activities.convert_strip",
-        offered=False,
-    ),
-    ActivityInfo(
-        "convert_restore",
-        "Restore weights",
-        "Give a stripped model its weights again.",
-        "dld_tui.activities.convert_restore",
-        offered=False,
-    ),
-    ActivityInfo(
+    _own(
         "convert_quantize",
         "Quantize",
         "Quantize a model with ONNX Runtime, with calibration inputs or dynamically.",
-        "dld_tui.activities.convert_quantize",
-        offered=False,
+        command=_convert("quantize", "Quantize weights and values."),
+        modification=Modification("q", "quantized", "quantize"),
     ),
-    ActivityInfo(
+    _own(
+        "convert_external",
+        "Weights to a data file",
+        "Move the weights of a model to a file beside it.",
+        command=_convert("external", "Move weights to a data file."),
+        modification=Modification("e", "external", "move weights to a data file"),
+    ),
+    _own(
+        "convert_inline",
+        "Weights into the model",
+        "Move the weights of data files into the model.",
+        command=_convert("inline", "Move weights into the model."),
+        modification=Modification("i", "inline", "move weights into the model"),
+    ),
+    _own(
+        "convert_strip",
+        "Strip weights",
+        "Take the weights out of a model, and keep their hashes.",
+        command=_convert("strip", "Take the weights out."),
+        modification=Modification("s", "stripped", "strip the weights"),
+    ),
+    _own(
+        "convert_restore",
+        "Restore weights",
+        "Give a stripped model its weights again.",
+        command=_convert("restore", "Put the weights back."),
+        modification=Modification("r", "restored", "restore the weights"),
+    ),
+    _own(
+        "run_tool",
+        "Custom tool",
+        "Run a program of the user on a model.",
+    ),
+    _own(
         "tensorrt_libraries",
         "TensorRT libraries",
         "Say which TensorRT libraries there are and what each has.",
-        "dld_tui.activities.tensorrt_libraries",
-        offered=False,
     ),
-    ActivityInfo(
+    _own(
         "doctor",
         "Doctor",
         "Say which libraries, GPUs and folders work.",
-        "dld_tui.activities.doctor",
-        offered=False,
     ),
 )
+"""Our own; :func:`activities` has those of other packages, too."""
 
 
-def find(activity_id: str) -> ActivityInfo:
-    """Return the row of an activity.
+def activities() -> tuple[Activity, ...]:
+    """Return all activities, those that other packages add last."""
+    known = {activity.id for activity in ACTIVITIES}
+    found = plugins("activities", Activity)
+    return (*ACTIVITIES, *(_added(plugin) for plugin in found if plugin.name not in known))
+
+
+def _added(plugin: Plugin[Activity]) -> Activity:
+    name, package, value = visible(plugin.name), visible(plugin.package), plugin.value
+    if value is not None and value.id == plugin.name:
+        return replace(value, title=visible(value.title), help=visible(value.help), package=package)
+    problem = visible(plugin.problem) or f"the activity of {name} has another id"
+    return Activity(
+        plugin.name, name, f"unavailable: {problem}", None, None, package=package, problem=problem,
+        command=Command(("run", plugin.name), f"unavailable: {problem}"), offered=True,
+    )  # fmt: skip
+
+
+def find(activity_id: str) -> Activity:
+    """Return an activity, not imported yet.
 
     Raises:
         UsageError: There is no activity of this name.
     """
-    for info in ACTIVITIES:
-        if info.id == activity_id:
-            return info
-    known = ", ".join(info.id for info in ACTIVITIES)
-    raise UsageError(f"there is no activity {activity_id!r}", hint=f"Known activities: {known}")
+    for activity in ACTIVITIES:
+        if activity.id == activity_id:
+            return activity
+    known = activities()  # other packages are asked where none of ours is meant
+    for activity in known:
+        if activity.id == activity_id:
+            return activity
+    names = ", ".join(activity.id for activity in known)
+    raise UsageError(f"there is no activity {activity_id!r}", hint=f"Known activities: {names}")
 
 
 def load(activity_id: str) -> Activity:
-    """Import an activity.
+    """Return an activity whose request and run are imported.
 
     Raises:
         UsageError: There is no activity of this name.
-        UnavailableError: Its module cannot be imported here; the message says why.
+        UnavailableError: It cannot be imported here; the message says why.
     """
-    info = find(activity_id)
+    activity = find(activity_id)
+    if activity.problem:
+        raise UnavailableError(f"unavailable: {activity.problem}", where=activity.title)
     try:
-        module = importlib.import_module(info.module)
-    except ImportError as error:
-        raise UnavailableError(f"unavailable: {error}", where=info.title) from error
-    return Activity(info, module.Request, module.run)
+        return replace(activity, request=resolve(activity.request), run=resolve(activity.run))
+    except UnavailableError as error:
+        raise UnavailableError(error.message, where=activity.title) from error
 
 
 def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
@@ -251,10 +378,10 @@ def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
     return to_json(from_json(load(activity_id).request, dict(values)))
 
 
-def why_unavailable(info: ActivityInfo) -> str | None:
+def why_unavailable(activity: Activity) -> str | None:
     """Return why an activity cannot be loaded here, or None when it can."""
     try:
-        load(info.id)
+        load(activity.id)
     except UnavailableError as error:
         return error.message
     return None

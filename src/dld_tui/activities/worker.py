@@ -136,7 +136,7 @@ def run_request(
         name, request = _parse_request(line)
         activity = registry.load(name)
         built = params.from_json(activity.request, request)
-        writer.send(Started(name, activity.info.title))
+        writer.send(Started(name, activity.title))
         return _drive(activity.run(built), writer, control)
     except CancelledError as error:
         return Cancelled(error.hint or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -9,14 +10,17 @@ from typing import Any, TypeAlias
 import click
 
 from dld_tui.activities import registry as activities
+from dld_tui.activities.registry import Activity
 from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.cancelling import naming_cancels
 from dld_tui.cli.many_targets import run_on_all
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.options import parameters_of, request_from
-from dld_tui.cli.output import require_free
+from dld_tui.cli.output import require_free, write, write_json
 from dld_tui.core.params import is_same_file, settings_of, to_json, validate
+from dld_tui.core.plugins import resolve
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets import registry as targets
 
@@ -53,27 +57,29 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> R
         return job.result(narrator.event)
 
 
-def activity_command(
-    name: str,
-    activity_id: str,
-    show: Callable[[Result, bool], int | None],
-    rewrite: Rewrite | None = None,
-) -> click.Command:
-    """Return the command of an activity.
+def command_of(activity_id: str) -> click.Command:
+    """Return the command of an activity: its own, or one made of its settings.
 
-    Args:
-        name: The command's name.
-        activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
-        show: Prints a result, as JSON when its second argument is True; returns the exit status.
-        rewrite: Brings arguments in the ways of other tools to ours before they are parsed.
+    Raises:
+        UnavailableError: The activity cannot be imported here.
     """
-    activity = activities.load(activity_id)
+    about = activities.find(activity_id).command
+    if about is not None and about.click is not None:
+        found = resolve(about.click)
+        assert isinstance(found, click.Command)
+        return found
+    return activity_command(activities.load(activity_id))
+
+
+def activity_command(activity: Activity) -> click.Command:
+    """Return a command with an option for each setting of an activity, which is imported."""
+    about = activity.command or activities.Command((activity.id,))
 
     def callback(target: tuple[str, ...], force: bool, as_json: bool, **values: Any) -> int | None:
         request = request_from(activity.request, values)
         validate(request)
         if len(target) > 1:
-            return _compare(run_on_all(activity_id, request, target, force), as_json)
+            return _compare(run_on_all(activity.id, request, target, force), as_json)
         for setting in settings_of(activity.request):
             output = getattr(request, setting.name)
             if setting.param.kind == "output" and output is not None:
@@ -81,18 +87,29 @@ def activity_command(
                     output, request.model
                 )
                 require_free(output, force or is_input)
-        return show(run_activity(activity_id, request, *target), as_json)
+        show: Callable[[Result, bool], int | None] = resolve(about.show)
+        return show(run_activity(activity.id, request, *target), as_json)
 
     return RewritingCommand(
-        name,
-        rewrite,
+        about.words[-1],
+        resolve(about.rewrite),
         callback=callback,
         params=[
             *parameters_of(activity.request),
             *shared_options(several=_reports(activity.request)),
         ],
-        help=activity.info.help,
+        help=about.help or activity.help,
     )
+
+
+def show_fields(result: Result, as_json: bool) -> None:
+    """Print the result of an activity that says nothing else of it."""
+    if as_json:
+        write_json(result)
+        return
+    for name, value in result.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        write(f"{visible(name.replace('_', ' '))}: {visible(text)}")
 
 
 def _reports(request: type[Any]) -> bool:

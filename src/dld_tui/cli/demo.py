@@ -7,7 +7,7 @@ import click
 from dld_tui.activities import registry as activities
 from dld_tui.cli.activity import run_activity
 from dld_tui.cli.output import narrate
-from dld_tui.cli.profile_onnxruntime import report_of
+from dld_tui.cli.profile_result import report_of
 from dld_tui.cli.report import print_report
 from dld_tui.cli.tui import has_terminal, open_paths
 from dld_tui.core.errors import SaveError

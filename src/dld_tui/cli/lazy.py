@@ -35,11 +35,20 @@ class LazyGroup(click.Group):
         return [row.name for row in self.visible]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command, or return None when there is no such name."""
+        """Import a command, or return None when there is no such name.
+
+        Raises:
+            UnavailableError: The activity that it is made of cannot be imported here.
+        """
         row = self.table.get(cmd_name)
         if row is None:
             return None
-        command = importlib.import_module(row.module).command
+        if row.activity:
+            from dld_tui.cli.activity import command_of
+
+            return command_of(row.activity)
+        module, _, name = row.module.partition(":")
+        command = getattr(importlib.import_module(module), name or "command")
         assert isinstance(command, click.Command)
         return command
 

@@ -24,7 +24,7 @@ def parameters_of(request: type[Any]) -> list[click.Parameter]:
     that may be given again. A value that is not given is left to the request's own default. Flags
     that set a value come last and are not listed by ``--help`` on their own.
     """
-    settings = settings_of(request)
+    settings = [setting for setting in settings_of(request) if not setting.param.internal]
     arguments = [_argument(setting) for setting in settings if setting.param.positional]
     options = [_option(setting) for setting in settings if not setting.param.positional]
     flags = dict.fromkeys(flag for setting in settings for flag, _ in setting.param.flags)
@@ -36,7 +36,7 @@ def request_from(request: type[Any], values: dict[str, Any]) -> Any:
     given: dict[str, Any] = {}
     asked: dict[str, Any] = {}
     for setting in settings_of(request):
-        value = values.pop(setting.name)
+        value = values.pop(setting.name, None)
         if value is not None and value != ():
             given[setting.name] = value
         for flag, meaning in setting.param.flags:

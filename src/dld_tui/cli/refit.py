@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dld_tui.cli.activity import Result, activity_command
+from dld_tui.cli.activity import Result
 from dld_tui.cli.output import write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.text import visible
 
 
-def _show(result: Result, as_json: bool) -> None:
+def show_refit(result: Result, as_json: bool) -> None:
+    """Print where the engine is and how many of its weights are new."""
     if as_json:
         write_json(result)
         return
@@ -16,6 +17,3 @@ def _show(result: Result, as_json: bool) -> None:
     count = fmt.plural(weights, "weight") if isinstance(weights, int) else "the weights"
     kept = f", {fmt.size(size)}" if isinstance(size, int) else ""
     write(f"{visible(str(result.get('engine')))}: {count} refitted{kept}")
-
-
-command = activity_command("refit", "refit_engine", _show)

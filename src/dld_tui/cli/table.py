@@ -15,9 +15,11 @@ class CommandInfo(NamedTuple):
 
     name: str
     summary: str
-    module: str
-    """The module that holds the click command, as its attribute `command`."""
+    module: str = ""
+    """What holds the click command: ``MODULE:NAME``, by default its attribute `command`."""
     hidden: bool = False
+    activity: str = ""
+    """The activity that the command is made of, in place of a module."""
 
 
 COMMANDS = (
@@ -30,17 +32,22 @@ COMMANDS = (
     CommandInfo("extract", "Write a part of a model as a model.", "dld_tui.cli.extract"),
     CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.draw"),
     CommandInfo("operators", "Say what operators there are and do.", "dld_tui.cli.operators"),
-    CommandInfo("convert", "Modify a whole model.", "dld_tui.cli.convert"),
-    CommandInfo("build", "Build a TensorRT engine of a model.", "dld_tui.cli.build"),
-    CommandInfo("profile", "Measure a model and each of its layers.", "dld_tui.cli.profile"),
-    CommandInfo("refit", "Put a model's weights into an engine.", "dld_tui.cli.refit"),
+    CommandInfo("convert", "Modify a whole model.", "dld_tui.cli.activity_groups:convert"),
+    CommandInfo("build", "Build a TensorRT engine of a model.", activity="build_tensorrt"),
+    CommandInfo(
+        "profile", "Measure a model and each of its layers.", "dld_tui.cli.activity_groups:profile"
+    ),
+    CommandInfo("refit", "Put a model's weights into an engine.", activity="refit_engine"),
     CommandInfo("report", "Print a profile report.", "dld_tui.cli.report"),
     CommandInfo("compare", "Compare profile reports.", "dld_tui.cli.compare"),
-    CommandInfo("accuracy", "Say whether two runs give the same results.", "dld_tui.cli.accuracy"),
-    CommandInfo("tactics", "Find TensorRT tactics that give wrong results.", "dld_tui.cli.tactics"),
+    CommandInfo("accuracy", "Say whether two runs give the same results.", activity="accuracy"),
+    CommandInfo(
+        "tactics", "Find TensorRT tactics that give wrong results.", activity="isolate_tactic"
+    ),
     CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.plan"),
     CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.target"),
     CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.tool"),
+    CommandInfo("run", "Run what other packages add.", "dld_tui.cli.activity_groups:run"),
     CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.doctor"),
     CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
     CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),

@@ -54,6 +54,8 @@ class Param:
     """Of an output that is named after the model when it is not given, e.g. ``.dldprof``."""
     beside: tuple[str, ...] = ()
     """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``."""
+    internal: bool = False
+    """Whether only the program itself sets it: neither a form nor a command asks for it."""
     of_model: bool | None = None
     """Whether a value belongs to its model alone and never fills the form of another one. By
     default files, shapes and lists do, which name tensors, nodes, layers and data; else it is a

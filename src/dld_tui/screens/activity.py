@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -14,11 +14,12 @@ from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
 from dld_tui.core import form_memory
-from dld_tui.core.accuracy.greying import has_two_runs, needs_tensorrt
+from dld_tui.core.accuracy.greying import needs_tensorrt
 from dld_tui.core.command_line import command_line
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json, settings_of, to_json
-from dld_tui.core.tensorrt.facts import AUTO
+from dld_tui.core.plugins import resolve
+from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity_guess import GuessingForm
@@ -27,11 +28,10 @@ from dld_tui.screens.activity_tensorrt import (
     has_engines,
     is_tensorrt,
     library_folder,
-    library_reasons,
     trtexec_line,
 )
 from dld_tui.screens.activity_trust import TRUST, trust_dialog, untrusted_engine
-from dld_tui.screens.openers import make_result
+from dld_tui.screens.result_views import View
 from dld_tui.screens.targets_dialog import TargetsDialog
 from dld_tui.targets import registry as targets
 from dld_tui.targets.many import requests_for
@@ -39,21 +39,14 @@ from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.host import Host, host
+from dld_tui.widgets.host import host
 from dld_tui.widgets.line_source import Piece
 from dld_tui.widgets.page import Page
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
-_COMMANDS = {
-    "build_tensorrt": ("dld", "build"),
-    "refit_engine": ("dld", "refit"),
-    "search_precision": ("dld", "accuracy", "--search", "fp16"),
-    "isolate_tactic": ("dld", "tactics"),
-}
-"""Command lines that are not made of the activity's name."""
-_NOTHING = "Nothing to compare with yet: fill in Against, Round to or another Other …"
 _KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  Esc close"
+Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
 _AND = " + "
 """Between the names of several targets; no name holds a blank."""
 
@@ -87,10 +80,10 @@ class ActivityScreen(GuessingForm):
         super().__init__()
         self.activity = activities.load(activity)
         self.given = dict(values)
-        self.preset_key = self.activity.info.id
+        self._reasons: Reasons | None = resolve(self.activity.reasons)
+        self.preset_key = self.activity.id
         self.libraries: Libraries | None = None
         """What is known of TensorRT, where the form is about it."""
-        self._open_layers = False
         self._recalled: dict[str, JSON] = {}  # that belongs to the model of the last time
         self.has_trtexec = is_tensorrt(self.activity.request)
         if self.has_trtexec or has_engines(self.activity.request):
@@ -103,7 +96,6 @@ class ActivityScreen(GuessingForm):
 
     def body(self) -> Iterable[Widget]:
         """Return the target, the form and the equal command line."""
-        info = self.activity.info
         values = self._remembered() | self.given
         names = targets.names()
         chosen = host(self).config.target
@@ -121,13 +113,13 @@ class ActivityScreen(GuessingForm):
             Rows([[]] * self._command_rows, id="command"),
         )
         box.set_class(bool(rows), "-stated")
-        box.frame(info.title, _KEYS)
+        box.frame(self.activity.title, _KEYS)
         yield box
 
     def _remembered(self) -> dict[str, JSON]:
         """Return the settings of the last time; what belongs to a model only for that one."""
         settings = settings_of(self.activity.request)
-        name, model = self.activity.info.id, self.given.get("model")
+        name, model = self.activity.id, self.given.get("model")
         found = form_memory.recall(host(self).state, name, settings, model)
         self._recalled = {s.name: found[s.name] for s in settings if s.of_model and s.name in found}
         return found
@@ -136,7 +128,7 @@ class ActivityScreen(GuessingForm):
         """Remember the settings for the next time; whether an engine is trusted is always asked."""
         kept = {name: value for name, value in values.items() if name != TRUST}
         settings = settings_of(self.activity.request)
-        form_memory.keep(host(self).state, self.activity.info.id, settings, kept)
+        form_memory.keep(host(self).state, self.activity.id, settings, kept)
 
     def _let_go(self, form: ParamForm) -> None:
         """Take back what belongs to the model of the last time, once another one is typed."""
@@ -154,9 +146,15 @@ class ActivityScreen(GuessingForm):
 
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
         """Return why some settings cannot be used while the form has these values, by name."""
-        if self.libraries is None:
+        return {name: why for name, why in self._all_reasons(values).items() if name}
+
+    def _all_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
+        if self._reasons is None:
             return {}
-        return library_reasons(self.activity.request, values, self.libraries)
+        facts = None
+        if self.libraries is not None:
+            facts = self.libraries.chosen(str(values.get("library") or AUTO))
+        return {name: visible(why) for name, why in self._reasons(values, facts).items()}
 
     def on_mount(self) -> None:
         """Go to the first field."""
@@ -230,8 +228,7 @@ class ActivityScreen(GuessingForm):
     @property
     def missing(self) -> str:
         """What is missing before it can run; empty when nothing is."""
-        values = self.query_one(ParamForm).values()
-        return "" if "against_backend" not in values or has_two_runs(values) else _NOTHING
+        return self._all_reasons(self.query_one(ParamForm).values()).get("", "")
 
     @property
     def trtexec_command(self) -> str:
@@ -244,11 +241,9 @@ class ActivityScreen(GuessingForm):
     @property
     def command_line(self) -> str:
         """The shell command that does the same."""
-        name = self.activity.info.id
-        words = _COMMANDS.get(name, ("dld", *name.split("_")))
         values = self.query_one(ParamForm).values()
         chosen = self._targets()
-        line = command_line(words, self.activity.request, values)
+        line = command_line(self.activity.words, self.activity.request, values)
         return " ".join([line, *(f"--target {n}" for n in chosen if chosen != [targets.LOCAL])])
 
     def _targets(self) -> list[str]:
@@ -313,7 +308,6 @@ class ActivityScreen(GuessingForm):
     def _start(self, more: Mapping[str, JSON] | None = None) -> None:
         values = self.query_one(ParamForm).values() | dict(more or {})
         self._keep(values)
-        self._open_layers = bool(values.get("open_metadata"))
         chosen = self._targets()
         if len(chosen) > 1:
             self.start_on_several(chosen, values)
@@ -322,56 +316,43 @@ class ActivityScreen(GuessingForm):
 
     def start_job(self, values: Mapping[str, JSON], target: str) -> None:
         """Run it on one target."""
-        info = self.activity.info
-        host(self).run_job(info.id, values, self.open_result, title=info.title, target=target)
+        about = self.activity
+        host(self).run_job(about.id, values, self.open_result, title=about.title, target=target)
 
     def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
         """Run it on several targets at once."""
         from dld_tui.screens.many_jobs import ManyJobsScreen
 
-        info = self.activity.info
+        about = self.activity
         try:
             request = from_json(self.activity.request, dict(values))
-            requests = requests_for(info.id, request, chosen)
+            requests = requests_for(about.id, request, chosen)
             starts = [
-                (name, partial(targets.get(name).start, info.id, to_json(own)))
+                (name, partial(targets.get(name).start, about.id, to_json(own)))
                 for name, own in zip(chosen, requests, strict=True)
             ]
         except DldError as error:
             host(self).show_error(error)
             return
-        self.app.push_screen(ManyJobsScreen(info.title, starts))
+        self.app.push_screen(ManyJobsScreen(about.title, starts))
 
-    def result_page(self, result: dict[str, JSON], model: Path) -> Page | None:
-        """Return the page of a result; None when it has none."""
-        return make_result(self.activity.info.id, result, model)
+    def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
+        """Return what to show of a result."""
+        view: View = resolve(self.activity.result_view)(result, values)
+        return view
 
     def open_result(self, result: dict[str, JSON]) -> None:
         """Close the form and show the result."""
         owner = host(self)
-        model = self.query_one(ParamForm).values().get("model")
+        values = self.query_one(ParamForm).values()
         self.dismiss(None)
-        page = self.result_page(result, Path(str(model)))
-        if page is not None:
-            owner.add_page(page)
-            return
-        if isinstance(result.get("engine"), str) and not result.get("report"):
-            self._say_built(owner, result)
-            return
-        for key in ("report", "output", "path"):
-            if isinstance(path := result.get(key), str):
-                owner.open_path(path)
-                return
-
-    def _say_built(self, owner: Host, result: dict[str, JSON]) -> None:
-        layers = result.get("layer_info")
-        if self._open_layers and isinstance(layers, str):
-            owner.open_path(layers)
-            return
-        problem = result.get("layer_info_problem")
-        more = f"; its layers are not written: {problem}" if problem else ""
-        text = f"{result['engine']} is built{more}"
-        self.app.notify(visible(text), timeout=8, markup=False)
+        view = self.result_view(result, values)
+        if isinstance(view, Page):
+            owner.add_page(view)
+        elif isinstance(view, Path):
+            owner.open_path(view)
+        elif view is not None:
+            self.app.notify(view, timeout=8, markup=False)
 
     def action_next_page(self) -> None:
         """Show the next page of settings."""

@@ -11,11 +11,9 @@ from textual.screen import Screen
 
 from dld_tui.activities.registry import request_data
 from dld_tui.core.accuracy.engine_settings import EngineSettings
-from dld_tui.core.accuracy.greying import greyed
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, LibraryFacts
-from dld_tui.core.tensorrt.greying import reasons
 from dld_tui.core.tensorrt.installed import RTX_VERSION, trtexec_version
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
@@ -115,18 +113,6 @@ class Libraries:
         if self.problem:
             return visible(self.problem)
         return "none is installed there" if choice in ("", AUTO) and self.found else ""
-
-
-def library_reasons(
-    request: type[Any], values: Mapping[str, JSON], libraries: Libraries
-) -> dict[str, str]:
-    """Return what the chosen library does not have, or what is of no use without one, by name."""
-    facts = libraries.chosen(str(values.get("library") or AUTO))
-    if has_engines(request):
-        found = greyed(values, facts)
-    else:
-        found = reasons(facts) if facts else {}
-    return {name: visible(why) for name, why in found.items()}
 
 
 def library_folder(form: ParamForm) -> str:

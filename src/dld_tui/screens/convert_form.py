@@ -18,6 +18,7 @@ from dld_tui.widgets.styled import Rows
 
 APPLY, WRITE = "apply it to this document", "write a file"
 """What becomes of the result."""
+_KEYS = "{activity.run} run  {activity.copy} copy  {page.close} close"
 _LABEL = 19
 _RESULT = "result"
 
@@ -51,7 +52,6 @@ class ConvertForm(ActivityScreen):
 
     def body(self) -> Iterable[Widget]:
         """Return the form and the equal command line."""
-        info = self.activity.info
         form = ParamForm(self.activity.request, self._remembered() | self.given)
         wanted = host(self).state.get("forms", _RESULT).get("is")
         result = Horizontal(
@@ -60,7 +60,7 @@ class ConvertForm(ActivityScreen):
             id="target",
         )
         box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
-        box.frame(info.title, "{activity.run} run  {activity.copy} copy  {page.close} close")
+        box.frame(self.activity.title, _KEYS)
         yield box
 
     @property

@@ -19,10 +19,10 @@ from dld_tui.screens.activity import ActivityScreen
 from dld_tui.screens.model_job import ModelJobScreen
 from dld_tui.screens.model_result import ModelResult
 from dld_tui.screens.model_state import ModelState, model_name
+from dld_tui.screens.result_views import View
 from dld_tui.screens.workspace_jobs import Jobs
 from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.host import host
-from dld_tui.widgets.page import Page
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
@@ -134,14 +134,14 @@ class ModelForm(ActivityScreen):
     def _job(
         self, values: dict[str, JSON], target: str, setting: str, snapshot: Path
     ) -> ModelJobScreen:
-        info = self.activity.info
+        about = self.activity
         for name, row in self.query_one(ParamForm).rows.items():
             suffix = row.setting.param.suffix
             if suffix and values.get(name) is None:  # else it is named after the snapshot
                 values[name] = f"{Path(model_name(self.model_page)).stem}{suffix}"
         what = f"{visible(model_name(self.model_page))}, {self.chosen_state}"
         return ModelJobScreen(
-            info.id, values, self.open_result, title=f"{info.title}: {what}",
+            about.id, values, self.open_result, title=f"{about.title}: {what}",
             target=target, state=self.state, snapshot=snapshot, setting=setting,
         )  # fmt: skip
 
@@ -157,11 +157,11 @@ class ModelForm(ActivityScreen):
             return
         super().start_on_several(chosen, values)
 
-    def result_page(self, result: dict[str, JSON], model: Path) -> Page | None:
+    def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
         """Return the page of a result, which belongs to the tab unless another file was run."""
-        page = super().result_page(result, model)
+        page = super().result_view(result, values)
         path = self.model_page.document.path
-        is_own = path is None or model.absolute() == path.absolute()
+        is_own = path is None or Path(str(values.get("model"))).absolute() == path.absolute()
         if isinstance(page, ModelResult) and is_own:
             page.state = self.state
         return page

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from dld_tui.core.types import JSON
 from dld_tui.screens.model_state import ModelState
 from dld_tui.widgets.host import host
 from dld_tui.widgets.page import Page
@@ -23,6 +24,12 @@ class ModelResult(Page):
     """The file in which nodes are shown."""
     state: ModelState | None = None
     """The state of a tab that was run; None when a file was."""
+
+    @classmethod
+    def of_job(cls, result: Mapping[str, JSON], values: Mapping[str, JSON]) -> ModelResult:
+        """Return the page of what a job found; `values` are those of its form."""
+        make: Callable[[Mapping[str, JSON], Path], ModelResult] = cls
+        return make(result, Path(str(values.get("model"))))
 
     def is_of(self, page: Jobs) -> bool:
         """Return whether it is about the model of a tab."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.new_model import NewModel
@@ -31,23 +30,6 @@ OPENERS: dict[str, str] = {
     "TRTEXEC_LOG": "dld_tui.screens.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""
-
-RESULTS: dict[str, str] = {
-    "accuracy": "dld_tui.screens.accuracy:AccuracyScreen",
-    "search_precision": "dld_tui.screens.precision:PrecisionScreen",
-    "isolate_tactic": "dld_tui.screens.tactics:TacticsScreen",
-}
-"""Activity to the page that is made with its result and the model; others write files."""
-
-
-def make_result(activity: str, result: dict[str, JSON], model: Path) -> Page | None:
-    """Return a page that shows what an activity found; None when it has none."""
-    opener = RESULTS.get(activity)
-    if opener is None:
-        return None
-    module, _, name = opener.partition(":")
-    page: Page = getattr(importlib.import_module(module), name)(result, model)
-    return page
 
 
 def make_page(kind: str, path: Path | None) -> Page:

@@ -98,9 +98,14 @@ def ranked(entries: list[Entry], text: str) -> list[Entry]:
         return sorted(entries, key=lambda entry: entry.why_not is not None)
     scored: list[tuple[bool, float, int, Entry]] = []
     for entry in entries:
-        title, help = score(text, entry.command.title), score(text, entry.command.help)
-        if title is not None or help is not None:
-            points = max(-1 if title is None else title + _TITLE, help or 0)
+        command = entry.command
+        title = score(text, command.title)
+        others = [score(text, other) for other in (command.help, *command.synonyms)]
+        found = [points for points in others if points is not None]
+        if title is not None:
+            found.append(title + _TITLE)
+        if found:
+            points = max(found)
             scored.append((entry.why_not is not None, -points, len(scored), entry))
     return [entry for *_, entry in sorted(scored, key=lambda row: row[:3])]
 

@@ -86,10 +86,10 @@ class StartSource:
     """The rows of the start list: (key, title, shortcut, help)."""
 
     def __init__(self, keymap: Mapping[str, str]) -> None:
-        offered = [info for info in registry.ACTIVITIES if info.offered]
+        offered = [activity for activity in registry.activities() if activity.offered]
         rows = [
             ("demo", "Demo models", "", "Open a small classifier and a small transformer."),
-            *((f"run:{info.id}", info.title, "", info.help) for info in offered),
+            *((f"run:{one.id}", one.title, "", one.help) for one in offered),
             ("new_model", "New model", "{model.new}", "Start an empty model."),
             ("operators", "Operators", "{app.operators}", "What each operator does, by opset."),
             ("targets", "Targets", "", "Machines that are reached over SSH."),

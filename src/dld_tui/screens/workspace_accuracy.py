@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.activities import registry
 from dld_tui.core.document import Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.view import discard_view, external_view
@@ -19,8 +20,6 @@ from dld_tui.widgets.host import host
 if TYPE_CHECKING:
     from dld_tui.core.document.history import Change
     from dld_tui.screens.accuracy import AccuracyScreen
-
-_ON_MODEL = ("accuracy", "search_precision", "isolate_tactic")
 
 
 class Accuracy(Jobs):
@@ -47,7 +46,7 @@ class Accuracy(Jobs):
 
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity whose results are about the model's nodes."""
-        if activity not in _ON_MODEL or not self.is_open:
+        if not registry.find(activity).of_open_model or not self.is_open:
             return False
         self._show_run_form(activity)
         return True

@@ -24,20 +24,6 @@ from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.host import host
 
 _OPSET = "opset"
-_CHOICES = (
-    ("f", "convert_fp16", "fp16", "convert to fp16"),
-    ("b", "convert_bf16", "bf16", "convert to bf16"),
-    ("p", "convert_precisions", "cast", "cast for the layers' precisions"),
-    ("z", "convert_sanitize", "sanitized", "sanitize"),
-    ("t", "convert_tensors", "tensors", "convert tensors"),
-    ("d", "convert_shape", "shape", "change dimensions"),
-    ("q", "convert_quantize", "quantized", "quantize"),
-    ("e", "convert_external", "external", "move weights to a data file"),
-    ("i", "convert_inline", "inline", "move weights into the model"),
-    ("s", "convert_strip", "stripped", "strip the weights"),
-    ("r", "convert_restore", "restored", "restore the weights"),
-)
-"""Key, activity, what is added to the name of the file, and the edit's title in the history."""
 _SHOWN = 8
 """Lines on wrong values above the question what to do."""
 _UNWRITTEN = ("preview", "list_only")
@@ -50,8 +36,9 @@ class Modifying(Converting):
     def action_modify(self) -> None:
         """Ask which batch modification is meant, and show its form."""
         rows = [
-            Choice(key, f"{activities.find(name).title}   {activities.find(name).help}", name)
-            for key, name, *_ in _CHOICES
+            Choice(about.modification.key, f"{about.title}   {about.help}", about.id)
+            for about in activities.activities()
+            if about.modification is not None
         ]
         opset = Choice("o", f"{activities.find('convert_opset').title}", _OPSET)
 
@@ -83,8 +70,7 @@ class Modifying(Converting):
 
     def _offered(self, activity: str) -> Path:
         path = self.document.path or Path.cwd() / "new.onnx"
-        ending = next(end for _, name, end, _ in _CHOICES if name == activity)
-        return path.with_name(f"{path.stem}-{ending}.onnx")
+        return path.with_name(f"{path.stem}-{_modification(activity).ending}.onnx")
 
     def _modify(self, activity: str, values: dict[str, JSON], *, applies: bool = False) -> None:
         document = self.document
@@ -98,7 +84,7 @@ class Modifying(Converting):
             return
         result: Result | None = None
         if applies and is_written:
-            title = next(title for _, name, _, title in _CHOICES if name == activity)
+            title = _modification(activity).edit
             result = Result(document, title, self._offered(activity))
 
         @contextmanager
@@ -169,7 +155,7 @@ class Modifying(Converting):
         self.app.push_screen(ConversionDialog(lines, target.name), answered)
 
     def _show_preview(self, activity: str, values: dict[str, JSON], lines: list[str]) -> None:
-        if activity != "convert_precisions":
+        if not _modification(activity).preview:
             self.app.push_screen(LossDialog(lines))
             return
 
@@ -178,6 +164,12 @@ class Modifying(Converting):
                 self._ask_settings(activity)
 
         self.app.push_screen(PreviewDialog(lines), answered)
+
+
+def _modification(activity: str) -> activities.Modification:
+    found = activities.find(activity).modification
+    assert found is not None
+    return found
 
 
 class PreviewDialog(ConversionDialog):

@@ -182,7 +182,7 @@ class ParamForm(Vertical):
     ) -> None:
         """Make the form; `reasons` says why some settings, by name, cannot be set here."""
         super().__init__(id=id)
-        self.settings = settings_of(request)
+        self.settings = tuple(s for s in settings_of(request) if not s.param.internal)
         self.pages = tuple(dict.fromkeys(setting.param.page for setting in self.settings))
         self.page = self.pages[0]
         self.rows = {

@@ -20,6 +20,7 @@ _NO_ENGINE = "not run by TensorRT"
 _RUN_BY = "an engine is run by TensorRT"
 _DATA = "the input data say it"
 _NO_FILE = "no engine file is given"
+_NOTHING = "Nothing to compare with yet: fill in Against, Round to or another Other …"
 
 _SEARCHED = ("fp16", "bf16")
 """Precisions that a search gives to the layers."""
@@ -96,6 +97,12 @@ def greyed(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, 
         return found | {name: _BUILT for name in names if name not in LOADING}
     lacking = {} if facts is None else reasons(facts)
     return found | {name: why for name, why in lacking.items() if name in names}
+
+
+def comparison_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+    """Return :func:`greyed`, and as that of ``""`` why nothing can be compared yet."""
+    found = greyed(values, facts)
+    return found if has_two_runs(values) else found | {"": _NOTHING}
 
 
 def _run_by(values: Mapping[str, JSON]) -> tuple[str, str]:

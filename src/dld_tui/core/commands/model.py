@@ -36,6 +36,9 @@ class Command:
     menu: tuple[str, ...] = ()
     """What the context menu offers it on, besides what its needs tell: see :mod:`.menus`."""
 
+    synonyms: tuple[str, ...] = ()
+    """Other words under which the palette finds it."""
+
     @property
     def action_name(self) -> str:
         """Return the action's name without ``action_`` and without its argument."""

@@ -11,6 +11,7 @@ from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import CACHE, reason_against
 from dld_tui.core.tensorrt.values import named_value
+from dld_tui.core.types import JSON
 
 _FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -103,6 +104,11 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
     if not facts.tactic_sources:
         found.setdefault("tactic_sources", f"{name} has none to choose from")
     return found
+
+
+def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+    """Return why settings of a build cannot be used, by field name; none while nothing is known."""
+    return reasons(facts) if facts is not None else {}
 
 
 def _typing_reasons() -> dict[str, str]:

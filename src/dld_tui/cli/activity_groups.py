@@ -1,0 +1,22 @@
+"""``dld convert``, ``dld profile`` and ``dld run``: one command an activity, ours or another's."""
+
+from __future__ import annotations
+
+from dld_tui.activities.registry import activities
+from dld_tui.cli.lazy import LazyGroup
+from dld_tui.cli.table import CommandInfo
+
+
+def _group(name: str, help: str) -> LazyGroup:
+    """Return the group of the activities whose commands have two words, this one first."""
+    rows = tuple(
+        CommandInfo(activity.command.words[1], activity.command.summary, activity=activity.id)
+        for activity in activities()
+        if activity.command is not None and activity.command.words[:-1] == (name,)
+    )
+    return LazyGroup(rows, name=name, help=help, no_args_is_help=False)
+
+
+convert = _group("convert", "Modify a whole model.")
+profile = _group("profile", "Measure the latency of a model and of each of its layers.")
+run = _group("run", "Run an activity that another package adds.")
