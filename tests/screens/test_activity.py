@@ -146,7 +146,7 @@ async def test_the_result_is_opened(runs: Runs) -> None:
         await pilot.pause()
         runs.calls[0][2]({"report": "r.dldprof", "summary": {}})
         await pilot.pause()
-        assert opened == ["r.dldprof"]
+        assert opened == [Path("r.dldprof")]
         assert not isinstance(app.screen, ActivityScreen)
 
 

@@ -215,7 +215,7 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
             on_result(result)
             await pilot.pause()
             assert not isinstance(app.screen, ActivityScreen)
-            assert shown == (["m.trt.json"] if is_open else [])
+            assert shown == ([Path("m.trt.json")] if is_open else [])
 
 
 @pytest.mark.parametrize(("key", "title"), [("f6", "Build"), ("shift+f5", "Profile")])

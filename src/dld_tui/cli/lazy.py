@@ -72,6 +72,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table."""
+        if not self.visible:
+            return
         with formatter.section("Commands"):
             formatter.write_dl([(row.name, row.summary) for row in self.visible])
 
