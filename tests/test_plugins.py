@@ -12,9 +12,8 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.screens.activity import ActivityScreen
 from dld_tui.screens.palette import entries_for, ranked
 from dld_tui.targets.local import LocalTarget
-from tests.cli.conftest import Dld
 from tests.support import models, toy_package
-from tests.support.cli import process
+from tests.support.cli import Dld, process
 from tests.support.tui import screen_text
 
 
