@@ -64,6 +64,7 @@ def plan_open(graph: str) -> dict[str, float]:
     from dld_tui.core.plan.mapping import map_plan
     from dld_tui.core.plan.reader import open_plan
     from dld_tui.core.plan.tables import make_table
+    from dld_tui.core.tables.as_json import json_of
 
     start = time.process_time()
     plan = open_plan(graph)
@@ -72,10 +73,10 @@ def plan_open(graph: str) -> dict[str, float]:
     mapped = time.process_time()
     found = findings(plan, mapping)
     linted = time.process_time()
-    tables = [make_table(plan, view) for view in ("layers", "convolutions", "memory")]
+    tables = [json_of(make_table(plan, view)) for view in ("layers", "convolutions", "memory")]
     done = time.process_time()
     assert plan.total_ms
-    assert len(tables[0].rows) == len(plan.layers)
+    assert len(tables[0]) == len(plan.layers)
     return {
         "open_ms": (opened - start) * 1000,
         "map_ms": (mapped - opened) * 1000,

@@ -2,16 +2,22 @@ from __future__ import annotations
 
 import json
 import sys
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 
 from dld_tui.cli import output
-from dld_tui.cli.output import Column, require_free, write_json, write_table
+from dld_tui.cli.output import require_free, write_json, write_table
 from dld_tui.core.errors import UsageError
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import Unit
 
-COLUMNS = [Column("name", flexible=True), Column("ms", right=True)]
-ROWS = [["/encoder/layers.0/attention/MatMul", "1.5"], ["宽", "12.25"]]
+COLUMNS: list[Column[tuple[str, float]]] = [
+    Column("name", "name", itemgetter(0)),
+    Column("ms", "ms", itemgetter(1), Unit("ms", str)),
+]
+ROWS = [("/encoder/layers.0/attention/MatMul", 1.5), ("宽", 12.25)]
 
 
 def test_json_has_no_nan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,7 +31,7 @@ def test_table_is_whole_in_a_pipe(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    write_table(COLUMNS, ROWS)
+    write_table(Table(COLUMNS, ROWS))
     assert capsys.readouterr().out.splitlines() == [
         "name                                   ms",
         "/encoder/layers.0/attention/MatMul    1.5",
@@ -38,7 +44,7 @@ def test_table_fits_a_terminal_and_keeps_the_end_of_names(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "24")
     monkeypatch.setattr(output, "is_terminal", lambda stream: stream is sys.stdout)
-    write_table(COLUMNS, ROWS)
+    write_table(Table(COLUMNS, ROWS))
     assert capsys.readouterr().out.splitlines() == [
         "name                  ms",
         "…attention/MatMul    1.5",
@@ -47,7 +53,7 @@ def test_table_fits_a_terminal_and_keeps_the_end_of_names(
 
 
 def test_table_without_rows_is_its_titles(capsys: pytest.CaptureFixture[str]) -> None:
-    write_table(COLUMNS, [])
+    write_table(Table(COLUMNS, []))
     assert capsys.readouterr().out == "name  ms\n"
 
 

@@ -28,8 +28,8 @@ from dld_tui.core.plan.groups import GROUPINGS
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import LayerNodes, map_plan
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.table_values import Table
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
+from dld_tui.core.tables.as_json import json_of
 
 Record: TypeAlias = "dict[str, Any]"
 
@@ -136,9 +136,9 @@ class Plan:
             ValueError: There is no such view.
         """
         if view in VIEWS:
-            return _records(make_table(self._plan, view, filter))
+            return json_of(make_table(self._plan, view, filter))
         if view in GROUPINGS:
-            return _records(group_table(self._plan, view, filter))
+            return json_of(group_table(self._plan, view, filter))
         raise ValueError(f"no view {view!r}: there are {', '.join((*VIEWS, *GROUPINGS))}")
 
     def select(self, filter: str) -> list[Record]:
@@ -157,8 +157,3 @@ class Plan:
             return map_plan(self._plan, document)
         finally:
             document.close()
-
-
-def _records(table: Table) -> list[Record]:
-    keys = [column.key for column in table.columns]
-    return [dict(zip(keys, row, strict=True)) for row in table.rows]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dld_tui.cli.output import Column, write, write_table
+from dld_tui.cli.output import write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
-from dld_tui.core.accuracy.search import cost_text, not_minimal_text
+from dld_tui.core.accuracy.search import cost_text, kept_table, not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.text import visible
 
@@ -55,10 +55,4 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
 
 
 def _write_nodes(kept: Sequence[Mapping[str, Any]]) -> None:
-    write_table(
-        (Column("node", flexible=True), Column("operator"), Column("scope", flexible=True)),
-        [
-            (visible(one["node"]), visible(one["op_type"]), visible(" › ".join(one["scope"])))
-            for one in kept
-        ],
-    )
+    write_table(kept_table(kept))

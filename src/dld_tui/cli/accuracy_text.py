@@ -5,30 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dld_tui.cli.output import Column, narrate, write, write_table
+from dld_tui.cli.output import narrate, write, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Result, Row
 from dld_tui.core.accuracy.rows import (
-    cosine_text,
-    figure,
+    accuracy_table,
     listed,
     side_text,
-    signal_text,
-    special_text,
 )
 from dld_tui.core.text import visible
-
-_COLUMNS = (
-    Column("tensor", flexible=True),
-    Column("node", flexible=True),
-    Column("max abs", right=True),
-    Column("mean abs", right=True),
-    Column("max rel", right=True),
-    Column("cosine", right=True),
-    Column("SNR dB", right=True),
-    Column("NaN, Inf"),
-    Column(""),
-)
 
 
 def show_result(result: Mapping[str, Any], found: Result, *, worst: bool, most: int) -> None:
@@ -68,20 +53,4 @@ def _first(found: Result) -> None:
 
 
 def _table(rows: Sequence[Row]) -> None:
-    write_table(
-        _COLUMNS,
-        [
-            (
-                visible(row.name),
-                visible(f"{row.op_type} {row.node}" if row.node != row.name else row.op_type),
-                figure(row.error.max_abs),
-                figure(row.error.mean_abs),
-                figure(row.error.max_rel),
-                cosine_text(row.error.cosine),
-                signal_text(row.error),
-                special_text(row.error),
-                "differs" if row.problem else "",
-            )
-            for row in rows
-        ],
-    )
+    write_table(accuracy_table(rows, "text"))

@@ -12,10 +12,12 @@ from dld_tui.activities.build_tensorrt_request import Request
 from dld_tui.cli.activity import Result, RewritingCommand, run_activity, shared_options
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
-from dld_tui.cli.output import Column, narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json, settings_of, to_json, validate
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
 from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.tensorrt.installed import trtexec_version
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
@@ -98,8 +100,16 @@ def _explain(command: str, version: str, as_json: bool) -> None:
     if as_json:
         write_json({"version": version, "options": [line.to_json() for line in lines]})
         return
-    columns = (Column("option"), Column("status"), Column("what to do"))
-    write_table(columns, [(line.option, line.status, line.text) for line in lines])
+    write_table(
+        Table(
+            (
+                Column("option", "option", lambda line: line.option),
+                Column("status", "status", lambda line: line.status),
+                Column("text", "what to do", lambda line: line.text, NOTE),
+            ),
+            lines,
+        )
+    )
 
 
 def _show(result: Result) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +11,12 @@ import click
 from dld_tui.cli.compare_engines import write_mismatches, write_precisions
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.output import (
-    Column,
-    is_terminal,
     narrate,
     require_free,
     write,
     write_json,
     write_table,
+    write_wrapped,
 )
 from dld_tui.core import fmt
 from dld_tui.core.compare.alike import KIND
@@ -31,11 +27,12 @@ from dld_tui.core.compare.model import Row, label
 from dld_tui.core.compare.noise import METHOD
 from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.compare.subject import open_subject
-from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
+from dld_tui.core.compare.tables import compare_table, difference_table
+from dld_tui.core.compare.text import described
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.node_cost import sharing_note
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
@@ -137,13 +134,13 @@ def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> No
         write_precisions(comparison)
     _write_differences(comparison)
     for line in comparison.warnings:
-        _write_wrapped(f"! {line}", "  ")
+        write_wrapped(f"! {line}", "  ")
     if comparison.warnings:
         write()
     _write_rows(comparison, "", [comparison.end_to_end, comparison.layer_sum])
     write()
     for line in comparison.explanation():
-        _write_wrapped(line, "    ")
+        write_wrapped(line, "    ")
     write()
     if by != MISMATCH:
         _write_rows(comparison, by, rows[:top])
@@ -154,59 +151,16 @@ def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> No
 
 
 def _write_differences(comparison: Comparison) -> None:
-    if not comparison.differences:
+    if comparison.differences:
+        write_table(difference_table(comparison))
+    else:
         write("No setting and nothing in the environment differs.")
-        write()
-        return
-    letters = [label(index) for index in range(len(comparison.subjects))]
-    columns = [Column("what differs"), *(Column(letter, flexible=True) for letter in letters)]
-    rows = [
-        [visible(found.name), *(clip(visible(text), _VALUE_CELLS) for text in found.values)]
-        for found in comparison.differences
-    ]
-    write_table(columns, rows)
     write()
-
-
-def _write_wrapped(text: str, indent: str) -> None:
-    if not is_terminal(sys.stdout):
-        write(text)
-        return
-    room = max(40, shutil.get_terminal_size().columns)
-    start = text[: len(text) - len(text.lstrip())]
-    for line in textwrap.wrap(
-        text.lstrip(), room, initial_indent=start, subsequent_indent=start + indent
-    ):
-        write(line)
 
 
 def _write_rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> None:
     """Write rows of a grouping, or those of whole reports when `by` is empty."""
-    count, target = len(comparison.subjects), comparison.target
-    named = f" {label(comparison.base)}>{label(target)}" if count > 2 else ""
-    columns = [
-        Column(by, flexible=True),
-        *(Column(f"{label(index)} ms", right=True) for index in range(count)),
-        Column(f"delta{named}", right=True),
-        Column("±", right=True),
-        Column("ratio", right=True),
-        Column("%" if by else "", right=True),
-        Column(""),
-    ]
-    write_table(columns, [list(_cells(comparison, row, by)) for row in rows])
-
-
-def _cells(comparison: Comparison, row: Row, by: str) -> Iterator[str]:
-    target = row.cells[comparison.target]
-    yield visible(row.key)
-    mark = "≈" if row.estimate else ""
-    for cell in row.cells:
-        yield (mark if cell.time_ms is not None else "") + fmt.milliseconds(cell.time_ms)
-    yield signed(target.delta_ms)
-    yield margin(target)
-    yield ratio_text(target)
-    yield fmt.percent(target.share_percent) if by else ""
-    yield remark(row, comparison.target, comparison.base, counted=by == "layer")
+    write_table(compare_table(comparison, by, rows, "text"))
 
 
 def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
@@ -215,11 +169,11 @@ def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
         write(f"{fmt.plural(len(rows) - top, 'more row')}: --top 0 shows all")
     if any(row.estimate for row in rows[:top]):
         layers = [layer for subject in comparison.subjects for layer in subject.layers]
-        _write_wrapped(f"≈ {sharing_note(layers)}", "  ")
+        write_wrapped(f"≈ {sharing_note(layers)}", "  ")
     kinds = {subject.facts.get(KIND) for subject in comparison.subjects} - {None}
     if len(kinds) == 1:
         write(f"Times of engine layers are {kinds.pop()} over the passes; dld plan shows means.")
     kernels = [label(i) for i, measured in enumerate(comparison.measured) if measured.on_gpu]
     if kernels:
-        _write_wrapped(f"Times on a GPU are of its kernels: {', '.join(kernels)}.", "")
-    _write_wrapped(f"noise, ±: {METHOD}", "  ")
+        write_wrapped(f"Times on a GPU are of its kernels: {', '.join(kernels)}.", "")
+    write_wrapped(f"noise, ±: {METHOD}", "  ")

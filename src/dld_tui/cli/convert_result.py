@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from typing import cast
+from operator import itemgetter
+from typing import Any, cast
 
 from dld_tui.cli.activity import Result
-from dld_tui.cli.output import Column, narrate, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.conversion.loss_text import loss_lines
 from dld_tui.core.conversion.report_text import report_lines
 from dld_tui.core.conversion.values_text import is_wrong
 from dld_tui.core.document.conversion_text import conversion_lines
 from dld_tui.core.errors import ExitStatus
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES, COUNT, RATIO
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
-_TENSORS = (
-    Column("tensor", flexible=True),
-    Column("kind"),
-    Column("type"),
-    Column("shape"),
-    Column("size", right=True),
-    Column("too large", right=True),
-    Column("to zero", right=True),
-    Column("rounded", right=True),
-    Column("largest error", right=True),
+_TENSORS: tuple[Column[dict[str, Any]], ...] = (
+    Column("name", "tensor", itemgetter("name")),
+    Column("kind", "kind", itemgetter("kind")),
+    Column("dtype", "type", itemgetter("dtype")),
+    Column("shape", "shape", lambda one: fmt.shape(one["shape"])),
+    Column("bytes", "size", lambda one: one["bytes"] or 0, BYTES),
+    Column("overflow", "too large", itemgetter("overflow"), COUNT),
+    Column("underflow", "to zero", itemgetter("underflow"), COUNT),
+    Column("rounded", "rounded", itemgetter("rounded"), COUNT),
+    Column("max_error", "largest error", itemgetter("max_error"), RATIO),
 )
 
 
@@ -73,7 +76,7 @@ def show_tensors(result: Result, as_json: bool) -> int:
     if as_json:
         write_json(result)
     elif tensors:
-        write_table(_TENSORS, [_row(cast("dict[str, JSON]", one)) for one in tensors])
+        write_table(Table(_TENSORS, cast("list[dict[str, Any]]", tensors)))
     else:
         write("no tensor fits")
     return ExitStatus.DONE
@@ -82,16 +85,3 @@ def show_tensors(result: Result, as_json: bool) -> int:
 def _narrate(result: Result) -> None:
     for remark in cast("list[JSON]", result["remarks"]):
         narrate(str(remark))
-
-
-def _row(one: dict[str, JSON]) -> list[str]:
-    counts = (one["overflow"], one["underflow"], one["rounded"])
-    return [
-        visible(str(one["name"])),
-        str(one["kind"]),
-        str(one["dtype"]),
-        fmt.shape(cast("list[int]", one["shape"])),
-        fmt.size(cast("int", one["bytes"] or 0)),
-        *(fmt.count(cast("int", count)) for count in counts),
-        f"{cast('float', one['max_error']):.3g}",
-    ]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import click
 
-from dld_tui.cli.output import Column, narrate, write, write_json, write_table
+from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import COUNT
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -52,10 +55,11 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
             for line in summary_lines(summary):
                 write(line)
             write()
-            write_table(
-                [Column("operator", flexible=True), Column("count", right=True)],
-                [[visible(name), fmt.count(n)] for name, n in summary.op_types.items()],
+            columns: tuple[Column[tuple[str, int]], ...] = (
+                Column("operator", "operator", itemgetter(0)),
+                Column("count", "count", itemgetter(1), COUNT),
             )
+            write_table(Table(columns, [*summary.op_types.items()]))
     finally:
         document.close()
 

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dld_tui.cli.output import Column, is_terminal, write, write_json, write_table
+from dld_tui.cli.output import is_terminal, write, write_json, write_table
 from dld_tui.core.types import JSON
 
 _WIDTH = 78
@@ -30,9 +30,7 @@ def command(name: str | None, domain: str | None, opset: int | None, as_json: bo
         if as_json:
             write_json({"operators": [listing.row(item) for item in found]})
         else:
-            columns = [Column("operator"), Column("domain"), Column("since", right=True),
-                       Column("category"), Column("does", flexible=True)]  # fmt: skip
-            write_table(columns, [listing.cells(item) for item in found])
+            write_table(listing.operator_table(found))
         return
     schemas = listing.find(name, domain, opset)
     if as_json:

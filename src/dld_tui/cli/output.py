@@ -7,19 +7,17 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import textwrap
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.tables.as_text import text_lines
+from dld_tui.core.tables.table import Table
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-
-GAP = "  "
-"""Between two columns of a table."""
 
 
 def write(text: str = "") -> None:
@@ -78,37 +76,25 @@ def require_free(path: Path, force: bool) -> None:
         raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
 
 
-@dataclass(frozen=True)
-class Column:
-    """One column of a plain table."""
-
-    title: str
-    right: bool = False
-    """Right-aligned, for numbers."""
-    flexible: bool = False
-    """Gives way when the terminal is narrow; names lose their start, which they share."""
+def write_table(table: Table[Any]) -> None:
+    """Write a table: whole for a pipe, cut to the width of a terminal."""
+    for line in text_lines(table, terminal_cells()):
+        write(line)
 
 
-def write_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table of visible text: whole for a pipe, cut to the width of a terminal."""
-    widths = [
-        max(cell_width(text) for text in (column.title, *(row[index] for row in rows)))
-        for index, column in enumerate(columns)
-    ]
-    if is_terminal(sys.stdout):
-        _narrow(columns, widths, shutil.get_terminal_size().columns)
-    for row in ([column.title for column in columns], *rows):
-        cells = (
-            fit(clip(text, width, keep="end"), width, align="right" if column.right else "left")
-            for column, text, width in zip(columns, row, widths, strict=True)
-        )
-        write(GAP.join(cells).rstrip())
+def terminal_cells() -> int | None:
+    """Return the cells of a line of standard output; None where that is no terminal."""
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 
-def _narrow(columns: Sequence[Column], widths: list[int], room: int) -> None:
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
-    for index in sorted(range(len(columns)), key=lambda index: -widths[index]):
-        if columns[index].flexible and excess > 0:
-            less = min(excess, max(0, widths[index] - 8))
-            widths[index] -= less
-            excess -= less
+def write_wrapped(text: str, indent: str) -> None:
+    """Write text in lines that a terminal has room for; the ones after the first are indented."""
+    room = terminal_cells()
+    if room is None:
+        write(text)
+        return
+    start = text[: len(text) - len(text.lstrip())]
+    for line in textwrap.wrap(
+        text.lstrip(), max(40, room), initial_indent=start, subsequent_indent=start + indent
+    ):
+        write(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,13 +22,14 @@ from dld_tui.core.plan.groups import GROUPINGS
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.tables import VIEWS, group_table, make_table, sorted_table, table_csv
+from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.plan.trex_files import trex_paths, write_trex
+from dld_tui.core.tables.as_csv import csv_of
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.plan.model import EnginePlan
-    from dld_tui.core.plan.table_values import Table
+    from dld_tui.core.tables.table import Table
 
 _PATH = click.Path(path_type=Path)
 
@@ -111,7 +112,7 @@ def command(
     mapping = map_plan(opened, document) if needed else {}
     found = lint(opened, mapping) if needed else []
     if csv is not None and table is not None:
-        _say(csv, write_text(csv, table_csv(table), overwrite=force))
+        _say(csv, write_text(csv, csv_of(table), overwrite=force))
     if html is not None:
         from dld_tui.core.plan.html import write_page
 
@@ -160,7 +161,7 @@ def _document(model: Path | None) -> Document | None:
 
 def _table(
     plan: EnginePlan, view: str | None, by: str | None, text: str, sort: str | None, csv: bool
-) -> Table | None:
+) -> Table[Any] | None:
     """Return the table that was asked for; None for the summary."""
     if by:
         table = group_table(plan, by, text)
@@ -170,4 +171,4 @@ def _table(
         table = make_table(plan, "layers", text)
     else:
         return None
-    return sorted_table(table, sort) if sort else table
+    return table.sorted_by(sort) if sort else table

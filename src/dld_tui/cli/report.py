@@ -8,21 +8,20 @@ from pathlib import Path
 import click
 
 from dld_tui.cli.narrator import Narrator
-from dld_tui.cli.output import Column, narrate, require_free, write, write_json, write_table
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import groups_csv, layers_csv
-from dld_tui.core.report.export_file import write_html
+from dld_tui.core.report.export_file import write_html, write_parquet
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.inputs import input_lines
+from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report, open_report
-from dld_tui.core.report.parquet import write_parquet
-from dld_tui.core.report.records import Layer
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
 
@@ -144,57 +143,11 @@ def header_lines(report: Report) -> Iterator[str]:
 
 
 def _write_layers(report: Report) -> None:
-    on_gpu = has_gpu_times(report.layers)
-    columns = [
-        Column("layer", flexible=True),
-        Column("type", flexible=True),
-        *_time_columns(on_gpu),
-        Column("ONNX node", flexible=True),
-    ]
-
-    def cost(layer: Layer) -> tuple[float, float]:
-        return -(layer.percent or 0.0), -(layer.time_ms or 0.0)
-
-    write_table(columns, [_layer_row(layer, on_gpu) for layer in sorted(report.layers, key=cost)])
-
-
-def _time_columns(on_gpu: bool) -> list[Column]:
-    """Return the columns of times; the share is of what layers cost: kernels, where these are."""
-    percent = Column("%", right=True)
-    if not on_gpu:
-        return [Column("time ms", right=True), percent]
-    return [Column("CPU ms", right=True), Column("GPU ms", right=True), percent]
-
-
-def _layer_row(layer: Layer, on_gpu: bool) -> list[str]:
-    return [
-        visible(layer.name),
-        visible(layer.type),
-        fmt.milliseconds(layer.time_ms),
-        *([fmt.milliseconds(layer.gpu_time_ms)] if on_gpu else []),
-        fmt.percent(layer.percent),
-        visible(", ".join(link.label for link in layer.nodes)) or fmt.UNKNOWN,
-    ]
+    write_table(costliest_first(layer_table(report.layers, "report text")))
 
 
 def _write_groups(report: Report, by: str) -> None:
-    on_gpu = has_gpu_times(report.layers)
-    columns = [
-        Column(by, flexible=True),
-        Column("count", right=True),
-        *_time_columns(on_gpu),
-    ]
     groups = report.groups(by)
-    rows = [
-        [
-            visible(group.key),
-            fmt.count(group.count),
-            ("≈" if group.estimate else "") + fmt.milliseconds(group.time_ms),
-            *([fmt.milliseconds(group.gpu_time_ms)] if on_gpu else []),
-            fmt.percent(group.percent),
-        ]
-        for group in groups
-    ]
-    write_table(columns, rows)
+    write_table(group_table(groups, by, "text", on_gpu=has_gpu_times(report.layers)))
     if any(group.estimate for group in groups):
         write(f"≈ {sharing_note(report.layers)}")

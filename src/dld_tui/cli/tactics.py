@@ -12,8 +12,13 @@ from dld_tui.activities.isolate_tactic_request import Request
 from dld_tui.cli.activity import RewritingCommand, run_activity
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
-from dld_tui.cli.output import Column, narrate, require_free, write, write_json, write_table
-from dld_tui.core.accuracy.tactics_text import avoiding_command, counts_text, verdict_text
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.core.accuracy.tactics_text import (
+    avoiding_command,
+    counts_text,
+    tactic_table,
+    verdict_text,
+)
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.text import visible
@@ -52,29 +57,15 @@ def show_tactics(data: Mapping[str, Any], model: Path) -> None:
     if data["problem"]:
         write(f"The wrong result: {visible(data['problem'])}")
     if data["culprits"]:
-        write_table(
-            (Column("layer", flexible=True), Column("tactic", flexible=True),
-             Column("instead", flexible=True), Column("alone")),
-            [_row(one) for one in data["culprits"]],
-        )  # fmt: skip
+        write_table(tactic_table(data))
     elif data["suspects"]:
         write("Tactics of wrong builds that no right one has:")
-        write_table(
-            (Column("layer", flexible=True), Column("tactics", flexible=True)),
-            [(visible(one["title"]), visible(", ".join(t["shown"] for t in one["tactics"])))
-             for one in data["suspects"]],
-        )  # fmt: skip
+        write_table(tactic_table(data).pick(("layer", "tactic")))
     write(visible(counts_text(data)))
     for remark in data["remarks"]:
         narrate(remark)
     if command := avoiding_command(data, model):
         write(f"Build without: {visible(command)}")
-
-
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
-    alone = "wrong" if one["confirmed"] else "not built"
-    return (visible(one["title"]), visible(one["tactic"]["shown"]),
-            visible(one["instead"]["shown"]), alone)  # fmt: skip
 
 
 command = RewritingCommand(

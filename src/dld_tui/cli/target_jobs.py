@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
+from operator import itemgetter
+from typing import Any
 
 import click
 
 from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.names import TARGET
-from dld_tui.cli.output import Column, narrate, write_json, write_table
+from dld_tui.cli.output import narrate, write_json, write_table
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError, ExitStatus
-from dld_tui.core.text import visible
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.types import JSON
 
-_COLUMNS = (
-    Column("job"),
-    Column("target"),
-    Column("activity"),
-    Column("started"),
-    Column("state"),
-    Column("result", flexible=True),
-)
+_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
+    Column("job", "job", itemgetter("job")),
+    Column("target", "target", itemgetter("target")),
+    Column("activity", "activity", itemgetter("activity")),
+    Column("started", "started", lambda row: time.strftime(
+        "%Y-%m-%d %H:%M", time.localtime(row["started"] or 0))),
+    Column("state", "state", itemgetter("state")),
+    Column("result", "result", lambda row: next(iter(row["outputs"]), None)),
+)  # fmt: skip
 
 
 @click.command("jobs")
@@ -38,7 +41,7 @@ def command(name: str | None, as_json: bool) -> int:
     known = {job.id: job for job in JobsStore().all()}
     names = [name] if name else list(dict.fromkeys(job.target for job in known.values()))
     ask_on_terminal()
-    rows: list[dict[str, JSON]] = []
+    rows: list[dict[str, Any]] = []
     problem: DldError | None = None
     for target in names:
         try:
@@ -65,16 +68,7 @@ def command(name: str | None, as_json: bool) -> int:
     if as_json:
         write_json({"jobs": [*rows]})
     elif rows:
-        write_table(_COLUMNS, [_cells(row) for row in rows])
+        write_table(Table(_COLUMNS, rows))
     elif problem is None:
         narrate("There is no job on a target")
     return ExitStatus.DONE if problem is None else int(problem.status)
-
-
-def _cells(row: dict[str, JSON]) -> list[str]:
-    started = row["started"]
-    when = time.localtime(started if isinstance(started, (int, float)) else 0)
-    outputs = row["outputs"]
-    first = str(outputs[0]) if isinstance(outputs, list) and outputs else "–"
-    cells = [row["job"], row["target"], row["activity"], time.strftime("%Y-%m-%d %H:%M", when)]
-    return [visible(str(cell)) for cell in (*cells, row["state"], first)]

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import click
 
-from dld_tui.cli.output import Column, narrate, write_json, write_table
+from dld_tui.cli.output import narrate, write_json, write_table
 from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.form import line_of
 from dld_tui.core.custom_tools.model import Tool
-from dld_tui.core.text import visible
+from dld_tui.core.custom_tools.table import tool_table
 from dld_tui.core.types import JSON
-
-_COLUMNS = (
-    Column("name"),
-    Column("application", flexible=True),
-    Column("arguments", flexible=True),
-    Column("output"),
-    Column("limit", right=True),
-)
 
 
 @click.command("list")
@@ -28,7 +19,7 @@ def command(as_json: bool) -> None:
     if as_json:
         write_json({"tools": [_data(tool) for tool in tools]})
     elif tools:
-        write_table(_COLUMNS, [[visible(cell) for cell in _row(tool)] for tool in tools])
+        write_table(tool_table(tools))
     else:
         narrate("There is no tool yet. Add one with dld tool add NAME APPLICATION ARGUMENTS")
 
@@ -44,8 +35,3 @@ def _data(tool: Tool) -> dict[str, JSON]:
         "folder": tool.folder or None,
         "limit_s": tool.limit or None,
     }
-
-
-def _row(tool: Tool) -> list[str]:
-    limit = f"{tool.limit:,} s" if tool.limit else "–"
-    return [tool.name, tool.application, line_of(tool.arguments), tool.output or "–", limit]

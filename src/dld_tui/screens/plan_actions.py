@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,9 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of
-from dld_tui.core.plan.tables import make_table, table_csv
 from dld_tui.core.report.export import groups_csv
+from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.text import visible
 from dld_tui.screens.compare_ask import ask_reports
 from dld_tui.screens.context_menu import open_menu
@@ -255,12 +255,10 @@ class PlanActions(_Base):
             return None
         if self.pane == "tables":
             special = self.query_one(SpecialPane).shown_table()
-            return None if special is None else (f"-{special.name}", table_csv(special))
+            return None if special is None else (f"-{special.name}", csv_of(special))
         if pane.by != "layer":
             return f"-by-{pane.by}", groups_csv(pane.shown_groups())
-        table = make_table(loaded.plan, "layers")
-        rows = [table.rows[layer.index] for layer in pane.shown_layers()]
-        return "", table_csv(replace(table, rows=rows))
+        return "", csv_of(layer_table(pane.shown_layers(), "engine csv"))
 
     def action_export(self) -> None:
         """Ask for a path and write the whole engine as one HTML page."""

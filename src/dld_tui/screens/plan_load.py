@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.errors import DldError
@@ -16,9 +17,9 @@ from dld_tui.core.plan.mapping import LayerNodes, map_plan
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.records import layer_records
-from dld_tui.core.plan.table_values import Table
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.tables.table import Table
 from dld_tui.widgets.plan_graph import PlanGraphModel
 from dld_tui.widgets.plan_tables import special_tables
 
@@ -39,7 +40,7 @@ class Loaded:
     drawn: PlanGraph
     graph: PlanGraphModel
     types: Sequence[Group]
-    tables: Sequence[Table]
+    tables: Sequence[Table[Any]]
     """Those of one kind of layer each."""
     model: Path | None
     """The ONNX model that the nodes were looked up in."""

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.report.cost import has_gpu_times
-from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.groups import GROUPINGS
+from dld_tui.core.report.layer_table import shape_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.text import cell_width, visible
 from dld_tui.widgets.table_view import Column

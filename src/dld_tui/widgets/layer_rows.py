@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.layer_table import shape_text
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.widgets.layer_columns import (
     REPORT_COLUMNS,

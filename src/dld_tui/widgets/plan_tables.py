@@ -12,122 +12,95 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from dld_tui.core import fmt
-from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.table_values import TEXT, Table, Value
-from dld_tui.core.plan.tables import VIEWS, cell_text, make_table, sorted_table
+from dld_tui.core.plan.model import EngineLayer, EnginePlan
+from dld_tui.core.plan.tables import VIEWS, make_table
+from dld_tui.core.tables.table import Column as TableColumn
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, visible
 from dld_tui.widgets.blocks import Line
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.heat import HEATS, heat, hottest
-from dld_tui.widgets.layer_columns import precision_style
 from dld_tui.widgets.line_marks import MarksChanged
 from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Cell, Column, TableView
 
 _SHOWN = tuple(view for view in VIEWS if view != "layers")
 _TIME = "time_ms"
-_PRECISIONS = ("precision", "dtype")
-_FIRST = ("name", "what")
-_ALWAYS = (*_FIRST, _TIME, "percent")
 _WIDEST = 30
-_LATE = {"tactic": 60, "stride": 58, "kernel": 56, "groups": 54, "in": 52, "out": 50, "type": 48}
-"""Columns that give way first, though they stand before others."""
 
 
 class SpecialSource:
     """A table of a plan as the rows of a table view; columns are known by their keys."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table[Any]) -> None:
         self.table = table
-        self._places = {column.key: at for at, column in enumerate(table.columns)}
-        times = [self.value(row, _TIME) for row in range(len(table.rows))]
+        times = [self.sort_value(row, _TIME) for row in range(len(table))]
         self._hot = hottest(time for time in times if isinstance(time, (int, float)))
 
     def __len__(self) -> int:
-        return len(self.table.rows)
+        return len(self.table)
 
     def key(self, row: int) -> Hashable:
         """Return the place of the row."""
         return row
 
-    def value(self, row: int, column: str) -> Value:
-        """Return a value; None where there is no such column."""
-        at = self._places.get(column)
-        return None if at is None else self.table.rows[row][at]
-
     def cell(self, row: int, column: str, width: int) -> Cell:
         """Return one cell; times carry their heat."""
-        value = self.value(row, column)
-        kind = self.table.columns[self._places[column]].kind
-        text = visible(cell_text(value, kind))
-        if column == _TIME:
-            known = value if isinstance(value, (int, float)) else None
-            return text, HEATS[heat(known, self._hot)]
-        if column in _PRECISIONS and isinstance(value, str):
-            return text, precision_style(value)
-        return text, "" if column in _FIRST or kind != TEXT else "dim"
+        about, found = self.table.column(column), self.table.rows[row]
+        text = visible(about.shown_text(found))
+        if about.heat:
+            return text, HEATS[heat(about.order_of(found), self._hot)]
+        return text, about.style_of(found)
 
     def sort_value(self, row: int, column: str) -> Any:
         """Return what to sort by."""
-        value = self.value(row, column)
-        return value.lower() or None if isinstance(value, str) else value
+        if column not in self.table.keys:
+            return None
+        return self.table.column(column).order_of(self.table.rows[row])
 
     def text(self, row: int) -> str:
         """Return the cells, separated by tabs."""
-        cells = zip(self.table.rows[row], self.table.columns, strict=True)
-        return "\t".join(visible(cell_text(value, column.kind)) for value, column in cells)
+        return visible(self.table.text(row))
 
 
-def view_columns(table: Table) -> list[Column]:
-    """Return the columns as a table view wants them: later ones give way where room is scarce."""
+def view_columns(table: Table[Any]) -> list[Column]:
+    """Return the columns as a table view wants them: only as wide as what stands in them."""
     return [
         Column(
             column.key,
-            column.title.replace("time ms", "ms"),
-            None if column.key in _FIRST else _width(table, at),
-            "left" if column.kind == TEXT else "right",
-            min_width=28,
-            priority=0 if column.key in _ALWAYS else _LATE.get(column.key, at),
-            keep="end" if column.flexible else "start",
-            descending=column.kind != TEXT,
+            column.title,
+            None if column.width is None else min(column.width, _width(table, column)),
+            "right" if column.is_right else "left",
+            min_width=column.least,
+            priority=column.priority,
+            keep=column.keep,
+            descending=column.falls,
         )
-        for at, column in enumerate(table.columns)
+        for column in table.columns
     ]
 
 
-def _width(table: Table, at: int) -> int:
+def _width(table: Table[Any], column: TableColumn[Any]) -> int:
     """Return the cells of the longest value of a column, or of its title."""
-    column = table.columns[at]
-    texts = (visible(cell_text(row[at], column.kind)) for row in table.rows)
-    longest = max((cell_width(text[:_WIDEST]) for text in texts), default=0)
-    return min(max(longest, len(column.title.replace("time ms", "ms")) + 1), _WIDEST)
+    texts = (visible(column.shown_text(row)[:_WIDEST]) for row in table.rows)
+    return max(max(map(cell_width, texts), default=0), len(column.title) + 1)
 
 
-def _telling(table: Table) -> Table:
-    """Return a table without the columns that are empty in every row."""
-    kept = [
-        at
-        for at, column in enumerate(table.columns)
-        if column.key in _FIRST or any(row[at] not in (None, "") for row in table.rows)
-    ]
-    return replace(
-        table,
-        columns=tuple(table.columns[at] for at in kept),
-        rows=[tuple(row[at] for at in kept) for row in table.rows],
-    )
+def _name(row: Any) -> str:
+    return row.name if isinstance(row, EngineLayer) else ""
 
 
-def special_tables(plan: EnginePlan) -> list[Table]:
+def special_tables(plan: EnginePlan) -> list[Table[Any]]:
     """Return the tables of a plan that have rows, what takes longest first."""
     found = []
     for view in _SHOWN:
         table = make_table(plan, view)
         if view == "memory":
-            table = sorted_table(table, "footprint")
-        elif any(column.key == _TIME for column in table.columns):
-            table = sorted_table(table, _TIME)
+            table = table.sorted_by("footprint")
+        elif _TIME in table.keys:
+            table = table.sorted_by(_TIME)
         if table.rows:
-            found.append(_telling(table))
+            found.append(table.telling())
     return found
 
 
@@ -145,7 +118,7 @@ class SpecialNames(Rows):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tables: Sequence[Table] = ()
+        self.tables: Sequence[Table[Any]] = ()
         self.at = 0
 
     def content(self, width: int) -> list[Line]:
@@ -163,7 +136,7 @@ class SpecialPane(Frame, Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
-        self.tables: Sequence[Table] = ()
+        self.tables: Sequence[Table[Any]] = ()
         self.at = 0
         self._rows: Mapping[tuple[str, int], int] = {}
 
@@ -177,7 +150,7 @@ class SpecialPane(Frame, Vertical):
         """The table."""
         return self.query_one(SpecialView)
 
-    def set_tables(self, plan: EnginePlan, tables: Sequence[Table]) -> None:
+    def set_tables(self, plan: EnginePlan, tables: Sequence[Table[Any]]) -> None:
         """Show the first of the tables of a plan."""
         self.tables = tables
         counts = Counter[str]()
@@ -209,7 +182,7 @@ class SpecialPane(Frame, Vertical):
         names.refresh()
         self.frame(f"{table.title} · {fmt.count(len(table.rows))}", "c next table  o sort")
 
-    def shown_table(self) -> Table | None:
+    def shown_table(self) -> Table[Any] | None:
         """Return the table that is seen, sorted as it is."""
         if not self.tables:
             return None
@@ -222,9 +195,9 @@ class SpecialPane(Frame, Vertical):
         if row is None or not self.tables:
             return None
         table = self.tables[self.at]
-        name = table.rows[row][0]
-        before = sum(other[0] == name for other in table.rows[:row])
-        return self._rows.get((str(name), before))
+        name = _name(table.rows[row])
+        before = sum(_name(other) == name for other in table.rows[:row])
+        return self._rows.get((name, before))
 
     @on(MarksChanged)
     def _marked(self, event: MarksChanged) -> None:

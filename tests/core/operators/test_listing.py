@@ -13,8 +13,9 @@ from dld_tui.core.operators import listing
 def test_every_operator_has_a_row_cells_and_a_document() -> None:
     everything = listing.all_operators()
     assert {schema.domain for schema in everything} >= {"", "ai.onnx.ml", "com.microsoft"}
+    table = listing.operator_table(everything)
     for schema in everything:
-        assert len(listing.cells(schema)) == 5
+        assert len(table.values(schema)) == 5
         document = listing.document(schema)
         assert json.loads(json.dumps(document)) == document
         assert document["name"] == schema.name

@@ -224,7 +224,7 @@ def test_kernel_and_groups_where_the_size_is_dynamic() -> None:
         "CaskConvolution", [[-1, 8, -1, -1]], [-1, 16, -1, -1], Kernel=[3, 3], OutMaps=16, Groups=2
     )
     table = make_table(plan([layer]), "convolutions")
-    row = dict(zip((column.key for column in table.columns), table.rows[0], strict=True))
+    row = dict(zip(table.keys, table.values(table.rows[0]), strict=True))
     assert [row[key] for key in ("kernel", "groups", "m", "n", "k")] == ["3x3", 2, None, 8, 36]
 
 

@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,17 +19,16 @@ from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.summary import summary_lines
-from dld_tui.core.plan.table_values import TEXT
 from dld_tui.core.plan.tables import (
     VIEWS,
-    cell_text,
     group_table,
     make_table,
-    sorted_table,
-    table_csv,
     tensor_text,
 )
 from dld_tui.core.report.encoding import finite
+from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.table import Table
+from dld_tui.core.tables.units import FINE_MS, RATIO, SHORT, TEXT
 from tests.support.plans import layer, plan, tensor
 
 CONV = layer(
@@ -43,16 +43,19 @@ PLAN = plan([CONV, SLOW_REFORMAT, SHAPE], device={"Name": "NVIDIA A100 80GB PCIe
 
 
 def column(view: str, key: str) -> list[object]:
-    table = make_table(PLAN, view)
-    place = [column.key for column in table.columns].index(key)
-    return [row[place] for row in table.rows]
+    return column_of(make_table(PLAN, view), key)
+
+
+def column_of(table: Table[Any], key: str) -> list[Any]:
+    return [table.column(key).value(row) for row in table.rows]
 
 
 def test_every_view_has_a_value_for_every_column() -> None:
     for view in VIEWS:
         table = make_table(PLAN, view)
-        assert {len(row) for row in table.rows} <= {len(table.columns)}
-        assert len(list(csv.reader(io.StringIO(table_csv(table))))) == 1 + len(table.rows)
+        rows = list(csv.reader(io.StringIO(csv_of(table))))
+        assert len(rows) == 1 + len(table.rows)
+        assert {len(row) for row in rows} == {len(table.columns)}
 
 
 def test_layers() -> None:
@@ -67,7 +70,8 @@ def test_convolutions_and_products() -> None:
     [efficiency] = column("gemm", "efficiency_percent")
     assert isinstance(efficiency, float)
     assert 0 < efficiency < 1
-    assert make_table(replace(PLAN, device={}), "gemm").rows[0][-2] is None
+    without_roof = make_table(replace(PLAN, device={}), "gemm")
+    assert column_of(without_roof, "efficiency_percent") == [None]
 
 
 def test_reformats_and_pointwise() -> None:
@@ -81,23 +85,23 @@ def test_timing_over_the_iterations() -> None:
     timing = TimingSummary(
         None, statistics, None, None, None, 1.0, {"compute": tuple(map(float, range(100)))}
     )
-    rows = make_table(plan([], timing), "timing").rows
-    assert [row[0] for row in rows[:2]] == ["GPU compute", "GPU compute, inferences 1 to 10"]
-    assert rows[1][3] == 4.5
+    table = make_table(plan([], timing), "timing")
+    assert column_of(table, "what")[:2] == ["GPU compute", "GPU compute, inferences 1 to 10"]
+    assert column_of(table, "median_ms")[1] == 4.5
 
 
 def test_filter_sort_and_groups() -> None:
     assert [found.name for found in matching(PLAN, "QDQ")] == ["to fp16"]
-    assert [row[1] for row in make_table(PLAN, "layers", "INT8").rows] == ["conv"]
-    by_name = sorted_table(make_table(PLAN, "layers"), "name")
-    assert [row[1] for row in by_name.rows] == ["conv", "shape", "to fp16"]
-    by_bytes = sorted_table(make_table(PLAN, "layers"), "io_bytes")
-    assert [row[1] for row in by_bytes.rows] == ["to fp16", "conv", "shape"]
+    assert column_of(make_table(PLAN, "layers", "INT8"), "name") == ["conv"]
+    by_name = make_table(PLAN, "layers").sorted_by("name")
+    assert column_of(by_name, "name") == ["conv", "shape", "to fp16"]
+    by_bytes = make_table(PLAN, "layers").sorted_by("io_bytes")
+    assert column_of(by_bytes, "name") == ["to fp16", "conv", "shape"]
     with pytest.raises(UsageError, match="--sort colour"):
-        sorted_table(make_table(PLAN, "layers"), "colour")
+        make_table(PLAN, "layers").sorted_by("colour")
     found = {group.key: group for group in groups(PLAN, "type")}
     assert (found["Convolution"].time_ms, found["Convolution"].percent) == (3.0, 75.0)
-    assert [row[0] for row in group_table(PLAN, "precision").rows] == ["int8", "fp32"]
+    assert column_of(group_table(PLAN, "precision"), "key") == ["int8", "fp32"]
 
 
 def test_distribution() -> None:
@@ -108,10 +112,10 @@ def test_distribution() -> None:
 
 
 def test_cells() -> None:
-    assert cell_text(None, TEXT) == cell_text("", TEXT) == "–"
-    assert cell_text(2_500_000, "macs") == "2.5 M"
-    assert cell_text(0.5, "ms") == "0.5000"
-    assert cell_text(1234.5, "ratio") == "1,234"
+    assert TEXT.shown(None) == TEXT.shown("") == "–"
+    assert SHORT.shown(2_500_000) == "2.5 M"
+    assert FINE_MS.shown(0.5) == "0.5000"
+    assert RATIO.shown(1234.5) == "1,234"
     assert tensor_text([tensor("fp16", (1, -1)), tensor("", None)]) == "fp16[1,-1], ?[…]"
 
 
@@ -151,6 +155,5 @@ def test_json_of_a_real_plan(real_files: Path) -> None:
     document = plan_json(found)
     json.dumps(finite(document), allow_nan=False)
     # ResNet-18 at batch 32 has 1.82 G multiply-accumulates an image.
-    total = sum(row[list(c.key for c in t.columns).index("macs")] or 0  # type: ignore[misc]
-                for t in [make_table(found, "gemm")] for row in t.rows)  # fmt: skip
+    total = sum(count or 0 for count in column_of(make_table(found, "gemm"), "macs"))
     assert total == pytest.approx(32 * 1.82e9, rel=0.01)

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.report.export import (
-    GROUP_COLUMNS,
-    LAYER_COLUMNS,
     groups_csv,
     layers_csv,
-    shape_text,
 )
+from dld_tui.core.report.layer_table import VIEWS, shape_text
 from dld_tui.core.report.reader import Report
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from tests.support.profiles import write_report
@@ -57,7 +55,7 @@ def test_groups_only_when_asked(report: Report) -> None:
 
 def test_layer_csv(report: Report) -> None:
     (row,) = csv.DictReader(io.StringIO(layers_csv(report.layers)))
-    assert tuple(row) == LAYER_COLUMNS
+    assert list(row) == VIEWS["report csv"].split()
     assert (row["input_dims"], row["time_ms"]) == ("1x3; ?", "2.0")
     assert row["nodes"] == "If:then_branch › /c"
 
@@ -65,7 +63,8 @@ def test_layer_csv(report: Report) -> None:
 def test_group_csv() -> None:
     text = groups_csv([Group("a,b", 2, 1.5, 30.0, True, cost_ms=1.5)])
     assert list(csv.reader(io.StringIO(text))) == [
-        list(GROUP_COLUMNS), ["a,b", "2", "1.5", "30.0", "", "True", "1.5"],
+        ["key", "count", "time_ms", "percent", "gpu_time_ms", "estimate", "cost_ms"],
+        ["a,b", "2", "1.5", "30.0", "", "True", "1.5"],
     ]  # fmt: skip
 
 

@@ -50,11 +50,10 @@ def compare(graph: Path, profile: Path, metadata: Path, timing: Path | None) -> 
 
 def _products(plan: EnginePlan, expected: list[dict[str, Any]]) -> int:
     table = make_table(plan, "gemm")
-    keys = [column.key for column in table.columns]
     told = [layer for layer in expected if layer["gemm"] is not None]
     assert len(table.rows) == len(told)
     for row, layer in zip(table.rows, told, strict=True):
-        cells = dict(zip(keys, row, strict=True))
+        cells = dict(zip(table.keys, table.values(row), strict=True))
         assert tuple(cells[key] for key in ("batch", "m", "n", "k")) == layer["gemm"]
         for key in ("gb_per_s", "tmacs_per_s"):
             assert cells[key] == pytest.approx(layer[key], rel=1e-9), (layer["name"], key)

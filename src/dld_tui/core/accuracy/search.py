@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Generator, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
 
 Kept: TypeAlias = "frozenset[str]"
 """The nodes that keep their precision in a trial."""
@@ -256,3 +259,16 @@ def not_minimal_text(result: Mapping[str, Any]) -> str:
         f" {result['untried']:,} of them may not be needed. The trials allowed were not enough: the"
         " same command goes on from here"
     )
+
+
+def kept_table(kept: Sequence[Mapping[str, Any]]) -> Table[Mapping[str, Any]]:
+    """Return the nodes that must stay in fp32 as a table."""
+    return Table(
+        (
+            Column("node", "node that stays in fp32", itemgetter("node"), least=20, keep="end"),
+            Column("op_type", "operator", itemgetter("op_type"), width=18, style="type"),
+            Column("scope", "scope", lambda one: " › ".join(one["scope"]), NOTE, 24, priority=1,
+                   keep="end", style="dim"),
+        ),
+        kept,
+    )  # fmt: skip

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.tactics import FOUND, NONE_BAD, NONE_GOOD
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
 from dld_tui.core.tensorrt.tactics import REPLAY
 
 
@@ -62,3 +65,25 @@ def avoiding_command(data: Mapping[str, Any], model: Path) -> str:
         flags = f"--tactic-replay {file}"
     options = f" {data['options']}" if data["options"] else ""
     return f"dld build {shlex.quote(str(model))}{options} {flags}"
+
+
+def tactic_table(data: Mapping[str, Any]) -> Table[Mapping[str, Any]]:
+    """Return the tactics that are to blame as a table, or those of wrong builds only."""
+    rows: list[Mapping[str, Any]] = data["culprits"] or [
+        {"title": one["title"], "tactic": tactic, "instead": None, "confirmed": None}
+        for one in data["suspects"]
+        for tactic in one["tactics"]
+    ]
+    alone = {True: "wrong", False: "not built", None: ""}
+    return Table(
+        (
+            Column("layer", "layer", itemgetter("title"), least=16, keep="end"),
+            Column("tactic", "wrong tactic", lambda one: one["tactic"]["shown"], width=30,
+                   keep="end", style="type"),
+            Column("instead", "right one", lambda one: (one["instead"] or {}).get("shown", ""),
+                   NOTE, 24, priority=1, keep="end"),
+            Column("alone", "alone", lambda one: alone[one["confirmed"]], NOTE, 9, priority=2,
+                   style="dim"),
+        ),
+        rows,
+    )  # fmt: skip

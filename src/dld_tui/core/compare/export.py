@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.engines import Mismatch
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.noise import LEVEL_PERCENT, METHOD
-from dld_tui.core.csv_text import csv_text
+from dld_tui.core.compare.tables import compare_table, mismatch_table, mismatches_of
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.statistics import percentile_of, summarise
+from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -136,53 +137,11 @@ def _noise(cell: Cell) -> JSON:
     }
 
 
-def comparison_csv(comparison: Comparison, rows: Iterable[Row], by: str = "layer") -> str:
-    """Return rows as CSV, with a header row: times of all reports, then what changed in each.
+def comparison_csv(comparison: Comparison, rows: Sequence[Row], by: str = "layer") -> str:
+    """Return rows as CSV: times of all reports, then what changed in each.
 
     Those by ``mismatch`` have precisions and tactics instead of how sure the difference is.
     """
     if by == "mismatch":
-        return _mismatch_csv(comparison, rows)
-    others = [i for i in range(len(comparison.subjects)) if i != comparison.base]
-    header = ["key", *(f"time_ms_{label(index)}" for index in range(len(comparison.subjects)))]
-    for index in others:
-        fields = ("delta_ms", "ratio", "low_ms", "high_ms", "within_noise", "share_percent")
-        header += [f"{field}_{label(index)}" for field in fields]
-    header += ["match", "estimate"]
-    return csv_text(header, (_csv_row(row, others) for row in rows))
-
-
-def _mismatch_csv(comparison: Comparison, rows: Iterable[Row]) -> str:
-    known = {id(found.row): found for found in comparison.mismatches}
-    letters = [label(index) for index in range(len(comparison.subjects))]
-    header = ["node", "layer", "what"]
-    for field in ("precision", "tactic", "time_ms", "delta_ms"):
-        header += [f"{field}_{letter}" for letter in letters]
-    chosen = ((known[id(row)], row) for row in rows)
-    return csv_text(
-        [*header, "match"],
-        (
-            [
-                found.node, row.key, found.what, *found.precision, *found.tactic,
-                *(cell.time_ms for cell in row.cells), *(cell.delta_ms for cell in row.cells),
-                row.match,
-            ]
-            for found, row in chosen
-        ),
-    )  # fmt: skip
-
-
-def _csv_row(row: Row, others: Sequence[int]) -> list[object]:
-    values: list[object] = [row.key, *(cell.time_ms for cell in row.cells)]
-    for index in others:
-        cell = row.cells[index]
-        bounds = cell.interval
-        values += [
-            cell.delta_ms,
-            cell.ratio,
-            None if bounds is None else bounds.low_ms,
-            None if bounds is None else bounds.high_ms,
-            cell.noise,
-            cell.share_percent,
-        ]
-    return [*values, row.match, row.estimate]
+        return csv_of(mismatch_table(comparison, mismatches_of(comparison, rows), "csv"))
+    return csv_of(compare_table(comparison, by, rows, "csv"))

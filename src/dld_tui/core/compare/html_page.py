@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.model import Cell, Row, label
+from dld_tui.core.compare.model import Row, label
 from dld_tui.core.compare.noise import METHOD
-from dld_tui.core.compare.precision import WORK, answers, counts_text
-from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed
-from dld_tui.core.report.html import tables
+from dld_tui.core.compare.precision import WORK, answers
+from dld_tui.core.compare.tables import (
+    compare_table,
+    difference_table,
+    mismatch_table,
+    precision_table,
+)
+from dld_tui.core.compare.text import described, ratio_text, signed
 from dld_tui.core.report.html.charts import Bar, bars
 from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
-from dld_tui.core.report.html.tables import Column, Number, table
+from dld_tui.core.tables.as_html import html_of
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.comparison import Comparison
@@ -73,10 +78,8 @@ def _answer(comparison: Comparison) -> list[Section]:
             ],
             [f"{letter} {one.main}" for letter, one in zip(letters, figures, strict=True)],
         )
-        picture += table("precision-table", [
-            Column("engine"), Column("mainly"), Column("layers by precision"),
-        ], ([letter, one.main, counts_text(one)]
-            for letter, one in zip(letters, figures, strict=True)))  # fmt: skip
+        picture += html_of("precision-table", precision_table(comparison).pick(
+            ("engine", "mainly", "counts")))  # fmt: skip
     else:
         row = comparison.end_to_end
         picture = _bars(comparison, [row])
@@ -105,26 +108,7 @@ def _engine_sections(comparison: Comparison) -> list[Section]:
 def _mismatches(comparison: Comparison) -> str:
     if not comparison.mismatches:
         return paragraphs([("All layers have the same precision and tactic.", "info")])
-    letters = [label(index) for index in range(len(comparison.subjects))]
-    columns = [
-        Column("node", name=True),
-        *(Column(f"{letter} precision") for letter in letters),
-        *(Column(f"{letter} tactic") for letter in letters),
-        *(Column(f"{letter} ms", numeric=True) for letter in letters),
-        Column("delta ms", numeric=True),
-    ]
-    return table("mismatch-table", columns, (
-        [
-            found.node,
-            *(text or fmt.UNKNOWN for text in (*found.precision, *found.tactic)),
-            *(tables.milliseconds(cell.time_ms) for cell in found.row.cells),
-            Number(
-                found.row.cells[comparison.target].delta_ms,
-                signed(found.row.cells[comparison.target].delta_ms),
-            ),
-        ]
-        for found in comparison.mismatches
-    ))  # fmt: skip
+    return html_of("mismatch-table", mismatch_table(comparison, comparison.mismatches, "html"))
 
 
 def _tiles(comparison: Comparison) -> str:
@@ -147,11 +131,9 @@ def _tiles(comparison: Comparison) -> str:
 
 
 def _differences(comparison: Comparison) -> str:
-    columns = [Column("what"), *(Column(label(i)) for i in range(len(comparison.subjects)))]
-    rows = [[found.name, *found.values] for found in comparison.differences]
-    if not rows:
+    if not comparison.differences:
         return paragraphs([("No setting and nothing in the environment differs.", "info")])
-    return table("difference-table", columns, rows)
+    return html_of("difference-table", difference_table(comparison))
 
 
 def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
@@ -177,35 +159,4 @@ def _longest(row: Row) -> float:
 
 
 def _rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> str:
-    count = len(comparison.subjects)
-    others = [index for index in range(count) if index != comparison.base]
-    columns = [Column(by, name=True)]
-    columns += [Column(f"{label(index)} ms", numeric=True) for index in range(count)]
-    for index in others:
-        pair = f" {label(index)}" if len(others) > 1 else ""
-        columns += [Column(f"{title}{pair}", numeric=True) for title in ("delta", "±", "ratio")]
-    columns += [Column("% of change", numeric=True), Column("")]
-    return table(
-        f"{by}-table", columns, (list(_cells(comparison, row, others, by)) for row in rows)
-    )
-
-
-def _cells(
-    comparison: Comparison, row: Row, others: Sequence[int], by: str
-) -> Iterator[tables.Cell]:
-    yield f"{row.key} ≈" if row.estimate else row.key
-    for cell in row.cells:
-        yield tables.milliseconds(cell.time_ms)
-    for index in others:
-        cell = row.cells[index]
-        yield Number(cell.delta_ms, signed(cell.delta_ms))
-        yield Number(_half(cell), margin(cell))
-        yield Number(cell.ratio, ratio_text(cell))
-    yield tables.percent(row.cells[comparison.target].share_percent)
-    yield remark(row, comparison.target, comparison.base, counted=by == "layer")
-
-
-def _half(cell: Cell) -> float | None:
-    if cell.interval is None:
-        return None
-    return (cell.interval.high_ms - cell.interval.low_ms) / 2
+    return html_of(f"{by}-table", compare_table(comparison, by, rows, "html"))

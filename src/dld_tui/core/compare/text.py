@@ -18,11 +18,16 @@ def ratio_text(cell: Cell) -> str:
     return fmt.UNKNOWN if cell.ratio is None else f"{cell.ratio:,.2f}x"
 
 
+def half_width(cell: Cell) -> float | None:
+    """Return half the width of the interval of a difference, in milliseconds; None without."""
+    bounds = cell.interval
+    return None if bounds is None else (bounds.high_ms - bounds.low_ms) / 2
+
+
 def margin(cell: Cell) -> str:
-    """Return half the width of the interval of a difference, in milliseconds; empty without."""
-    if cell.interval is None:
-        return ""
-    return fmt.milliseconds((cell.interval.high_ms - cell.interval.low_ms) / 2)
+    """Return what :func:`half_width` does as text; empty without."""
+    half = half_width(cell)
+    return "" if half is None else fmt.milliseconds(half)
 
 
 def verdict(cell: Cell) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 import numpy as np
@@ -13,6 +14,8 @@ from dld_tui.core.operators.page import operator_page
 from dld_tui.core.operators.palette import domain_title, newest_opsets
 from dld_tui.core.operators.registry import operators, schema_for
 from dld_tui.core.operators.schema import AttributeSchema, AttributeValue, Formal, OperatorSchema
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE, PLACE
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -72,16 +75,19 @@ def row(schema: OperatorSchema) -> dict[str, JSON]:
     }
 
 
-def cells(schema: OperatorSchema) -> list[str]:
-    """Return the cells of a table's row."""
-    mark = "deprecated: " if schema.deprecated else ""
-    return [
-        schema.name,
-        domain_title(schema.domain),
-        str(schema.since_version),
-        schema.category,
-        visible(mark + schema.summary),
-    ]
+def operator_table(schemas: Sequence[OperatorSchema]) -> Table[OperatorSchema]:
+    """Return operators as a table."""
+    return Table(
+        (
+            Column("name", "operator", lambda one: one.name),
+            Column("domain", "domain", lambda one: domain_title(one.domain)),
+            Column("since_version", "since", lambda one: one.since_version, PLACE),
+            Column("category", "category", lambda one: one.category),
+            Column("summary", "does",
+                   lambda one: f"{'deprecated: ' if one.deprecated else ''}{one.summary}", NOTE),
+        ),
+        schemas,
+    )  # fmt: skip
 
 
 def document(schema: OperatorSchema) -> dict[str, JSON]:

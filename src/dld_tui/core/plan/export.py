@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.plan.groups import distribution, groups
 from dld_tui.core.plan.macs import arithmetic_intensity, macs
 from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.plan.summary import summary_of
+from dld_tui.core.tables.as_json import json_of
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.lint_model import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
-    from dld_tui.core.plan.table_values import Table
+    from dld_tui.core.tables.table import Table
     from dld_tui.core.types import JSON
 
 
@@ -23,7 +24,7 @@ def plan_json(
     plan: EnginePlan,
     findings: Sequence[PlanFinding] = (),
     mapping: Mapping[int, LayerNodes] | None = None,
-    table: Table | None = None,
+    table: Table[Any] | None = None,
 ) -> dict[str, JSON]:
     """Return the document of ``dld plan --json``. Fields may be added, never renamed.
 
@@ -56,11 +57,7 @@ def plan_json(
             "facts": dict(plan.log.facts),
         }  # fmt: skip
     if table is not None:
-        keys = [column.key for column in table.columns]
-        document["table"] = {
-            "name": table.name,
-            "rows": [dict(zip(keys, row, strict=True)) for row in table.rows],
-        }
+        document["table"] = {"name": table.name, "rows": [*json_of(table)]}
     return document
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.files.writer import write_text
@@ -25,25 +27,24 @@ from dld_tui.core.plan.mapping import LayerNodes
 from dld_tui.core.plan.metadata_files import device_name
 from dld_tui.core.plan.missing import missing
 from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.picture import plan_content, precision_text
+from dld_tui.core.plan.picture import plan_content
+from dld_tui.core.plan.records import layer_records
 from dld_tui.core.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
-from dld_tui.core.plan.table_values import TEXT, Table
-from dld_tui.core.plan.tables import VIEWS, cell_text, make_table
-from dld_tui.core.report.html import tables
+from dld_tui.core.plan.tables import VIEWS, make_table
 from dld_tui.core.report.html.charts import Bar, bars, histogram
 from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
-from dld_tui.core.report.html.tables import Column, Number, table
+from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.tables.as_html import html_of
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import PERCENT
 
 _TOP = 20
 _MOST_BOXES = 600
 """Layers of the largest engine whose graph is drawn in the page."""
 _GRAPH = "engine-graph"
 _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
-_NODES_SHOWN = 6
 _FINDING_LAYERS = 8
-_BRIEF = 20
-"""Characters of texts that are not broken."""
 
 
 def write_page(
@@ -114,17 +115,15 @@ def _tiles(plan: EnginePlan) -> str:
 
 
 def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
-    columns = [
-        Column(""), Column("% of time", numeric=True), Column("rule", brief=True),
-        Column("what", name=True), Column("what to do", name=True), Column("layers", name=True),
-    ]  # fmt: skip
-    return table("finding-table", columns, (
-        [
-            "▲" if group.level == LEVELS[0] else "·", tables.percent(group.percent), group.rule,
-            "; ".join(group.hazards), ". ".join(group.mitigations), _named(group),
-        ]
-        for group in grouped(plan, findings)
-    ))  # fmt: skip
+    columns: tuple[Column[FindingGroup], ...] = (
+        Column("level", "", lambda group: "▲" if group.level == LEVELS[0] else "·", width=2),
+        Column("percent", "% of time", lambda group: group.percent, PERCENT),
+        Column("rule", "rule", lambda group: group.rule, width=20),
+        Column("what", "what", lambda group: "; ".join(group.hazards)),
+        Column("do", "what to do", lambda group: ". ".join(group.mitigations)),
+        Column("layers", "layers", _named),
+    )
+    return html_of("finding-table", Table(columns, [*grouped(plan, findings)]))
 
 
 def _named(group: FindingGroup) -> str:
@@ -164,58 +163,14 @@ def _top(plan: EnginePlan) -> str:
 
 
 def _layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> str:
-    columns = [
-        Column("#", numeric=True), Column("name", name=True), Column("type", brief=True),
-        Column("precision", brief=True),
-        Column("ms", numeric=True), Column("%", numeric=True), Column("bytes", numeric=True),
-        Column("weights", numeric=True), Column("tactic", name=True),
-        Column("ONNX nodes", name=True),
-        Column("sure", brief=True),
-    ]  # fmt: skip
-    rows: list[list[tables.Cell]] = []
-    for layer in plan.layers:
-        nodes = mapping.get(layer.index, LayerNodes())
-        more = len(nodes.nodes) - _NODES_SHOWN
-        names = ", ".join(node.label for node in nodes.nodes[:_NODES_SHOWN])
-        rows.append([
-            Number(layer.index, str(layer.index)), layer.name, layer.kind, precision_text(layer),
-            tables.milliseconds(layer.time_ms), tables.percent(layer.percent),
-            _size(layer.footprint), _size(layer.weights_bytes or None), layer.tactic,
-            f"{names} and {more} more" if more > 0 else names,
-            "" if nodes.confidence == "none" else nodes.confidence,
-        ])  # fmt: skip
-    return table("layer-table", columns, rows)
+    return html_of("layer-table", layer_table(layer_records(plan, mapping), "engine html"))
 
 
-def _size(size: int | None) -> Number:
-    return Number(size, fmt.size(size))
-
-
-def _special(found: Table) -> Section:
-    kept = [
-        at
-        for at, column in enumerate(found.columns)
-        if not at
-        or (column.key != "tactic" and any(row[at] not in (None, "") for row in found.rows))
-    ]
-    columns = [
-        Column(
-            found.columns[at].title,
-            numeric=found.columns[at].kind != TEXT,
-            name=found.columns[at].flexible,
-            brief=all(len(str(row[at])) <= _BRIEF for row in found.rows),
-        )
-        for at in kept
-    ]
-    rows = [[_cell(row[at], found.columns[at].kind) for at in kept] for row in found.rows]
-    body = table(f"{found.name}-table", columns, rows)
-    return Section(found.name, f"{found.title} ({len(rows):,})", body)
-
-
-def _cell(value: str | float | None, kind: str) -> tables.Cell:
-    if isinstance(value, str) or kind == TEXT:
-        return str(value or "")
-    return Number(value, cell_text(value, kind))
+def _special(found: Table[Any]) -> Section:
+    shown = found.telling()
+    columns = tuple(column for column in shown.columns if column.key != "tactic")
+    body = html_of(f"{found.name}-table", replace(shown, columns=columns))
+    return Section(found.name, f"{found.title} ({len(found):,})", body)
 
 
 def _graph(plan: EnginePlan) -> tuple[str, str]:

@@ -47,6 +47,8 @@ def _details(layer: EngineLayer, findings: int) -> dict[str, JSON]:
     sizes = [tensor.bytes for tensor in layer.outputs]
     found: dict[str, JSON] = {
         "index": layer.index,
+        "kind": layer.kind,
+        "weights_bytes": None if layer.weights_from == "unknown" else layer.weights_bytes,
         "tactic": layer.tactic or layer.tactic_value,
         "footprint": layer.footprint,
         "median_ms": layer.median_ms,

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from dld_tui.core.csv_text import csv_text
-from dld_tui.core.report.encoding import as_list
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json
 from dld_tui.core.report.measured_facts import measured_json
-from dld_tui.core.report.records import Dims, Group, Layer
+from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import LatencySummary
+from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.as_json import json_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.report.reader import Report
-
-LAYER_COLUMNS = (
-    "index",
-    "name",
-    "type",
-    "input_dims",
-    "output_dims",
-    "provider",
-    "precision",
-    "time_ms",
-    "percent",
-    "min_ms",
-    "max_ms",
-    "mean_ms",
-    "count",
-    "passes",
-    "gpu_time_ms",
-    "nodes",
-    "confidence",
-)
-"""The columns of the layer CSV; the JSON's layers have these fields and more."""
-
-GROUP_COLUMNS = ("key", "count", "time_ms", "percent", "gpu_time_ms", "estimate", "cost_ms")
 
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
@@ -68,8 +46,8 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "gpu": gpu_json(report),
         "measured": measured_json(report),
         "layers": [
-            {**layer_json(layer), "time_interval_ms": interval_json(report, layer)}
-            for layer in report.layers
+            {**record, "time_interval_ms": interval_json(report, layer)}
+            for record, layer in zip(layers_json(report.layers), report.layers, strict=True)
         ],
         "settings": report.settings,
         "environment": report.environment,
@@ -78,7 +56,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
     }
     if by is not None:
         document["by"] = by
-        document["groups"] = [group_json(group) for group in report.groups(by)]
+        document["groups"] = [*json_of(group_table(report.groups(by), by, "csv"))]
     return document
 
 
@@ -126,76 +104,27 @@ def latency_json(summary: LatencySummary | None) -> JSON:
     return asdict(summary)
 
 
-def layer_json(layer: Layer) -> dict[str, JSON]:
-    """Return one entry of ``layers``."""
-    return {
-        "index": layer.index,
-        "name": layer.name,
-        "type": layer.type,
-        "input_dims": [as_list(dims) for dims in layer.input_dims],
-        "output_dims": [as_list(dims) for dims in layer.output_dims],
-        "input_types": list(layer.input_types),
-        "output_types": list(layer.output_types),
-        "provider": layer.provider,
-        "precision": layer.precision,
-        "time_ms": layer.time_ms,
-        "percent": layer.percent,
-        "min_ms": layer.min_ms,
-        "max_ms": layer.max_ms,
-        "mean_ms": layer.mean_ms,
-        "count": layer.count,
-        "passes": layer.passes,
-        "gpu_time_ms": layer.gpu_time_ms,
-        "nodes": [link.name or link.node for link in layer.nodes],
-        "confidence": layer.confidence,
-        "node_links": [
-            {
-                "scope": list(link.scope),
-                "node": link.node,
-                "op_type": link.op_type,
-                "confidence": link.confidence,
-                "share": link.share,
-            }
-            for link in layer.nodes
-        ],
-        "details": dict(layer.details),
-    }
+def layers_json(layers: Sequence[Layer]) -> list[dict[str, JSON]]:
+    """Return the entries of ``layers``."""
+    records = json_of(layer_table(layers, "report json"))
+    return [
+        {
+            **record,
+            "node_links": [*map(node_link_json, layer.nodes)],
+            "details": dict(layer.details),
+        }
+        for record, layer in zip(records, layers, strict=True)
+    ]
 
 
-def group_json(group: Group) -> dict[str, JSON]:
-    """Return one entry of ``groups``."""
-    return {column: getattr(group, column) for column in GROUP_COLUMNS}
-
-
-def layers_csv(layers: Iterable[Layer]) -> str:
-    """Return the layers as CSV (RFC 4180, with a header row); unknown values are empty.
+def layers_csv(layers: Sequence[Layer]) -> str:
+    """Return the layers as CSV; unknown values are empty.
 
     Shapes are written as ``1x3x224x224``, several are joined by ``;``, as are node names.
     """
-    return csv_text(LAYER_COLUMNS, (_layer_row(layer) for layer in layers))
+    return csv_of(layer_table(layers, "report csv"))
 
 
-def groups_csv(groups: Iterable[Group]) -> str:
-    """Return groups as CSV, with a header row."""
-    return csv_text(
-        GROUP_COLUMNS, ([getattr(g, column) for column in GROUP_COLUMNS] for g in groups)
-    )
-
-
-def shape_text(dims: Dims) -> str:
-    """Return a shape in trtexec's form, e.g. ``1x3x224x224``; ``scalar`` and ``?`` where it is."""
-    if dims is None:
-        return "?"
-    return "x".join("?" if dim is None else str(dim) for dim in dims) or "scalar"
-
-
-def _layer_row(layer: Layer) -> list[object]:
-    row: list[object] = []
-    for column in LAYER_COLUMNS:
-        if column in ("input_dims", "output_dims"):
-            row.append("; ".join(shape_text(dims) for dims in getattr(layer, column)))
-        elif column == "nodes":
-            row.append("; ".join(link.label for link in layer.nodes))
-        else:
-            row.append(getattr(layer, column))
-    return row
+def groups_csv(groups: Sequence[Group]) -> str:
+    """Return groups as CSV."""
+    return csv_of(group_table(groups, "", "csv"))

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.files.writer import write_text
+from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.report.encoding import finite
 from dld_tui.core.report.export import layers_csv, report_json
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.html.report_page import report_page
-from dld_tui.core.report.parquet import write_parquet
+from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.tables.as_parquet import parquet_of
 
 if TYPE_CHECKING:
     from dld_tui.core.report.reader import Report
@@ -22,6 +23,21 @@ if TYPE_CHECKING:
 def write_html(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:
     """Write a report as one HTML page and return remarks for the user."""
     return write_text(path, report_page(report), overwrite=overwrite)
+
+
+def write_parquet(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:
+    """Write the layers as Parquet, a row each, and return remarks for the user.
+
+    The columns are those of the CSV with their types; facts of the run are in the metadata.
+
+    Raises:
+        UnavailableError: pyarrow is not installed.
+        SaveError: The file cannot be written.
+    """
+    names = ("network", "backend", "execution_provider", "device", "created")
+    metadata = {name: getattr(report, name) for name in names}
+    content = parquet_of(layer_table(report.layers, "report parquet"), metadata)
+    return write_bytes(path, content, overwrite=overwrite)
 
 
 def _write_csv(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:

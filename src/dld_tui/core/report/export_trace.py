@@ -16,8 +16,8 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.files.blobs import SpillFile
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.report.encoding import as_json
-from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.gpu_records import Counter
+from dld_tui.core.report.layer_table import shapes_text
 from dld_tui.core.report.records import Layer, ReportPass
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -189,7 +189,7 @@ def _layer(layer: Layer) -> tuple[str, str]:
     if layer.precision:
         arguments["precision"] = visible(layer.precision)
     if layer.output_dims:
-        arguments["output"] = visible("; ".join(shape_text(dims) for dims in layer.output_dims))
+        arguments["output"] = visible(shapes_text(layer.output_dims))
     if layer.nodes:
         arguments["onnx"] = [visible(link.label) for link in layer.nodes[:_MOST_NODES]]
     return _title(layer.name, layer.type), as_json(arguments)

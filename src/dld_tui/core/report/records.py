@@ -21,6 +21,30 @@ Passes with ``kernels alone`` ran without profiling of layers, with the work of 
 what a GPU did when is read from these."""
 
 
+class _Text:
+    """A text among the details of a layer; empty where there is none."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __get__(self, layer: Layer | None, owner: type[Layer]) -> str:
+        """Return the text of a layer."""
+        found = layer.details.get(self._key) if layer is not None else None
+        return found if isinstance(found, str) else ""
+
+
+class _Number:
+    """A number among the details of a layer; None where there is none."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __get__(self, layer: Layer | None, owner: type[Layer]) -> float | None:
+        """Return the number of a layer."""
+        found = layer.details.get(self._key) if layer is not None else None
+        return found if isinstance(found, (int, float)) else None
+
+
 @dataclass(frozen=True)
 class NodeLink:
     """An ONNX node that a layer computes, or a part of it."""
@@ -89,6 +113,20 @@ class Layer:
     gpu_time_ms: float | None = None
     """Median sum of its kernels' durations on the GPU a pass, over those of `Report.gpu_passes` in
     which it had any. None when no kernel is known to be its own."""
+
+    # What the files of an engine say beside that.
+    kind = _Text("kind")
+    tactic = _Text("tactic")
+    layer_type = _Text("layer_type")
+    output_precision = _Text("output_precision")
+    origin = _Text("origin")
+    mapping_confidence = _Text("mapping_confidence")
+    file_index = _Number("index")
+    findings = _Number("findings")
+    median_ms = _Number("median_ms")
+    footprint = _Number("footprint")
+    weights_bytes = _Number("weights_bytes")
+    io_bytes = _Number("io_bytes")
 
 
 @dataclass(frozen=True)

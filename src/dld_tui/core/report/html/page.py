@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core.report.html.assets import SCRIPT, STYLE
@@ -96,3 +96,11 @@ def paragraphs(lines: Sequence[tuple[str, str]]) -> str:
         for line, level in lines
     )
     return f"<ul>{items}</ul>" if items else ""
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> str:
+    """Return names and values, not sorted; empty text without rows."""
+    made = "".join(
+        f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>' for name, value in rows
+    )
+    return f'<div class="wide"><table>{made}</table></div>' if made else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from heapq import nlargest
 from typing import TYPE_CHECKING
@@ -12,17 +13,17 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.report.cost import has_gpu_times, priced
-from dld_tui.core.report.export import shape_text
 from dld_tui.core.report.gpu_records import Counter, GpuEvent
-from dld_tui.core.report.html import tables
 from dld_tui.core.report.html.charts import Bar, bars, histogram
-from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
-from dld_tui.core.report.html.tables import Column, facts, table
+from dld_tui.core.report.html.page import Section, Tile, facts, page, paragraphs, tiles
 from dld_tui.core.report.html.timeline import Graph, Lane, Span, timeline
-from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.inputs import ReportInput, report_inputs
+from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.records import Layer, PassEvent
+from dld_tui.core.report.records import PassEvent
 from dld_tui.core.report.triage import coverage_lines, remarks
+from dld_tui.core.tables.as_html import html_of
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -55,7 +56,11 @@ def report_page(report: Report) -> str:
         Section("timeline", _timeline_title(report), pass_timeline(report)),
         Section("types", "Time by operator type", _type_bars(report)),
         Section("top", f"The {_TOP} costliest layers", _top_bars(report)),
-        Section("layers", f"Layers ({len(report.layers):,})", layer_table(report)),
+        Section(
+            "layers",
+            f"Layers ({len(report.layers):,})",
+            _layer_table(report),
+        ),
         Section("by-type", "By type", _group_table(report, "type")),
         Section("by-op", "By ONNX operator", _group_table(report, "op")),
         Section("by-provider", "By execution provider", _group_table(report, "provider")),
@@ -137,19 +142,14 @@ def _top_bars(report: Report) -> str:
 
 
 def _input_table(report: Report) -> str:
-    columns = [
-        Column("input", name=True),
-        Column("shape", brief=True),
-        Column("sizes guessed by", name=True),
-        Column("values", name=True),
-        Column("values because of", name=True),
-    ]
-    rows = [
-        (one.name, one.shape_text, one.why or fmt.UNKNOWN, one.values or fmt.UNKNOWN,
-         one.values_reason or fmt.UNKNOWN)
-        for one in report_inputs(report)
-    ]  # fmt: skip
-    return table("inputs", columns, rows)
+    columns: tuple[Column[ReportInput], ...] = (
+        Column("name", "input", lambda one: one.name),
+        Column("shape", "shape", lambda one: one.shape_text, width=20),
+        Column("why", "sizes guessed by", lambda one: one.why),
+        Column("values", "values", lambda one: one.values),
+        Column("values_reason", "values because of", lambda one: one.values_reason),
+    )
+    return html_of("inputs", Table(columns, [*report_inputs(report)]))
 
 
 # The timeline
@@ -222,74 +222,17 @@ def _graph(report: Report, counter: Counter, start: float, end: float) -> list[G
 # Tables
 
 
-def layer_table(report: Report) -> str:
-    """Return the table of all layers, the costliest first."""
-    has_gpu = has_gpu_times(report.layers)
-    gpu = [Column("GPU ms", numeric=True)] if has_gpu else []
-    columns = [
-        Column("#", numeric=True),
-        Column("layer", name=True),
-        Column("type"),
-        Column("CPU ms" if has_gpu else "time ms", numeric=True),
-        *gpu,
-        Column("%", numeric=True),
-        Column("min", numeric=True),
-        Column("max", numeric=True),
-        Column("runs", numeric=True),
-        Column("precision"),
-        Column("provider"),
-        Column("output"),
-        Column("ONNX node", name=True),
-    ]
-    costs = {layer.index: layer.time_ms or 0.0 for layer in priced(report.layers)}
-    ordered = sorted(report.layers, key=lambda layer: (-costs[layer.index], layer.index))
-    rows = (_layer_cells(layer, has_gpu) for layer in ordered)
-    return table("layer-table", columns, rows, sorted_by=5 if has_gpu else 3)
-
-
-def _layer_cells(layer: Layer, has_gpu: bool) -> list[tables.Cell]:
-    gpu = [tables.milliseconds(layer.gpu_time_ms)] if has_gpu else []
-    return [
-        tables.count(layer.index),
-        layer.name,
-        layer.type,
-        tables.milliseconds(layer.time_ms),
-        *gpu,
-        tables.percent(layer.percent),
-        tables.milliseconds(layer.min_ms),
-        tables.milliseconds(layer.max_ms),
-        tables.count(None if layer.count is None else round(layer.count, 2)),
-        layer.precision or fmt.UNKNOWN,
-        (layer.provider or fmt.UNKNOWN).removesuffix("ExecutionProvider"),
-        "; ".join(shape_text(dims) for dims in layer.output_dims) or fmt.UNKNOWN,
-        ", ".join(link.label for link in layer.nodes) or fmt.UNKNOWN,
-    ]
+def _layer_table(report: Report) -> str:
+    return html_of("layer-table", costliest_first(layer_table(report.layers, "report html")))
 
 
 def _group_table(report: Report, by: str) -> str:
-    has_gpu = has_gpu_times(report.layers)
-    columns = [
-        Column(by, name=True),
-        Column("count", numeric=True),
-        Column("CPU ms" if has_gpu else "time ms", numeric=True),
-        *([Column("GPU ms", numeric=True)] if has_gpu else []),
-        Column("%", numeric=True),
-    ]
     groups = report.groups(by)
     if len(groups) < 2:
         return ""
-    rows: list[list[tables.Cell]] = [
-        [
-            f"{group.key} ≈" if group.estimate else group.key,
-            tables.count(group.count),
-            tables.milliseconds(group.time_ms),
-            *([tables.milliseconds(group.gpu_time_ms)] if has_gpu else []),
-            tables.percent(group.percent),
-        ]
-        for group in groups
-    ]
+    table = group_table(groups, by, "text", on_gpu=has_gpu_times(report.layers))
     note = sharing_note(report.layers) if any(group.estimate for group in groups) else ""
-    return table(f"{by}-table", columns, rows, sorted_by=4 if has_gpu else 2) + paragraphs(
+    return html_of(f"{by}-table", replace(table, sort="percent")) + paragraphs(
         [(f"≈ {note}", "info")] if note else []
     )
 

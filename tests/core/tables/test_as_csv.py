@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.csv_text import csv_text
+from dld_tui.core.tables.as_csv import csv_text
 
 HOSTILE = st.text(
     st.one_of(st.characters(), st.sampled_from("=+-@\t\r\n\x1b\x07\u202e\u2066\ud800\udcff\"',"))
@@ -46,6 +46,5 @@ def test_cells(value: object, cell: str) -> None:
     assert cells(csv_text(["h"], [[value, "x"]]))[1] == [cell, "x"]
 
 
-def test_lines_end_as_asked() -> None:
+def test_lines_end_as_the_standard_says() -> None:
     assert csv_text(["a"], [[1]]) == "a\r\n1\r\n"
-    assert csv_text(["a"], [[1]], newline="\n") == "a\n1\n"

@@ -6,7 +6,9 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
@@ -15,9 +17,15 @@ _IN_LINE = re.compile(r"[^\t\n\r]+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
-def csv_text(
-    header: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\r\n"
-) -> str:
+def csv_of(table: Table[Any]) -> str:
+    """Return a table as CSV with the keys of its columns; lists are joined by ``;``."""
+    return csv_text(
+        table.keys,
+        ([column.unit.plain(column.value(row)) for column in table.columns] for row in table.rows),
+    )
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return rows as CSV (RFC 4180) with a header row.
 
     Control, bidirectional and invalid characters of texts are escaped as everywhere, but for tabs
@@ -27,10 +35,9 @@ def csv_text(
     Args:
         header: The names of the columns.
         rows: Texts, numbers, booleans and None.
-        newline: Between the rows.
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator=newline)
+    writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([_cell(name) for name in header])
     writer.writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()

@@ -1,0 +1,308 @@
+"""The table of layers: of a report and of an engine, for every kind of output.
+
+A column that is added to :func:`layer_columns` is at the end of each output. `VIEWS` gives it a
+place instead, and leaves it out of those that do not name it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.report.cost import has_gpu_times, priced
+from dld_tui.core.report.encoding import as_list
+from dld_tui.core.report.groups import GROUPINGS
+from dld_tui.core.report.records import Dims, Group, Layer, NodeLink
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import (
+    BAR,
+    COUNT,
+    FINE_MS,
+    FLAG,
+    MEAN,
+    MS,
+    NAMES,
+    NOTE,
+    PERCENT,
+    PLACE,
+    SIZE,
+    Unit,
+)
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import PassTimes
+
+_Columns: TypeAlias = "tuple[Column[Layer], ...]"
+
+_SHORT_TYPES = {
+    "float": "fp32", "float32": "fp32", "float16": "fp16", "double": "fp64", "float64": "fp64",
+    "bfloat16": "bf16", "float8e4m3fn": "fp8", "float8e5m2": "fp8", "float4e2m1": "fp4",
+}  # fmt: skip
+_BADGES = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
+
+
+def shape_text(dims: Dims) -> str:
+    """Return a shape in trtexec's form, e.g. ``1x3x224x224``; ``scalar`` and ``?`` where it is."""
+    if dims is None:
+        return "?"
+    return "x".join("?" if dim is None else str(dim) for dim in dims) or "scalar"
+
+
+def shapes_text(dims: Iterable[Dims]) -> str:
+    """Return shapes in trtexec's form; empty without any."""
+    return "; ".join(map(shape_text, dims))
+
+
+def short_provider(provider: str | None) -> str:
+    """Return providers without the words that all of them share, e.g. ``CUDA, CPU``; foreign."""
+    return provider.replace("ExecutionProvider", "") if provider else fmt.UNKNOWN
+
+
+def short_precision(precision: str | None) -> str:
+    """Return a precision as people say it, e.g. ``fp16``; foreign."""
+    return _SHORT_TYPES.get(precision, precision) if precision else fmt.UNKNOWN
+
+
+def precision_style(precision: str | None) -> str:
+    """Return the style class of a precision's badge."""
+    short = short_precision(precision)
+    return f"prec-{short}" if short in _BADGES else "prec-other"
+
+
+def node_names(layer: Layer) -> str:
+    """Return the first ONNX node of a layer and how many more; ``~`` before those of a rule."""
+    if not layer.nodes:
+        return fmt.UNKNOWN
+    guess = "~" if layer.confidence == "rule" else ""
+    more = f"  +{len(layer.nodes) - 1}" if len(layer.nodes) > 1 else ""
+    return guess + layer.nodes[0].label + more
+
+
+def _findings(layer: Layer) -> str:
+    count = layer.findings or 0
+    return f"▲{count if count > 1 else ''}" if count else ""
+
+
+def _all_nodes(layer: Layer) -> str:
+    return ", ".join(link.label for link in layer.nodes) or fmt.UNKNOWN
+
+
+SHAPES = Unit("shapes", shapes_text, "list", shape_text, as_list)
+NODES = Unit(
+    "nodes",
+    lambda links: ", ".join(link.label for link in links),
+    "list",
+    lambda link: str(link.label),
+    lambda link: str(link.name or link.node),
+)
+
+
+def layer_columns(
+    layers: Sequence[Layer] = (), by_pass: PassTimes | None = None, *, engine: bool = False
+) -> _Columns:
+    """Return the columns of all layer tables.
+
+    Args:
+        layers: The rows, for shares of all of them.
+        by_pass: Their times by pass; None when only their medians are known.
+        engine: Of an engine: times are means, and places are those in the file.
+    """
+    on_gpu = has_gpu_times(layers)
+    kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
+    costs = {layer.index: layer.time_ms for layer in priced(layers)}
+
+    def gpu_percent(layer: Layer) -> float | None:
+        part = layer.gpu_time_ms
+        return 100 * part / kernels_ms if part is not None and kernels_ms else None
+
+    def of_pass(layer: Layer) -> float | None:
+        return None if by_pass is None else by_pass.of_pass_percent([layer.index])
+
+    def precision(layer: Layer) -> str:
+        taken, made = short_precision(layer.precision), layer.output_precision
+        return taken if not made or made == taken else f"{taken} → {made}"
+
+    def figure(key: str) -> Callable[[Layer], Any]:
+        return lambda layer: getattr(layer, key)
+
+    ms = FINE_MS if engine else MS
+    return (
+        Column("index", "#", figure("file_index" if engine else "index"), PLACE, 5, priority=6,
+               style="dim", descending=False,
+               help="Place in the file." if engine else "Order of execution."),
+        Column("findings", "", figure("findings"), COUNT, 2, priority=1, style="warn",
+               text=_findings,
+               order=lambda layer: layer.findings or None,
+               help="How much was found that may cost time."),
+        Column("name", "layer", figure("name"), least=28 if engine else 20, keep="end",
+               pinned=True, help="The backend's layer name."),
+        Column("type", "type", figure("kind" if engine else "type"), width=18, priority=2,
+               keep="middle", help="The backend's layer type."),
+        Column("input_dims", "input shapes", figure("input_dims"), SHAPES, 26, priority=9,
+               style="dim", shown=False, help="Shapes of the inputs."),
+        Column("output_dims", "output shapes", figure("output_dims"), SHAPES, 18, priority=9,
+               style="dim", help="Shapes of the outputs."),
+        Column("input_types", "input types", figure("input_types"), NAMES, 18, priority=9,
+               style="dim", shown=False, help="Types of the inputs."),
+        Column("output_types", "output types", figure("output_types"), NAMES, 18, priority=9,
+               style="dim", shown=False, help="Types of the outputs."),
+        Column("provider", "provider", figure("provider"), width=9, priority=4, style="dim",
+               text=lambda layer: short_provider(layer.provider), help="The execution provider."),
+        Column("precision", "prec",
+               (lambda layer: layer.precision or "") if engine else figure("precision"),
+               width=11 if engine else 6, priority=3,
+               text=precision, style=lambda layer: precision_style(layer.precision),
+               help="Type of the inputs, then of the outputs." if engine
+               else "Type of the first output."),
+        Column("output_precision", "to", figure("output_precision"), width=6, priority=8,
+               shown=False, help="Type of the first output."),
+        Column("time_ms", "CPU ms" if on_gpu else "time ms", figure("time_ms"), ms, 9, heat=True,
+               help="Mean time a pass." if engine else "Median self time a pass."),
+        Column("percent", "%", figure("percent"), PERCENT, 5, heat=True,
+               help="Of what all layers cost."),
+        Column("cost", "", lambda layer: costs.get(layer.index), BAR, 10, align="left", heat=True,
+               priority=2, sortable=False, help="The cost as a bar; full is the costliest layer."),
+        Column("gpu_time_ms", "GPU ms", figure("gpu_time_ms"), MS, 9, priority=1, heat=True,
+               help="Its kernels on the GPU, summed, a pass."),
+        Column("gpu_percent", "GPU %", gpu_percent, PERCENT, 6, priority=2,
+               help="Of the time of all kernels on the GPU."),
+        Column("of_pass", "% pass", of_pass, PERCENT, 7, priority=6, style="dim", shown=False,
+               help="Of the full pass, end to end."),
+        Column("min_ms", "min", figure("min_ms"), MS, 8, priority=7, style="dim",
+               help="The fastest pass, ms."),
+        Column("max_ms", "max", figure("max_ms"), MS, 8, priority=7, style="dim",
+               help="The slowest pass, ms."),
+        Column("mean_ms", "mean", figure("mean_ms"), MS, 8, priority=8, style="dim", shown=False,
+               help="Mean of the passes in which it ran, ms."),
+        Column("median_ms", "median ms", figure("median_ms"), ms, 9, priority=9,
+               style="dim", shown=False, help="Median time a pass."),
+        Column("count", "runs", figure("count"), MEAN, 5, priority=8, style="dim",
+               help="Runs a pass; above 1 in a loop."),
+        Column("passes", "passes", figure("passes"), COUNT, 6, priority=8, style="dim",
+               shown=False, help="In how many passes it ran."),
+        Column("footprint", "bytes", figure("footprint"), SIZE, 8, priority=4,
+               style="dim", help="Weights, inputs and outputs together."),
+        Column("weights_bytes", "weights", figure("weights_bytes"), SIZE, 8, priority=7,
+               style="dim", help="Weights and biases."),
+        Column("io_bytes", "in+out", figure("io_bytes"), SIZE, 8, priority=9,
+               style="dim", help="Inputs and outputs."),
+        Column("layer_type", "layer type", figure("layer_type"), width=18, priority=8,
+               style="dim", shown=False, help="The layer type in the file."),
+        Column("tactic", "tactic", figure("tactic"), width=34, priority=8, keep="end",
+               style="dim", help="The kernel that was chosen."),
+        Column("nodes", "ONNX nodes", figure("nodes"), NODES, priority=6, keep="end", least=20,
+               text=_all_nodes, style="link",
+               help="What the layer computes; ~ where a rule found it."),
+        Column("confidence", "sure", figure("mapping_confidence" if engine else
+               "confidence"), NOTE, 8, shown=False, help="How its nodes were found."),
+    )  # fmt: skip
+
+
+VIEWS: Mapping[str, str] = {
+    "report csv": "index name type input_dims output_dims provider precision time_ms percent min_ms"
+    " max_ms mean_ms count passes gpu_time_ms nodes confidence",
+    "report json": "index name type input_dims output_dims input_types output_types provider"
+    " precision time_ms percent min_ms max_ms mean_ms count passes gpu_time_ms nodes confidence",
+    "report parquet": "index name type input_dims output_dims input_types output_types provider"
+    " precision time_ms percent min_ms max_ms mean_ms gpu_time_ms count passes nodes confidence",
+    "report text": "name type time_ms gpu_time_ms percent nodes",
+    "report html": "index name type time_ms gpu_time_ms percent min_ms max_ms count precision"
+    " provider output_dims nodes",
+    "report screen": "index type name time_ms percent cost gpu_time_ms gpu_percent of_pass min_ms"
+    " max_ms mean_ms count passes provider precision input_dims output_dims nodes",
+    "engine csv": "index name type time_ms median_ms percent precision output_precision io_bytes"
+    " weights_bytes footprint tactic",
+    "engine text": "name type precision time_ms percent footprint nodes",
+    "engine html": "index name type precision time_ms percent footprint weights_bytes tactic nodes"
+    " confidence",
+    "engine screen": "index findings type name precision time_ms percent cost median_ms footprint"
+    " weights_bytes io_bytes layer_type output_dims tactic nodes",
+}
+"""The columns of each output, in order. Those of CSV, JSON and Parquet are a contract."""
+
+
+def view_columns(columns: _Columns, view: str) -> _Columns:
+    """Return the columns of one of `VIEWS`, and those at the end that none of them names."""
+    by_key = {column.key: column for column in columns}
+    named = {key for keys in VIEWS.values() for key in keys.split()}
+    others = (column for column in columns if column.key not in named)
+    return (*(by_key[key] for key in VIEWS[view].split()), *others)
+
+
+def layer_table(
+    layers: Sequence[Layer], view: str, by_pass: PassTimes | None = None
+) -> Table[Layer]:
+    """Return the layers as a table of one of `VIEWS`, in the order that they are in."""
+    engine = view.startswith("engine ")
+    columns = view_columns(layer_columns(layers, by_pass, engine=engine), view)
+    if view.endswith((" text", " html")) and not has_gpu_times(layers):
+        columns = tuple(column for column in columns if column.key != "gpu_time_ms")
+    return Table(
+        columns,
+        layers,
+        groups=ENGINE_GROUPINGS if engine else REPORT_GROUPINGS,
+        name="layers",
+        title="Layers",
+        row_key=lambda layer: layer.index,
+    )
+
+
+def costliest_first(table: Table[Layer]) -> Table[Layer]:
+    """Return a table of layers in the order of what they cost."""
+    by = "percent" if has_gpu_times(table.rows) else "time_ms"
+    return table.sorted_by(by)
+
+
+REPORT_GROUPINGS = ("layer", *(by for by in GROUPINGS if by != "layer"))
+ENGINE_GROUPINGS = ("layer", "type", "precision", "node", "scope", "op", "layer_type", "tactic")
+
+_GROUP_VIEWS: Mapping[str, str] = {
+    "csv": "key count time_ms percent gpu_time_ms estimate cost_ms",
+    "text": "key count time_ms gpu_time_ms percent",
+    "screen": "key time_ms percent gpu_time_ms cost count",
+}
+
+
+def group_table(
+    groups: Sequence[Group], by: str, view: str, *, on_gpu: bool = True
+) -> Table[Group]:
+    """Return groups of layers as a table.
+
+    Args:
+        groups: The rows.
+        by: What they are grouped by.
+        view: ``csv``, which is JSON's, too, ``text``, which is HTML's, too, or ``screen``.
+        on_gpu: Whether times on a GPU are known.
+    """
+
+    def time(group: Group) -> str:
+        return ("≈" if group.estimate else "") + fmt.milliseconds(group.time_ms)
+
+    columns: dict[str, Column[Group]] = {column.key: column for column in (
+        Column("key", by, lambda group: group.key, least=16, keep="end"),
+        Column("count", "count", lambda group: group.count, COUNT, 7, priority=1, style="dim"),
+        Column("time_ms", "CPU ms" if on_gpu else "time ms", lambda group: group.time_ms, MS, 9,
+               text=time, heat=True),
+        Column("percent", "%", lambda group: group.percent, PERCENT, 5, heat=True),
+        Column("gpu_time_ms", "GPU ms", lambda group: group.gpu_time_ms, MS, 9),
+        Column("estimate", "estimate", lambda group: group.estimate, FLAG),
+        Column("cost_ms", "cost ms", lambda group: group.cost_ms, MS),
+        Column("cost", "", lambda group: group.cost_ms, BAR, 16, align="left", heat=True,
+               priority=2, sortable=False),
+    )}  # fmt: skip
+    keys = _GROUP_VIEWS[view].split()
+    if view != "csv" and not on_gpu:
+        keys.remove("gpu_time_ms")
+    return Table([columns[key] for key in keys], groups, name=by, row_key=lambda group: group.key)
+
+
+def node_link_json(link: NodeLink) -> dict[str, Any]:
+    """Return a link as JSON data."""
+    return {
+        "scope": list(link.scope),
+        "node": link.node,
+        "op_type": link.op_type,
+        "confidence": link.confidence,
+        "share": link.share,
+    }

@@ -1,0 +1,1 @@
+"""Tables: declared once, and written as text, CSV, JSON, HTML and Parquet."""

@@ -1,0 +1,184 @@
+"""A table: its columns, declared once, and its rows.
+
+::
+
+    LAYERS = (
+        Column("name", "layer", lambda layer: layer.name, least=20, keep="end"),
+        Column("time_ms", "ms", lambda layer: layer.time_ms, MS, heat=True),
+    )
+    table = Table(LAYERS, report.layers, sort="time_ms")
+    csv_of(table), html_of("layers", table), TableView().set_table(table)
+
+The renderers beside this module, and ``widgets.table_view``, know nothing of what a table is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.fmt import UNKNOWN
+from dld_tui.core.tables.units import TEXT, Unit
+
+Row = TypeVar("Row")
+Value: TypeAlias = "str | float | bool | Sequence[Any] | None"
+"""What a cell holds; None is unknown. Texts are foreign."""
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """One column: what it holds, and how it is laid out where room is scarce."""
+
+    key: str
+    """Its name in CSV, JSON, ``--sort`` and stored settings."""
+    title: str
+    value: Callable[[Row], Value]
+    unit: Unit = TEXT
+    width: int | None = None
+    """Cells on a screen; None takes what the others leave."""
+    align: str = ""
+    """``left`` or ``right``; by default numbers are to the right."""
+    heat: bool = False
+    """Screens colour the value by how much it stands out."""
+    help: str = ""
+    text: Callable[[Row], str] | None = None
+    """What people read, where it is not the value in its unit. May be foreign."""
+    order: Callable[[Row], Any] | None = None
+    """What to sort by, where it is not the value; None sorts last."""
+    style: str | Callable[[Row], str] = ""
+    """The style class of the text on a screen."""
+    least: int = 8
+    """The fewest cells that a column of no width shrinks to before others are left out."""
+    priority: int = 0
+    """0 is seen first; the column with the highest number is left out first."""
+    keep: str = "start"
+    """Which end of a long text stays: ``start``, ``end`` or ``middle``."""
+    descending: bool | None = None
+    """Sort from the largest value on; by default numbers are."""
+    sortable: bool = True
+    pinned: bool = False
+    """Stays where the others scroll; without any it is the first text that is seen first."""
+    shown: bool = True
+    """Part of the table that a new user sees."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is aligned to the right."""
+        return self.align == "right" or (not self.align and self.unit.is_number)
+
+    @property
+    def falls(self) -> bool:
+        """Whether it is sorted from the largest value on."""
+        return self.unit.is_number if self.descending is None else self.descending
+
+    @property
+    def least_cells(self) -> int:
+        """The fewest cells that it is drawn in."""
+        return self.least if self.width is None else self.width
+
+    def shown_text(self, row: Row) -> str:
+        """Return what people read of a row: foreign text, not fit for a terminal as it is."""
+        return self.unit.shown(self.value(row)) if self.text is None else self.text(row)
+
+    def order_of(self, row: Row) -> Any:
+        """Return what to sort by: texts without case, None where nothing is known."""
+        found = self.value(row) if self.order is None else self.order(row)
+        if isinstance(found, str):
+            return found.lower() or None
+        if found is not None and self.unit.type == "list" and self.order is None:
+            return self.unit.plain(found).lower() or None
+        return found
+
+    def style_of(self, row: Row) -> str:
+        """Return the style class of a row's text."""
+        return self.style if isinstance(self.style, str) else self.style(row)
+
+
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """Columns and rows."""
+
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row]
+    sort: str = ""
+    """The key of the column in whose order the rows are, if in that of any."""
+    groups: tuple[str, ...] = ()
+    """What the rows can be grouped by."""
+    name: str = ""
+    """A word of our own, for files and anchors."""
+    title: str = ""
+    row_key: Callable[[Row], Hashable] | None = None
+    """Returns what identifies a row; without, its place does."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the columns, in order."""
+        return [column.key for column in self.columns]
+
+    def column(self, key: str) -> Column[Row]:
+        """Return a column.
+
+        Raises:
+            KeyError: There is no such column.
+        """
+        for column in self.columns:
+            if column.key == key:
+                return column
+        raise KeyError(key)
+
+    def key(self, place: int) -> Hashable:
+        """Return what identifies the row at a place."""
+        return place if self.row_key is None else self.row_key(self.rows[place])
+
+    def values(self, row: Row) -> tuple[Value, ...]:
+        """Return the values of a row, in the order of the columns."""
+        return tuple(column.value(row) for column in self.columns)
+
+    def text(self, place: int) -> str:
+        """Return a row as text, its cells separated by tabs: foreign."""
+        row = self.rows[place]
+        return "\t".join(column.shown_text(row) for column in self.columns if column.title)
+
+    def pick(self, keys: Iterable[str]) -> Table[Row]:
+        """Return the table with some columns, in the order of `keys`."""
+        return replace(self, columns=tuple(self.column(key) for key in keys))
+
+    def telling(self) -> Table[Row]:
+        """Return the table without the columns that are unknown or empty in every row.
+
+        The first column stays.
+        """
+        kept = [
+            column
+            for place, column in enumerate(self.columns)
+            if not place or any(column.shown_text(row) not in ("", UNKNOWN) for row in self.rows)
+        ]
+        return replace(self, columns=tuple(kept))
+
+    def sorted_by(self, key: str) -> Table[Row]:
+        """Return the table in the order of a column; what is unknown is last.
+
+        Raises:
+            UsageError: There is no such column.
+        """
+        if key not in self.keys:
+            raise UsageError(f"--sort {key}: this table has {', '.join(self.keys)}")
+        order = sort_places(self, key, self.column(key).falls)
+        return replace(self, rows=[self.rows[place] for place in order], sort=key)
+
+
+def sort_places(
+    table: Table[Row], key: str, falling: bool, places: Iterable[int] | None = None
+) -> list[int]:
+    """Return the places of rows in the order of a column; unknown is last in both directions."""
+    column = table.column(key)
+    chosen = range(len(table.rows)) if places is None else places
+    keyed = [(column.order_of(table.rows[place]), place) for place in chosen]
+    known = [pair for pair in keyed if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=falling)
+    return [place for _, place in known] + [place for found, place in keyed if found is None]
