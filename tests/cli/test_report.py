@@ -68,7 +68,7 @@ def test_text(dld: Dld, report: Path) -> None:
     assert "Latency: median 4.500 ms" in lines[5]
     table = [line.split() for line in lines[-3:]]
     assert table == [
-        ["layer", "type", "time", "ms", "%", "ONNX", "node"],
+        ["layer", "type", "time", "ms", "%", "ONNX", "nodes"],
         ["fused", "FusedConv", "3.000", "75.0", "stem/Conv,", "stem/Relu"],
         [r"odd\x1b[2J", "Add", "1.000", "25.0", "–"],
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
@@ -86,6 +86,7 @@ def test_all_renderers_show_the_same_values(rows: list[Item]) -> None:
         == titles  # fmt: skip
 
 
+@settings(deadline=None)  # the first call loads pyarrow
 @given(ROWS)
 def test_parquet_has_the_values_of_json(rows: list[Item]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
