@@ -6,8 +6,7 @@ import click
 
 from dld_tui.cli.output import narrate, write_json, write_table
 from dld_tui.core.connections import store
-from dld_tui.core.connections.form import form_values
-from dld_tui.core.connections.table import target_table
+from dld_tui.core.connections.form import form_values, target_table
 
 
 @click.command("list")

@@ -6,8 +6,8 @@ import click
 
 from dld_tui.cli.output import narrate, write_json, write_table
 from dld_tui.core.custom_tools import store
+from dld_tui.core.custom_tools.form import tool_table
 from dld_tui.core.custom_tools.model import Tool
-from dld_tui.core.custom_tools.table import tool_table
 from dld_tui.core.types import JSON
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dld_tui.core.connections.model import (
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json, param, settings_of, to_json
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.types import JSON
 
 
@@ -216,3 +217,20 @@ def _form_of(connection: Connection) -> ConnectionForm:
     values["launcher"] = shlex.join(connection.launcher)
     values["environment"] = tuple(f"{n}={v}" for n, v in connection.environment.items())
     return ConnectionForm(**values)
+
+
+def target_table(connections: Sequence[Connection]) -> Table[Connection]:
+    """Return the targets as a table."""
+    return Table(
+        (
+            Column("name", "name", lambda one: one.name, width=16, style="strong"),
+            Column("address", "address", lambda one: one.address, least=20, keep="end"),
+            Column("auth", "auth", lambda one: one.auth, width=9, priority=4, style="dim"),
+            Column("way", "way", lambda one: one.jump or one.proxy_command, width=18, priority=2,
+                   style="dim"),
+            Column("launcher", "launcher", lambda one: " ".join(one.launcher), width=20,
+                   priority=3, style="dim"),
+        ),
+        connections,
+        row_key=lambda one: one.name,
+    )  # fmt: skip

@@ -11,6 +11,8 @@ from dld_tui.core import fmt
 from dld_tui.core.custom_tools.model import DEFAULT_LIMIT_S, MOST_LIMIT_S, Tool, validate
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import param
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import COUNT
 from dld_tui.core.types import JSON
 
 _PLAIN = re.compile(r"[\w@%+=:,./${}-]+", re.ASCII)
@@ -125,3 +127,21 @@ def lines_about(tool: Tool) -> list[tuple[str, str]]:
         ("Working folder", tool.folder or "the folder of the model"),
         ("Time limit", fmt.duration(tool.limit) if tool.limit else "none"),
     ]
+
+
+def tool_table(tools: Sequence[Tool]) -> Table[Tool]:
+    """Return the tools as a table."""
+    return Table(
+        (
+            Column("name", "name", lambda tool: tool.name, width=20, style="strong"),
+            Column("application", "application", lambda tool: tool.application, width=20,
+                   priority=1),
+            Column("arguments", "arguments", lambda tool: line_of(tool.arguments), least=20,
+                   style="dim"),
+            Column("output", "output", lambda tool: tool.output, width=8, priority=2),
+            Column("limit_s", "limit", lambda tool: tool.limit or None, COUNT, 9, priority=3,
+                   text=lambda tool: f"{tool.limit:,} s" if tool.limit else "–"),
+        ),
+        tools,
+        row_key=lambda tool: tool.name,
+    )  # fmt: skip
