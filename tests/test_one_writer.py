@@ -20,7 +20,7 @@ ELSEWHERE = {
     "cli/inference.py": "a snapshot for a child process",
     "core/document/whole.py": "the payloads of a conversion",
     "core/files/view.py": "the view of a model",
-    "screens/workspace_jobs.py": "a snapshot for a child process",
+    "screens/workspace/jobs.py": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.
     "backends/tensorrt_log.py": "the log of a build, followed while it is written",
     "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",

@@ -69,13 +69,14 @@ def test_what_is_missing_is_the_reason() -> None:
 
 
 def test_actions_are_found_by_scope() -> None:
-    found = for_action("workspace", "undo")
+    found = for_action("workspace", "history.undo")
     assert found is not None
     assert found.id == "edit.undo"
     assert for_action("report", "undo") is None
     pane = by_id()["pane.2"]
-    assert pane.action_string == "pane('2')"
-    assert pane.action_name == "pane"
+    assert pane.action_string == "command('panes.go_to', '2')"
+    assert by_id()["edit.undo"].action_string == "command('history.undo')"
+    assert by_id()["list.search"].action_string == "search"
 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-interface.md"

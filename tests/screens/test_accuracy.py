@@ -14,7 +14,7 @@ from dld_tui.core.events import Finished
 from dld_tui.screens.accuracy import AccuracyScreen, AccuracyTable
 from dld_tui.screens.activity import ActivityScreen
 from dld_tui.screens.precision import KeptTable, PrecisionScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -26,7 +26,7 @@ pytest.importorskip("onnxruntime")
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -107,10 +107,10 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
 async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
-        session.screen.edit(
+        session.screen.history.edit(
             "set_elements", scope=[], tensor={"initializer": "w"}, start=0, values=[3]
         )
-        session.screen.action_accuracy_edits()
+        session.screen.accuracy.compare_edits()
         await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
         page = session.app.screen
         assert isinstance(page, AccuracyScreen)
@@ -123,14 +123,14 @@ async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> Non
 async def test_the_forms(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
-        session.screen.action_search_precision()
+        session.screen.accuracy.search_precision()
         await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
         form = session.app.screen
         assert isinstance(form, ActivityScreen)
         await session.until(lambda: form.query("ParamForm"))
         assert form.command_line == f"dld accuracy --search fp16 {path}"
         await session.pilot.press("escape")
-        session.screen.action_accuracy()
+        session.screen.accuracy.compare()
         await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
 
 
@@ -152,7 +152,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
         assert {name for name, precision in found.items() if precision == "fp32"} == kept
 
         await session.until(lambda: session.app.page is session.screen)
-        session.screen.action_undo()
+        session.screen.history.undo()
         await session.until(lambda: not any(map(precision_of, nodes)))
 
 
@@ -161,7 +161,7 @@ async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) 
     result = result_of(search_precision, search_precision.Request(path))
     async with opened(path, NARROW) as session:
         page = PrecisionScreen(result, path)
-        session.screen.edit("rename_node", scope=[], node="bigger", name="other")
+        session.screen.history.edit("rename_node", scope=[], node="bigger", name="other")
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(KeptTable))
         await session.pilot.press("a")

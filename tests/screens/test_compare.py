@@ -22,7 +22,7 @@ from dld_tui.screens import compare as module
 from dld_tui.screens.compare import CompareScreen
 from dld_tui.screens.open_path import OpenPathDialog
 from dld_tui.screens.report import ReportScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.compare_pane import CompareAbout, ComparePane
 from dld_tui.widgets.dialogs import ChoiceDialog, Dialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.pick_dialog import PickDialog

@@ -16,7 +16,7 @@ from dld_tui.core.config import Config
 from dld_tui.screens.compare import CompareScreen
 from dld_tui.screens.open_path import OpenPathDialog
 from dld_tui.screens.plan import PlanScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.compare_pane import CompareAbout, ComparePane
 from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.pick_dialog import PickDialog

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.commands import Command
 from dld_tui.screens.context_menu import ContextMenu, letters
 from dld_tui.screens.palette import Entry
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.line_view import LineView
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
@@ -19,7 +19,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def test_rows_have_commands_of_their_own(chain: Path) -> None:
         assert "open body" not in titles(session)
         assert "input B" in session.text
         await session.press("escape")
-        session.screen.show_subject(session.screen.document.main)
+        session.screen.navigation.show_subject(session.screen.document.main)
         session.screen.parameters.list.focus()
         assert session.screen.parameters.list.go_to_key(("Outputs", 0))
         await session.pilot.pause()

@@ -17,7 +17,7 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.screens import diff as module
 from dld_tui.screens.diff import DiffScreen
 from dld_tui.screens.open_path import OpenPathDialog
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs import ErrorDialog
 from dld_tui.widgets.diff_view import DiffDetail, DiffView
 from tests.support import models

@@ -11,7 +11,7 @@ from dld_tui.core.document.function_table import function_attributes
 from dld_tui.core.errors import UsageError
 from dld_tui.screens.function_dialogs import parse_declaration
 from dld_tui.screens.functions import FunctionsScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.fields_dialog import FieldsDialog
 from tests.support import body_models, models
 from tests.support.workspace import NARROW, WIDE, Session, opened
@@ -21,7 +21,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def test_make_a_function_of_marked_nodes_and_inline_it(
         await session.press("enter")
         main = session.screen.document.main
         assert [node.op_type for node in main.nodes] == ["Relu", "Square", "Sigmoid"]
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert node.op_type == "Square"
         await session.press("U")
@@ -162,7 +162,7 @@ async def test_make_a_function_of_marked_nodes_and_inline_it(
 async def test_replace_by_a_custom_node(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.go("third")
-        session.screen.action_replace_by_custom()
+        session.screen.functions.replace_by_custom()
         await session.pilot.pause()
         await session.type("Plug")
         await session.press("tab")
@@ -216,7 +216,7 @@ async def test_the_details_of_a_function_list_its_attributes(shapes: Path) -> No
     async with opened(shapes) as session:
         await list_functions(session)
         await session.press("enter")
-        session.screen.show_subject(session.screen.document.functions[0])
+        session.screen.navigation.show_subject(session.screen.document.functions[0])
         await session.pilot.pause()
         row = next(row for row in session.details if row.strip().startswith("slope"))
         assert "float = 0.25" in row

@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.screens.open_path import OpenPathDialog
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.graph_model import GraphView
 from tests.support import models
@@ -18,7 +18,7 @@ from tests.support.workspace import NARROW, Session, opened
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from dld_tui.core.document.precision import precision_of
 from dld_tui.core.document.profiles import profiles_of
 from dld_tui.screens.metadata import MetadataList, MetadataScreen
 from dld_tui.screens.profiles import ProfilesScreen, RangeDialog, shape_of, shape_text
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs import PromptDialog
 from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.text_dialog import TextDialog
@@ -23,7 +23,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -121,8 +121,8 @@ async def test_types_of_values_are_listed_and_changed(chain: Path) -> None:
 async def test_metadata_of_a_node_is_edited_in_its_parameters(chain: Path) -> None:
     async with opened(chain) as session:
         node = await session.go("second")
-        session.screen.edit("set_metadata", key="k", value="v", scope=[], nodes=["second"])
-        session.screen.edit("set_doc_string", text="text", scope=[], nodes=["second"])
+        session.screen.history.edit("set_metadata", key="k", value="v", scope=[], nodes=["second"])
+        session.screen.history.edit("set_doc_string", text="text", scope=[], nodes=["second"])
         await session.row("k v")
         await session.press("e", "w", "ctrl+s")
         assert node.metadata == {"k": "vw"}
@@ -144,7 +144,7 @@ async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[in
         assert [precision_of(node) for node in nodes] == ["fp16", "fp16", "", ""]
         await session.until(lambda: "TRT" in session.text and "fp16" in session.text)
         await session.press("escape")
-        session.screen.action_mark_precision()
+        session.screen.selection.mark_precision()
         await session.settle()
         await session.press("1")
         assert session.screen.explorer.list.marks == set(nodes[:2])
@@ -156,7 +156,7 @@ async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[in
 async def test_profiles_are_made_and_checked(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
         document = session.screen.document
-        session.screen.action_profiles()
+        session.screen.metadata.show_profiles()
         await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
         assert "Press a to add one" in session.text
         await session.press("a", "e")
@@ -184,7 +184,7 @@ async def test_profiles_that_fit_no_more_are_marked(chain: Path) -> None:
             "set_profiles", profiles=[{"x": {"min": [1, 4], "opt": [1, 4], "max": [1, 4]}}]
         )
         document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=["N", 5])
-        session.screen.action_profiles()
+        session.screen.metadata.show_profiles()
         await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
         assert "dimension 1 is fixed to 5" in session.text
         document.apply("set_metadata", key="dld.profiles", value="{")
@@ -196,7 +196,7 @@ async def test_odd_characters_are_edited_as_escapes(chain: Path) -> None:
     async with opened(chain) as session:
         node = await session.go("second")
         text = "a\\b\n\x1b]0;x\x07"
-        session.screen.edit("set_doc_string", text=text, scope=[], nodes=["second"])
+        session.screen.history.edit("set_doc_string", text=text, scope=[], nodes=["second"])
         await session.press("t")
         session.app.screen.query_one(LineView).cursor = 1
         await session.press("e")

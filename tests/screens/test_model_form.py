@@ -17,7 +17,7 @@ from dld_tui.screens.accuracy import AccuracyScreen
 from dld_tui.screens.job import JobScreen
 from dld_tui.screens.model_form import BOTH, EDITED, SAVED, ModelForm
 from dld_tui.screens.tactics import TacticsScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.widgets.fields import ChoiceField
@@ -69,7 +69,7 @@ class FakeTarget(Target):
 @pytest.fixture(autouse=True)
 def target(monkeypatch: pytest.MonkeyPatch) -> FakeTarget:
     found = FakeTarget()
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
     monkeypatch.setattr(targets, "get", lambda name=None: found)
     return found
 
@@ -98,7 +98,7 @@ def compared(request: dict[str, Any]) -> Sequence[Event]:
 
 def weigh(session: Session, value: float) -> None:
     """Edit a weight."""
-    session.screen.edit(
+    session.screen.history.edit(
         "set_elements", scope=[], tensor={"initializer": "w"}, start=0, values=[value]
     )
 
@@ -130,7 +130,7 @@ def files(folder: Path) -> list[str]:
 async def test_a_saved_model_runs_from_its_file(tmp_path: Path, target: FakeTarget) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
-        form = await shown(session, session.screen.action_search_precision)
+        form = await shown(session, session.screen.accuracy.search_precision)
         assert not form.query("#state")
         await session.pilot.press("f5")
         await session.until(lambda: target.requests)
@@ -143,7 +143,7 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
     target.answer = compared
     async with opened(path, NARROW) as session:
         weigh(session, 3)
-        form = await shown(session, session.screen.action_accuracy)
+        form = await shown(session, session.screen.accuracy.compare)
         assert form.choices == (EDITED, SAVED, BOTH)
         assert "(•) as edited" in session.text
         assert reasons(form)["model"] == "the open document, edits included"
@@ -170,14 +170,16 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
         assert session.screen.explorer.node is not None
         assert session.screen.explorer.node.name == "second"
 
-        errors, legend = session.screen.tensor_errors()
+        errors, legend = session.screen.accuracy.tensor_errors()
         assert [node.name for node in errors] == ["second"]
         assert legend == page.tab_title
         weigh(session, 5)
-        assert session.screen.tensor_errors()[1].endswith("as edited, before the last edits")
+        assert session.screen.accuracy.tensor_errors()[1].endswith(
+            "as edited, before the last edits"
+        )
         session.app.show_page(page)
         await session.until(lambda: "edited since" in session.text)
-        session.screen.action_undo()
+        session.screen.history.undo()
         assert not page.is_outdated
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ModelForm))
@@ -192,7 +194,7 @@ async def test_a_new_document_and_one_with_edits_run_as_they_are(
     async with opened(path, WIDE) as session:
         weigh(session, 3)
         session.screen.document.path = None
-        form = await shown(session, session.screen.action_accuracy)
+        form = await shown(session, session.screen.accuracy.compare)
         assert form.choices == (EDITED,)
         form.query_one(ParamForm).set_values({"round": "fp16"})
         await session.pilot.press("f5")
@@ -226,7 +228,7 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     target.answer = fail
     async with opened(path, NARROW) as session:
         weigh(session, 3)
-        await shown(session, session.screen.action_isolate_tactic)
+        await shown(session, session.screen.accuracy.isolate_tactic)
         await session.pilot.press("f5")
         await session.until(lambda: "model.onnx as edited: bad model.onnx as" in session.text)
         assert target.requests[0][1]["avoid"] == "model.tactics"
@@ -255,7 +257,7 @@ async def test_settings_that_are_of_no_use_are_greyed(tmp_path: Path, target: Fa
             "sets": 2,
         }
         session.app.state.put("forms", "accuracy", kept)
-        form = await shown(session, session.screen.action_accuracy)
+        form = await shown(session, session.screen.accuracy.compare)
         fields = form.query_one(ParamForm)
         values = fields.values()
         assert (values["against"], values["shape"], values["sets"]) == (None, [], 2), "of another"

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.screens.plan import PlanScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.graph_viewed import GraphView
 from dld_tui.widgets.pick_dialog import PickDialog

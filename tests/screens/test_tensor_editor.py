@@ -146,7 +146,7 @@ async def test_every_kind_of_element_can_be_edited(tmp_path: Path) -> None:
              "nibbles": "7", "eight": "2.0"}  # fmt: skip
     async with opened(write_tensors(tmp_path)) as session:
         for name, typed in cases.items():
-            session.screen.open_tensor(TensorPlace(session.screen.document.main, name))
+            session.screen.tensors.open_tensor(TensorPlace(session.screen.document.main, name))
             await session.until(lambda: isinstance(session.app.screen, TensorScreen))
             page = session.app.screen
             assert isinstance(page, TensorScreen)
@@ -164,7 +164,7 @@ async def test_undoing_what_made_the_tensor_leaves_the_page(tmp_path: Path) -> N
             "add_initializer", scope=[], name="new", dtype="float32", dims=[2],
             fill={"kind": "zeros"},
         )  # fmt: skip
-        session.screen.open_tensor(TensorPlace(session.screen.document.main, "new"))
+        session.screen.tensors.open_tensor(TensorPlace(session.screen.document.main, "new"))
         await session.until(lambda: isinstance(session.app.screen, TensorScreen))
         await session.until(lambda: session.app.screen.focused is not None)
         await session.pilot.press("u")

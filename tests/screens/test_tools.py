@@ -23,7 +23,7 @@ from dld_tui.screens.palette import Palette, entries_for
 from dld_tui.screens.tool_form import ToolFormScreen
 from dld_tui.screens.tool_job import ToolJobScreen
 from dld_tui.screens.tools import ToolsScreen
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.param_form import ParamForm
 from tests.support import models
@@ -35,7 +35,7 @@ COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied
 
 @pytest.fixture(autouse=True)
 def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def python(name: str, program: str, *arguments: str, **about: object) -> Tool:
@@ -112,7 +112,7 @@ async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -
     store.save(python("a/copy", COPY, "$Model", "$Output", output=".onnx", open=True))
     async with opened(path, NARROW) as session:
         node = session.screen.document.main.nodes[0]
-        session.screen.edit("rename_node", scope=[], node=node.name, name="new name")
+        session.screen.history.edit("rename_node", scope=[], node=node.name, name="new name")
         await start(session)
         await session.until(lambda: isinstance(session.app.screen, PromptDialog))
         offered = session.app.screen.query_one(Input).value
@@ -149,7 +149,7 @@ async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Pat
     store.save(python("hang", program, "$Model", limit=0))
     async with opened(path) as session:
         node = session.screen.document.main.nodes[0]
-        session.screen.edit("rename_node", scope=[], node=node.name, name="new name")
+        session.screen.history.edit("rename_node", scope=[], node=node.name, name="new name")
         await start(session)
         await session.until(lambda: "\\x1b]0;up" in session.text)
         folder = job(session)._folder
@@ -172,7 +172,7 @@ async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
     )
     store.save(python("second", program, str(mark)))
     async with opened(path) as session:
-        session.screen.edit(
+        session.screen.history.edit(
             "rename_node", scope=[], node=session.screen.document.main.nodes[0].name, name="x"
         )
         await start(session)

@@ -9,7 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from dld_tui.core.commands import in_scope
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.explorer_items import View
 from dld_tui.widgets.filter_dialog import FilterDialog
 from tests.support import models
@@ -20,7 +21,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -54,7 +55,11 @@ async def test_every_command_of_the_workspace_has_an_action(chain: Path) -> None
             ("parameters", session.screen.parameters.list),
         ):
             for command in in_scope(scope):
-                assert hasattr(owner, f"action_{command.action_name}"), command.id
+                controller, dot, method = command.action_name.partition(".")
+                assert hasattr(
+                    getattr(owner, controller) if dot else owner,
+                    method if dot else f"action_{command.action_name}",
+                ), command.id
 
 
 async def test_parameters_tell_links_values_and_defaults(chain: Path) -> None:
@@ -71,7 +76,7 @@ async def test_enter_on_an_input_goes_to_its_producer_and_back_again(chain: Path
     async with opened(chain) as session:
         third = await session.go("third")
         await session.press("enter")
-        assert session.screen.in_parameters
+        assert session.screen.model.cursor.in_parameters
         await session.row("A Add  second")
         await session.press("enter")
         assert session.screen.explorer.node is not None
@@ -120,7 +125,7 @@ async def test_captured_values_are_marked(branches: Path) -> None:
         await session.go("inner")
         assert any(row.startswith("X Relu  pre from main") for row in session.details)
         scope = (await session.go("choose")).subgraphs()[0]
-        session.screen.open_scope(scope)
+        session.screen.navigation.open_scope(scope)
         await session.press("g")
         assert any(row.startswith("a from main") for row in session.details)
 
@@ -328,7 +333,7 @@ async def test_twenty_thousand_nodes_open_and_answer(tmp_path: Path) -> None:
 async def test_types_and_shapes_come_from_a_child_process(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", True)
+    monkeypatch.setattr(TypeInference, "INFER", True)
     async with opened(chain) as session:
         await session.until(lambda: session.screen.document.main.value_type("b"))
         await session.go("second")
@@ -342,7 +347,7 @@ async def test_everything_is_unfolded_and_folded(branches: Path) -> None:
         assert all(name in listed for name in ("pre", "choose", "inner", "shadow"))
         node = await session.go("inner")
         await session.press("Z")
-        assert session.screen.node is node  # the cursor stays on its node
+        assert session.screen.model.cursor.node is node  # the cursor stays on its node
         session.screen.explorer.unfold_all(False)
         await session.settle()
         assert not any(name in row for row in session.rows for name in ("pre", "inner", "shadow"))

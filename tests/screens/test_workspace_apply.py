@@ -12,12 +12,12 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.whole import keep_model
 from dld_tui.core.errors import ActivityError
-from dld_tui.screens import workspace_apply
 from dld_tui.screens.functions import FunctionsScreen
 from dld_tui.screens.initializers import InitializersScreen
 from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
-from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.screens.workspace_apply import Result
+from dld_tui.screens.workspace import apply_conversion
+from dld_tui.screens.workspace.apply_conversion import Result
+from dld_tui.screens.workspace.inference import TypeInference
 from tests.screens.test_workspace_modify import form
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -27,7 +27,7 @@ OTHER = models.CHAIN.replace("[second] b = Add(a, w)", "[more] m = Neg(a) [secon
 
 @pytest.fixture(autouse=True)
 def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def result_of(session: Session, folder: Path, text: str = OTHER) -> Result:
@@ -42,7 +42,7 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         screen = session.screen
         await session.go("third")
         screen.explorer.list.set_marks({screen.document.main.nodes[0]})
-        screen.apply_result(result_of(session, tmp_path), ["done"], is_current=True)
+        screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         assert "one edit: convert it" in session.text
         assert screen.tab_dirty
@@ -67,7 +67,7 @@ async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
         session.app.push_screen(FunctionsScreen(screen))
         session.app.push_screen(InitializersScreen(screen, screen.document.functions[0]))
         await session.until(lambda: isinstance(session.app.screen, InitializersScreen))
-        screen.apply_result(result_of(session, tmp_path), ["done"], is_current=True)
+        screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         await session.pilot.press("enter")
         await session.until(lambda: "unused" in session.text)  # the scope is gone: those of all
@@ -85,8 +85,8 @@ async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_as
         screen = session.screen
         (tmp_path / "aside.onnx").write_text("mine")
         result = result_of(session, tmp_path)
-        screen.edit("rename_node", scope=[], node="first", name="one")
-        screen.apply_result(result, ["done"], is_current=False)
+        screen.history.edit("rename_node", scope=[], node="first", name="one")
+        screen.apply_conversion.apply(result, ["done"], is_current=False)
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
         assert "The model was edited meanwhile" in session.text
         assert len(screen.document.history.done) == 1
@@ -113,8 +113,8 @@ def test_a_result_that_is_not_valid_replaces_nothing(tmp_path: Path) -> None:
 def test_the_result_of_a_large_model_is_checked_in_a_process_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspace_apply, "_QUICK", 0)
-    monkeypatch.delattr(workspace_apply, "require_sound")
+    monkeypatch.setattr(apply_conversion, "_QUICK", 0)
+    monkeypatch.delattr(apply_conversion, "require_sound")
     path = models.write(tmp_path, models.CHAIN)
     document = Document.open(path)
     for text, said in ((OTHER, ""), (OTHER.replace("Neg(a)", "Neg(none)"), "not valid: .*none")):

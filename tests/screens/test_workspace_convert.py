@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs import ChoiceDialog, PromptDialog
 from tests.cli.test_convert import NEW
 from tests.core.document.test_opset_conversion import OLD
@@ -19,7 +19,7 @@ from tests.support.workspace import NARROW, Session, opened
 
 @pytest.fixture(autouse=True)
 def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def told(session: Session) -> str:
@@ -28,7 +28,7 @@ def told(session: Session) -> str:
 
 async def choose(session: Session, *keys: str) -> None:
     """Choose a version, and wait to be asked what to do with the result."""
-    session.screen.action_convert_opset()
+    session.screen.conversion.convert_opset()
     await session.until(lambda: isinstance(session.app.screen, VersionDialog))
     await session.pilot.press(*keys, "enter")
     await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
@@ -46,7 +46,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
     path = models.write(tmp_path, OLD)
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
-        session.screen.edit("rename_node", scope=[], node="add", name="plus")
+        session.screen.history.edit("rename_node", scope=[], node="add", name="plus")
         offered = await ask(session, 6)
         assert offered == str(tmp_path / "model-opset18.onnx")
         await session.pilot.press("enter")
@@ -104,5 +104,5 @@ async def test_a_model_without_the_operators(tmp_path: Path) -> None:
         '<ir_version: 8, opset_import: ["acme" : 1]> g (float[2] x) => (float[2] y) {y=acme.F(x)}'
     )
     async with opened(models.write(tmp_path, text)) as session:
-        session.screen.action_convert_opset()
+        session.screen.conversion.convert_opset()
         await session.until(lambda: "imports no ai.onnx operators" in told(session))

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models
 from tests.support.workspace import NARROW, opened
 
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
-from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.screens.workspace_edit import name_editor
+from dld_tui.screens.workspace.editing import name_editor
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.edit_bar import EditBar
 from dld_tui.widgets.text_dialog import TextDialog
 from tests.support import models
@@ -31,7 +31,7 @@ convolution (float[1, 4, 8, 8] x) => (float[M] y)
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ async def test_edit_an_attribute_with_a_literal(convolution: Path, size: tuple[i
         assert attribute is not None
         assert attribute.value == [5, 5]
         assert "kernel_shape [5, 5] ints" in session.details
-        assert session.screen.in_parameters
+        assert session.screen.model.cursor.in_parameters
 
 
 async def test_a_malformed_literal_is_explained_and_kept(convolution: Path) -> None:
@@ -245,10 +245,10 @@ async def test_copy_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         copied: list[str] = []
         monkeypatch.setattr(session.app, "copy_to_clipboard", copied.append)
         await session.go("second")
-        session.screen.action_copy_name()
+        session.screen.editing.copy_name()
         await session.press("enter")
         await session.row("B w")
-        session.screen.action_copy_name()
+        session.screen.editing.copy_name()
         assert copied == ["second", "w"]
 
 

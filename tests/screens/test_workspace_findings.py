@@ -10,7 +10,7 @@ import onnx.helper as oh
 import pytest
 
 from dld_tui.core.checks import Checker, Finding
-from dld_tui.screens.workspace_findings import Checking
+from dld_tui.screens.workspace.checks import Checking
 from tests.support import models
 from tests.support.work import steps_in
 from tests.support.workspace import NARROW, WIDE, Session, opened
@@ -21,7 +21,7 @@ def rules(session: Session) -> list[str]:
 
 
 async def checked(session: Session) -> None:
-    await session.until(lambda: session.screen.is_checked)
+    await session.until(lambda: session.screen.checks.is_checked)
 
 
 async def on_rule(session: Session, rule: str) -> None:
@@ -43,7 +43,7 @@ async def test_findings_follow_edit_undo_and_redo(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
         await checked(session)
         assert "unused-node" not in rules(session)
-        session.screen.edit("delete_nodes", scope=[], nodes=["last"])
+        session.screen.history.edit("delete_nodes", scope=[], nodes=["last"])
         await session.until(lambda: {"missing-output", "unused-node"} <= set(rules(session)))
         await session.press("u")
         await session.until(lambda: "unused-node" not in rules(session))
@@ -81,8 +81,8 @@ async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
 async def test_everything_is_repaired_from_the_palette(shady: Path) -> None:
     async with opened(shady, WIDE) as session:
         await checked(session)
-        session.screen.action_fix_all()
-        await session.until(lambda: session.screen.is_checked)
+        session.screen.checks.fix_all()
+        await session.until(lambda: session.screen.checks.is_checked)
         assert len(session.screen.document.history.done) == 1
         assert session.screen.document.history.done[-1].edit == "repair"
 
@@ -138,9 +138,9 @@ async def test_findings_of_other_tools_are_listed_and_replaced(tmp_path: Path) -
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
         await checked(session)
         screen = session.screen
-        screen.add_external([Finding("error", "onnx:check", "refused")], "onnx")
+        screen.checks.add_external([Finding("error", "onnx:check", "refused")], "onnx")
         assert "onnx:check" in rules(session)
-        screen.add_external([], "onnx")
+        screen.checks.add_external([], "onnx")
         assert "onnx:check" not in rules(session)
 
 
@@ -158,13 +158,13 @@ async def test_checking_a_large_model_leaves_room_for_keys(
     async with opened(path, WIDE) as session:
         await checked(session)
         slices: list[int] = []
-        check = session.screen._check_slice
+        check = session.screen.checks._check_slice
 
         def spy(checker: Checker) -> None:
             slices.append(steps_in(check, checker))
 
         monkeypatch.setattr(session.screen, "_check_slice", spy)
-        session.screen.action_check_again()
+        session.screen.checks.check()
         await checked(session)
         assert len(slices) > 5, "between slices others get their turn"
         assert max(slices) < sum(slices) / 2
@@ -173,14 +173,14 @@ async def test_checking_a_large_model_leaves_room_for_keys(
 async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.TRANSPOSES)) as session:
         screen = session.screen
-        await session.until(lambda: screen.is_checked)
+        await session.until(lambda: screen.checks.is_checked)
         assert [f for f in screen.findings.findings if f.rule.startswith("speed:")] == []
-        screen.action_check_speed()
-        await session.until(lambda: screen.is_checked)
+        screen.checks.toggle_speed()
+        await session.until(lambda: screen.checks.is_checked)
         assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 2
-        screen.edit("merge_transposes", scope=[], node="second")
-        await session.until(lambda: screen.is_checked)
+        screen.history.edit("merge_transposes", scope=[], node="second")
+        await session.until(lambda: screen.checks.is_checked)
         assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 1
-        screen.action_check_speed()
-        await session.until(lambda: screen.is_checked)
+        screen.checks.toggle_speed()
+        await session.until(lambda: screen.checks.is_checked)
         assert [f for f in screen.findings.findings if f.rule.startswith("speed:")] == []

@@ -11,8 +11,9 @@ import pytest
 
 from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files.view import external_view
-from dld_tui.screens import workspace_full_check
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace import checks
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.job_line import JobLine
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -20,7 +21,7 @@ from tests.support.workspace import NARROW, Session, opened
 
 @pytest.fixture(autouse=True)
 def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def found(session: Session, source: str) -> list[Any]:
@@ -56,8 +57,8 @@ class Held:
 async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         screen = session.screen
-        screen.edit("set_input", scope=[], node="third", index=0, value="")
-        screen.edit("set_input", scope=[], node="third", index=1, value="")
+        screen.history.edit("set_input", scope=[], node="third", index=0, value="")
+        screen.history.edit("set_input", scope=[], node="third", index=1, value="")
         await session.press("f7")
         await session.until(lambda: found(session, "onnx"))
 
@@ -86,7 +87,7 @@ async def test_it_runs_beside_the_work_and_esc_stops_it(
         assert "Esc stops" in session.text
         view = Path(held.requests[0]["model"])
         assert view.exists()
-        assert screen.try_edit("rename_node", scope=[], node="first", name="stem")
+        assert screen.history.try_edit("rename_node", scope=[], node="first", name="stem")
 
         await session.press("f7")
         assert len(screen.query(JobLine)) == 1  # one at a time
@@ -109,7 +110,7 @@ async def test_edits_meanwhile_make_places_doubtful(
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("f7")
         await session.until(lambda: held.requests)
-        session.screen.edit("rename_node", scope=[], node="first", name="stem")
+        session.screen.history.edit("rename_node", scope=[], node="first", name="stem")
         held.go_on.set()
         await session.until(lambda: found(session, "onnx"))
         (finding,) = found(session, "onnx")
@@ -140,7 +141,7 @@ async def test_a_new_model_and_polygraphy(tmp_path: Path, monkeypatch: pytest.Mo
         made.append(settings["values"])
         return real(*arguments, **settings)
 
-    monkeypatch.setattr(workspace_full_check, "external_view", view)
+    monkeypatch.setattr(checks, "external_view", view)
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("shift+f7")
         await session.until(lambda: held.requests)

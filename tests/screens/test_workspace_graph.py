@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.graph_model import GraphModel, GraphView
 from dld_tui.widgets.graph_views import AT_ONCE
 from tests.support import models
@@ -18,7 +18,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
         assert {"one", "two"}.isdisjoint(model.graph.names)
         await session.go("first")
         await session.press("W")
-        assert session.screen.node is named(session, "first")
+        assert session.screen.model.cursor.node is named(session, "first")
         assert "one" in "".join(session.rows)
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
@@ -145,7 +145,9 @@ async def test_ways_between_the_marked_node_and_the_cursor(layers: Path) -> None
 async def test_ways_between_two_marked_nodes(layers: Path) -> None:
     async with opened(layers) as session:
         await to_graph(session)
-        session.screen.set_marks(named(session, f"/layers.3/{n}") for n in ("norm", "gate"))
+        session.screen.selection.set_marks(
+            named(session, f"/layers.3/{n}") for n in ("norm", "gate")
+        )
         await session.pilot.pause()
         await session.press("w")
         assert "focus ways" in session.text
@@ -171,7 +173,7 @@ async def test_the_explorer_follows_the_graph(layers: Path, size: tuple[int, int
         for _ in range(3):
             await session.press("down")
             assert session.screen.explorer.node is session.screen.graph.node
-            assert session.screen.subject is session.screen.graph.node
+            assert session.screen.model.cursor.subject is session.screen.graph.node
         assert at(session) != "/layers.5/norm"
 
 
@@ -195,7 +197,7 @@ async def test_no_node_is_acted_on_at_a_fold(layers: Path) -> None:
         await to_graph(session, "/stem")
         session.screen.graph.list.go_to_key(fold(session))
         await session.settle()
-        assert session.screen.node is None
+        assert session.screen.model.cursor.node is None
         await session.press("delete")
         assert not session.screen.document.dirty
 
@@ -240,7 +242,7 @@ async def test_a_fold_opens_on_the_canvas_and_closes_round_a_node(layers: Path) 
 async def test_edits_and_undo_draw_the_graph_again(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
         await to_graph(session, "second")
-        session.screen.delete_nodes([named(session, "third")], reconnect=True)
+        session.screen.editing.delete_nodes([named(session, "third")], reconnect=True)
         await session.settle()
         assert "Mul" not in session.text.split("┏")[1]
         assert at(session) == "second"
@@ -253,7 +255,7 @@ async def test_edits_and_undo_draw_the_graph_again(chain: Path, size: tuple[int,
 async def test_a_deleted_cursor_goes_to_what_used_it(chain: Path) -> None:
     async with opened(chain) as session:
         await to_graph(session, "second")
-        session.screen.delete_nodes([named(session, "second")], reconnect=False)
+        session.screen.editing.delete_nodes([named(session, "second")], reconnect=False)
         await session.settle()
         assert session.screen.graph.model is not None
         assert session.screen.graph.node in session.screen.document.main.nodes
@@ -265,7 +267,7 @@ async def test_an_edit_keeps_folds_and_the_cursor_on_a_fold(layers: Path) -> Non
         pane = session.screen.graph
         pane.list.go_to_key(fold(session))
         await session.settle()
-        session.screen.try_edit("rename_node", scope=[], node="/head", name="end")
+        session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
         await session.settle()
         assert pane.fold is fold(session)
         assert pane.model is not None
@@ -285,7 +287,7 @@ async def test_bodies_are_drawn_when_they_are_entered(branches: Path) -> None:
 async def test_a_deleted_body_gives_way_to_the_main_graph(branches: Path) -> None:
     async with opened(branches) as session:
         await session.go("inner")
-        session.screen.delete_nodes([named(session, "choose")], reconnect=False)
+        session.screen.editing.delete_nodes([named(session, "choose")], reconnect=False)
         await session.settle()
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
@@ -314,7 +316,7 @@ async def test_the_graph_is_beside_the_layers_where_there_is_room(
 ) -> None:
     async with opened(chain, size) as session:
         panes = {name for name in ("explorer", "graph", "parameters")
-                 if session.screen.pane(name).display}  # fmt: skip
+                 if session.screen.panes.pane(name).display}  # fmt: skip
         assert panes == shown
         await session.press("2")
         assert session.screen.graph.display

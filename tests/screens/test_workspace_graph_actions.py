@@ -9,7 +9,7 @@ from textual.geometry import Offset
 
 from dld_tui.core.document.positions import position_of
 from dld_tui.screens.context_menu import ContextMenu
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.workspace import NARROW, WIDE, opened
@@ -19,7 +19,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ async def test_marks_are_the_explorers_in_every_view(chain: Path, size: tuple[in
         assert "1 marked" in session.screen.graph.frame_keys
         await session.press("v", "space")
         await session.until(lambda: session.screen.explorer.marked == [])
-        session.screen.set_marks([named(session, "third"), named(session, "last")])
+        session.screen.selection.set_marks([named(session, "third"), named(session, "last")])
         await session.pilot.pause()
         assert "2 marked" in session.screen.graph.frame_keys
         await session.press("escape")
@@ -111,7 +111,7 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
         assert "overview · precision" in session.text
         await session.press("o")
         assert "· weights 192 B" in session.text
-        session.screen.try_edit("rename_node", scope=[], node="/head", name="end")
+        session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
         await session.settle()
         assert "· weights 192 B" in session.text
         await session.press("o")
@@ -121,7 +121,7 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
 async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:
     text = models.CHAIN.replace("[third] c = Mul(b, b)", "[third] c = Mul(b, nowhere)")
     async with opened(models.write(tmp_path, text)) as session:
-        await session.until(lambda: session.screen.is_checked)
+        await session.until(lambda: session.screen.checks.is_checked)
         await to_graph(session, "third")
         assert "Mul✖" in session.text.replace(" ", "")
 

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from dld_tui.screens.workspace_layout import (
+from dld_tui.screens.workspace.layout import (
     DEFAULT_SHARES,
     EXPLORER,
     FINDINGS,

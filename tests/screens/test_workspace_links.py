@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Node
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.add_node import AddNode
 from dld_tui.widgets.dialogs import ChoiceDialog
 from dld_tui.widgets.edit_bar import EditBar
@@ -31,7 +31,7 @@ join (float[N, 4] x, float[N, 4] z, int64[2] shape) => (float[N, 12] y, float[N,
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def uncovered(session: Session) -> bool:
 
 async def at_boundary(session: Session, title: str, index: int) -> None:
     """Put the cursor on an input or output of the main graph."""
-    session.screen.show_subject(session.screen.document.main)
+    session.screen.navigation.show_subject(session.screen.document.main)
     session.screen.parameters.list.focus()
     assert session.screen.parameters.list.go_to_key((title, index))
     await session.pilot.pause()
@@ -141,11 +141,11 @@ async def test_a_cycle_is_refused(join: Path) -> None:
 async def test_one_more_input_and_one_less(join: Path) -> None:
     async with opened(join) as session:
         node = await session.go("join")
-        session.screen.action_add_terminal()
+        session.screen.wiring.add_terminal()
         await choose(session, ValuePicker, "low")
         assert (*node.inputs,) == ("part", "x", "z", "low")
         await session.row("inputs 0")
-        session.screen.action_remove_terminal()
+        session.screen.wiring.remove_terminal()
         await session.settle()
         assert (*node.inputs,) == ("x", "z", "low")
 
@@ -178,7 +178,7 @@ async def test_replace_uses_and_bypass(join: Path) -> None:
         await choose(session, ValuePicker, "low")
         assert found(session, "join").inputs == ("low", "x", "z")
         await session.go("limit")
-        session.screen.action_bypass()
+        session.screen.wiring.bypass()
         await session.settle()
         assert found(session, "join").inputs == ("z", "x", "z")
 
@@ -199,7 +199,7 @@ async def test_insert_on_one_link_or_behind_a_value(join: Path, row: str) -> Non
             # The output keeps its name, and is what the new node makes.
             assert (inserted.inputs, inserted.outputs) == (("part_inner",), ("part",))
             assert found(session, "join").inputs == ("part", "x", "z")
-            assert session.screen.node is inserted
+            assert session.screen.model.cursor.node is inserted
 
 
 async def test_graph_inputs_and_outputs_are_made_and_removed(join: Path) -> None:
@@ -207,9 +207,9 @@ async def test_graph_inputs_and_outputs_are_made_and_removed(join: Path) -> None
         main = session.screen.document.main
         await session.go("join")
         await session.row("inputs 2")
-        session.screen.action_make_input()
+        session.screen.wiring.make_input()
         await session.go("limit")
-        session.screen.action_make_output()
+        session.screen.wiring.make_output()
         await session.settle()
         assert main.inputs[-1] == "z_input"
         assert (*main.outputs,) == ("y", "part", "low")

@@ -10,8 +10,8 @@ import pytest
 from dld_tui.core.document.payloads import reference
 from dld_tui.screens.convert_form import WRITE, ConvertForm
 from dld_tui.screens.opset_dialogs import ConversionDialog
-from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.screens.workspace_modify import LossDialog, PreviewDialog, result_lines
+from dld_tui.screens.workspace.conversion import LossDialog, PreviewDialog, result_lines
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs import ChoiceDialog
 from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.param_form import ParamForm
@@ -24,7 +24,7 @@ pytest.importorskip("onnxruntime")
 
 @pytest.fixture(autouse=True)
 def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
@@ -44,7 +44,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
     path = model_file(tmp_path)
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
-        session.screen.edit("rename_node", scope=[], node="second", name="plus")
+        session.screen.history.edit("rename_node", scope=[], node="second", name="plus")
         values = (await form(session, "f", write=True)).values()
         offered = tmp_path / f"{path.stem}-fp16.onnx"
         assert values["output"] == str(offered)
@@ -66,7 +66,7 @@ async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
     async with opened(model_file(tmp_path)) as session:
         document = session.screen.document
         payload = reference(document, b"\1" * 400_000)
-        session.screen.edit(
+        session.screen.history.edit(
             "add_initializer", scope=[], name="new", dtype="uint8", dims=[400_000],
             fill={"kind": "payload", "payload": payload},
         )  # fmt: skip
@@ -91,8 +91,8 @@ async def test_a_failure_is_told_and_writes_nothing(tmp_path: Path) -> None:
 
 async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
-        session.screen.edit("set_precision", nodes=[[[], "second"]], precision="fp16")
-        session.screen.action_preview_precisions()
+        session.screen.history.edit("set_precision", nodes=[[[], "second"]], precision="fp16")
+        session.screen.conversion.preview_precisions()
         await session.until(lambda: isinstance(session.app.screen, PreviewDialog))
         assert "1 layer in another precision, 3 casts added" not in session.text
         assert "1 layer in another precision" in session.text
@@ -120,7 +120,7 @@ async def test_the_open_model_is_not_written_over(tmp_path: Path) -> None:
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
         values = {"model": str(path), "output": str(tmp_path / "link.onnx")}
-        session.screen._modify("convert_strip", dict(values))
+        session.screen.conversion._modify("convert_strip", dict(values))
         await session.until(
             lambda: any("the model that is open" in n.message for n in session.app._notifications)
         )

@@ -17,9 +17,9 @@ from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
-from dld_tui.screens import workspace_arranging, workspace_opening
-from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.screens.workspace_opening import AT_ONCE
+from dld_tui.screens.workspace import graph_building, opening
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.opening import AT_ONCE
 from tests.support.workspace import WIDE, opened
 
 COUNT = AT_ONCE + 100
@@ -44,8 +44,8 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
     large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
     if in_child:
-        monkeypatch.setattr(workspace_arranging, "CHILD_FROM", AT_ONCE)
-        monkeypatch.setattr(workspace_opening, "CHILD_FROM", AT_ONCE)
+        monkeypatch.setattr(graph_building, "CHILD_FROM", AT_ONCE)
+        monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
     answers: list[Arranged | None] = []
 
     def noted(child: ArrangingChild, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
@@ -60,11 +60,13 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         made.append(texts)
         return build.graph_of(scope, texts=texts, **options)
 
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
-    monkeypatch.setattr(workspace_arranging, "graph_of", counted)
+    monkeypatch.setattr(TypeInference, "INFER", False)
+    monkeypatch.setattr(graph_building, "graph_of", counted)
     async with opened(large, WIDE) as session:
         screen = session.screen
-        await session.until(lambda: screen.graph.model is not None and not screen.is_arranging)
+        await session.until(
+            lambda: screen.graph.model is not None and not screen.model.is_arranging
+        )
         model = screen.graph.model
         assert model is not None
         assert model.count == COUNT
@@ -85,8 +87,8 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         assert len(asked_on) == 1
         assert asked_on[0] is not main_thread()
         # After an edit the model itself is read.
-        screen.edit("rename_node", scope=[], node="/layer_0/Relu_0", name="/layer_0/stem")
-        await session.until(lambda: len(made) == 2 and not screen.is_arranging)
+        screen.history.edit("rename_node", scope=[], node="/layer_0/Relu_0", name="/layer_0/stem")
+        await session.until(lambda: len(made) == 2 and not screen.model.is_arranging)
         assert made[1] is None
         shown = screen.graph.model
         assert shown is not None

@@ -50,7 +50,7 @@ async def test_an_operator_is_added_behind_the_cursor(chain: Path, size: tuple[i
         dialog = await quick_add(session, "tanh")
         assert rows(dialog)[0].endswith("Add the node")
         await session.press("enter")
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert (node.op_type, node.inputs) == ("Tanh", ("a",))
         assert session.screen.explorer.node is node
@@ -93,7 +93,7 @@ async def test_what_is_required_is_asked_for(chain: Path) -> None:
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, WiringDialog))
         await session.press("f5")
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert node.inputs == ("a", "w")
         axis = node.attribute("axis")
@@ -119,7 +119,7 @@ async def test_a_new_initializer_and_a_name(chain: Path) -> None:
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, WiringDialog))
         await session.press("f5")
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert (node.name, node.inputs) == ("scale", ("a", "Mul_B"))
         tensor = session.screen.document.main.initializer("Mul_B")
@@ -147,7 +147,7 @@ async def test_outputs_can_be_counted(chain: Path) -> None:
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, WiringDialog))
         await session.press("f5")
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert len(node.outputs) == 2
 
@@ -181,7 +181,7 @@ async def test_bodies_are_made_with_the_node(tmp_path: Path) -> None:
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, WiringDialog))
         await session.press("f5")
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert len(node.subgraphs()) == 2
 
@@ -221,7 +221,7 @@ async def test_an_operator_set_by_name(chain: Path) -> None:
 async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
     from dld_tui.screens.new_model import NewModelScreen
-    from dld_tui.screens.workspace import WorkspaceScreen
+    from dld_tui.screens.workspace.page import WorkspaceScreen
     from tests.support.workspace import wait_for
 
     app = DldApp()
@@ -288,7 +288,7 @@ async def test_a_function_asks_for_all_its_inputs_first(tmp_path: Path) -> None:
         dialog = await quick_add(session, "twice")
         assert rows(dialog)[dialog.view.cursor].startswith("more")
         await session.press("f5")
-        node = session.screen.node
+        node = session.screen.model.cursor.node
         assert node is not None
         assert node.inputs == ("y",)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, opened
 
@@ -15,7 +15,7 @@ SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int])
     async with opened(chain, size) as session:
         screen = session.screen
         await session.press("3")
-        assert screen.focused_pane() == "parameters"
+        assert screen.panes.focused() == "parameters"
         await session.press("m")
         assert screen.parameters.display
         assert not screen.explorer.display
@@ -48,7 +48,7 @@ async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[i
         assert larger.area > before.area
     async with opened(chain, size) as session:
         assert session.screen.explorer.outer_size == larger
-        session.screen.action_reset_layout()
+        session.screen.panes.reset_layout()
         await session.pilot.pause()
         assert session.screen.explorer.outer_size == before
 
@@ -56,13 +56,13 @@ async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[i
 async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
     async with opened(chain) as session:
         before = session.screen.explorer.outer_size
-        session.screen.action_save_layout()
+        session.screen.panes.save_layout()
         await session.pilot.pause()
         await session.type("mine")
         await session.press("enter")
         await session.press("less_than_sign")
         assert session.screen.explorer.outer_size != before
-        session.screen.action_choose_layout()
+        session.screen.panes.choose_layout()
         await session.pilot.pause()
         await session.press("1")
         assert session.screen.explorer.outer_size == before
@@ -76,7 +76,7 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
         assert not screen.explorer.display
         assert screen.parameters.list.has_focus  # never on what is not seen
         await session.press("ctrl+left")
-        assert screen.area.children[-1] is screen.findings
+        assert screen.panes.area.children[-1] is screen.findings
         places = [screen.parameters.region, screen.graph.region]
         assert places[0].offset < places[1].offset if size == WIDE else places[0].y < places[1].y
     async with opened(chain, size) as session:
@@ -88,9 +88,9 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
         assert "1×layers" in session.text
         await session.press("1")
         assert screen.explorer.list.has_focus
-        screen.action_reset_layout()
+        screen.panes.reset_layout()
         await session.pilot.pause()
-        assert [pane.id for pane in screen.area.children] == [
+        assert [pane.id for pane in screen.panes.area.children] == [
             "explorer", "graph", "parameters", "findings",
         ]  # fmt: skip
 
@@ -98,10 +98,10 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
 async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
     async with opened(chain) as session:
         await session.press("underscore", "underscore", "underscore")
-        shown = [pane for pane in session.screen.area.children if pane.display]
+        shown = [pane for pane in session.screen.panes.area.children if pane.display]
         assert shown == [session.screen.graph, session.screen.findings]
         assert session.screen.graph.has_focus_within
-        session.screen.action_show_panes()
+        session.screen.panes.show_all()
         await session.pilot.pause()
         assert session.screen.explorer.display
         assert session.screen.parameters.display
@@ -110,9 +110,9 @@ async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
 async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
     async with opened(chain) as session:
         border = session.screen.explorer.region.right - 1
-        await session.pilot.mouse_down(session.screen.area, offset=(border, 20))
-        await session.pilot.hover(session.screen.area, offset=(60, 20))
-        await session.pilot.mouse_up(session.screen.area, offset=(60, 20))
+        await session.pilot.mouse_down(session.screen.panes.area, offset=(border, 20))
+        await session.pilot.hover(session.screen.panes.area, offset=(60, 20))
+        await session.pilot.mouse_up(session.screen.panes.area, offset=(60, 20))
         assert abs(session.screen.explorer.region.right - 60) <= 1
 
 

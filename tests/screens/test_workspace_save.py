@@ -14,7 +14,8 @@ from textual.widgets import Input
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.journal import journal_dir, left_journals
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -22,7 +23,7 @@ from tests.support.workspace import NARROW, Session, opened
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -69,12 +70,12 @@ async def test_save_as_over_another_file_asks(chain: Path) -> None:
     other = models.write(chain.parent, models.BRANCHES, "other.onnx")
     before = other.read_bytes()
     async with opened(chain) as session:
-        session.screen._ask_overwrite(other, lambda: None)
+        session.screen.saving._ask_overwrite(other, lambda: None)
         await session.pilot.pause()
         assert "is there already" in session.text
         await session.press("escape")
         assert other.read_bytes() == before
-        session.screen._ask_overwrite(other, lambda: None)
+        session.screen.saving._ask_overwrite(other, lambda: None)
         await session.pilot.pause()
         await session.press("o")
         await session.until(lambda: session.screen.path == other)

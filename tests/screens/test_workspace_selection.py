@@ -7,7 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.batch_dialog import BatchDialog
 from dld_tui.widgets.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.extract_dialog import ExtractDialog
@@ -32,7 +33,7 @@ scoped (float[1, 2, 8, 8] x) => (float[1, 2, 8, 8] y)
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -230,7 +231,7 @@ async def test_export_edits(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("first")
         await session.press("d", "r")
-        session.screen.action_export_script()
+        session.screen.extraction.export_script()
         await session.pilot.pause()
         await session.press("enter")
         script = chain.with_name("model.edits.jsonl")

@@ -11,7 +11,8 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, wait_for
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER", False)
+    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 async def ready(pilot: Pilot[Any]) -> Session:
@@ -33,7 +34,7 @@ async def ready(pilot: Pilot[Any]) -> Session:
     screen = app.pages[0]
     assert isinstance(screen, WorkspaceScreen)
     await wait_for(pilot, lambda: screen.is_open and screen.focused is not None)
-    await wait_for(pilot, lambda: screen.is_checked)
+    await wait_for(pilot, lambda: screen.checks.is_checked)
     return Session(app, pilot, screen)
 
 

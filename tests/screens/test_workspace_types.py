@@ -12,10 +12,8 @@ import pytest
 
 from dld_tui.core.document import Change
 from dld_tui.core.document.values import ValueType
-from dld_tui.screens import workspace_types
-from dld_tui.screens.workspace import WorkspaceScreen
-from dld_tui.screens.workspace_background import InferredTypes
-from dld_tui.screens.workspace_types import RULE
+from dld_tui.screens.workspace import inference
+from dld_tui.screens.workspace.inference import RULE, InferredTypes, TypeInference
 from tests.support import models
 from tests.support.workspace import Session, opened
 
@@ -33,13 +31,13 @@ shapes (float[N, 6] x) => (float[a, b] y)
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorkspaceScreen, "INFER_AFTER_S", (0.01, 0.01))
+    monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (0.01, 0.01))
 
 
 @asynccontextmanager
 async def inferred(folder: Path, text: str = SHAPES) -> AsyncIterator[Session]:
     async with opened(models.write(folder, text)) as session:
-        await session.until(lambda: session.screen.types_are_fresh)
+        await session.until(lambda: session.screen.model.has_fresh_types)
         yield session
 
 
@@ -57,17 +55,17 @@ async def test_stale_at_once_and_refreshed_after_an_edit_undo_and_redo(tmp_path:
             assert main.is_stale("j")
             assert not main.is_stale("s")
 
-        screen.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+        screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
                     value=[0, 1])  # fmt: skip
         turned([0, 1], ValueType("float32", (6, "N")))
-        assert not screen.types_are_fresh
-        await session.until(lambda: screen.types_are_fresh)
+        assert not screen.model.has_fresh_types
+        await session.until(lambda: screen.model.has_fresh_types)
         assert not main.is_stale("j")
         assert main.value_type("j") == ValueType("float32", ("N", 6))
 
         for key, dims in (("u", (6, "N")), ("ctrl+y", ("N", 6))):
             await session.press(key)
-            await session.until(lambda: screen.types_are_fresh)
+            await session.until(lambda: screen.model.has_fresh_types)
             assert main.value_type("j") == ValueType("float32", dims)
 
 
@@ -75,15 +73,15 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
     async with inferred(tmp_path) as session:
         await session.go("join")
         assert any("f32[6,N]" in row for row in session.details)
-        monkeypatch.setattr(WorkspaceScreen, "INFER_AFTER_S", (60.0, 60.0))
-        session.screen.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+        monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (60.0, 60.0))
+        session.screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
                             value=[0, 1])  # fmt: skip
         await session.settle()
         assert any("~f32[6,N]" in row for row in session.details)
         await session.until(lambda: session.text.count("~") >= 5)  # three nodes, and the details
 
-        session.screen.infer()
-        await session.until(lambda: session.screen.types_are_fresh)
+        session.screen.inference.infer()
+        await session.until(lambda: session.screen.model.has_fresh_types)
         await session.until(lambda: any("f32[N,6]" in row for row in session.details))
         assert "~" not in session.text
 
@@ -96,15 +94,15 @@ async def test_only_the_state_after_the_last_edit_is_told(
         older, newer = InferredTypes(), InferredTypes()
         older.scopes.append(([], {"j": ValueType("int8", ())}))
         newer.scopes.append(([], {"j": ValueType("bool", ())}))
-        monkeypatch.setattr(WorkspaceScreen, "INFER_AFTER_S", (60.0, 60.0))
-        screen.edit("rename_node", scope=[], node="aside", name="one")
-        version = screen.changes
-        screen.edit("rename_node", scope=[], node="one", name="two")
+        monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (60.0, 60.0))
+        screen.history.edit("rename_node", scope=[], node="aside", name="one")
+        version = screen.model.version
+        screen.history.edit("rename_node", scope=[], node="one", name="two")
 
-        screen._inferred(version, older)
+        screen.inference._inferred(version, older)
         assert screen.document.main.value_type("j") == ValueType("float32", (6, "N"))
-        screen._inferred(version + 1, newer)
-        assert screen.types_are_fresh
+        screen.inference._inferred(version + 1, newer)
+        assert screen.model.has_fresh_types
         assert screen.document.main.value_type("j") == ValueType("bool", ())
 
 
@@ -123,27 +121,27 @@ async def test_a_job_for_an_older_state_is_cancelled(
             asked[0] = True
         return InferredTypes()
 
-    monkeypatch.setattr(workspace_types, "infer_types", waits)
+    monkeypatch.setattr(inference, "infer_types", waits)
     async with opened(models.write(tmp_path, SHAPES)) as session:
         await session.until(lambda: asked)
-        session.screen.edit("rename_node", scope=[], node="aside", name="one")
-        await session.until(lambda: session.screen.types_are_fresh)
+        session.screen.history.edit("rename_node", scope=[], node="aside", name="one")
+        await session.until(lambda: session.screen.model.has_fresh_types)
         assert asked[0]
 
 
 async def test_errors_of_inference_lead_to_the_node_and_go_when_mended(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         assert external(session) == []
-        session.screen.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+        session.screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
                             value=[0, 1, 2, 3])  # fmt: skip
-        await session.until(lambda: session.screen.types_are_fresh)
+        await session.until(lambda: session.screen.model.has_fresh_types)
         (finding,) = (f for f in session.screen.findings.findings if f.rule == RULE)
         assert finding.level == "error"
         assert finding.node is session.screen.document.main.nodes[0]
         assert "Transpose" in finding.message
 
         await session.press("u")
-        await session.until(lambda: session.screen.types_are_fresh)
+        await session.until(lambda: session.screen.model.has_fresh_types)
         assert external(session) == []
 
 
@@ -156,9 +154,9 @@ async def test_a_model_that_inference_refuses_is_said(tmp_path: Path) -> None:
 async def test_new_models_and_everything_changed(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         screen = session.screen
-        screen.document_changed(Change("reset", None))
+        screen.model.tell_change(Change("reset", None))
         assert screen.document.main.is_stale("s")
-        await session.until(lambda: screen.types_are_fresh)
+        await session.until(lambda: screen.model.has_fresh_types)
         assert not screen.document.main.is_stale("s")
 
 
@@ -166,12 +164,12 @@ async def test_nothing_is_asked_while_a_thread_may_edit(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         screen = session.screen
         screen._cancel = event = asyncio.Event()  # type: ignore[assignment]
-        screen.types_are_fresh = False
-        screen.infer()
+        screen.model.has_fresh_types = False
+        screen.inference.infer()
         await session.pilot.pause()
-        assert not screen.types_are_fresh
+        assert not screen.model.has_fresh_types
         screen._cancel = None
-        await session.until(lambda: screen.types_are_fresh)
+        await session.until(lambda: screen.model.has_fresh_types)
         assert not event.is_set()
 
 
@@ -186,9 +184,11 @@ async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
     onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "long", [x], [y])), path)
     async with opened(path) as session:
         screen, main = session.screen, session.screen.document.main
-        await session.until(lambda: screen.types_are_fresh)
+        await session.until(lambda: screen.model.has_fresh_types)
         assert main.value_type("v5000") == ValueType("float32", (2,))
-        screen.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
-        screen.edit("set_attribute", scope=[], node="n0", attribute="k", kind="int", value=1)
+        screen.inference.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
+        screen.history.edit(
+            "set_attribute", scope=[], node="n0", attribute="k", kind="int", value=1
+        )
         assert len(main.stale) < count  # not all of it in one go
         await session.until(lambda: len(main.stale) == count)

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.document import Node
-from dld_tui.screens.workspace import WorkspaceScreen
+from dld_tui.screens.workspace.page import WorkspaceScreen
 
 LIMIT_S = 60.0
 NARROW, WIDE = (80, 24), (200, 50)
@@ -48,7 +48,7 @@ class Session:
 
     async def settle(self) -> None:
         """Wait until the pane of details has followed the cursor."""
-        await self.until(lambda: not self.screen.is_open or self.screen.follows)
+        await self.until(lambda: not self.screen.is_open or self.screen.navigation.follows)
 
     async def until(self, holds: Callable[[], Any]) -> None:
         """Wait for a condition; fails after a time."""

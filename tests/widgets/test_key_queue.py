@@ -27,8 +27,8 @@ async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) 
         await session.until(lambda: session.app.keys.at_rest)
         assert len(session.app.screen_stack) == 2
         assert session.screen.explorer.model.text == "add"
-        assert session.screen.node is not None
-        assert session.screen.node.name == "second"
+        assert session.screen.model.cursor.node is not None
+        assert session.screen.model.cursor.node.name == "second"
         type_at(session.app, "enter", "enter")
         await session.until(lambda: session.app.keys.at_rest)
         assert session.app.screen is session.screen
@@ -41,8 +41,8 @@ async def test_another_key_sees_the_panes_that_follow_the_cursor(tmp_path: Path)
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         type_at(session.app, "j", "j", "j", "3")
         await session.until(lambda: session.app.keys.at_rest)
-        assert session.screen.in_parameters
-        assert session.screen.subject is session.screen.document.main.nodes[2]
+        assert session.screen.model.cursor.in_parameters
+        assert session.screen.model.cursor.subject is session.screen.document.main.nodes[2]
 
 
 async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None:

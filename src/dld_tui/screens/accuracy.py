@@ -22,6 +22,7 @@ from dld_tui.core.accuracy.rows import (
     special_text,
     verdict,
 )
+from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -31,6 +32,7 @@ from dld_tui.screens.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.frame import Frame
 from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.page import NodeErrors
 from dld_tui.widgets.row_table import RowTable
 from dld_tui.widgets.table_view import Cell, Column, TableView
 
@@ -159,9 +161,16 @@ class AccuracyScreen(ModelResult):
         }
         return super().facts() | {name for name, holds in known.items() if holds}
 
-    def node_errors(self) -> Mapping[str, float]:
-        """Return by node of the main graph how large its errors are, relative to its values."""
-        return self.found.growth
+    def node_errors(self, document: Document) -> NodeErrors | None:
+        """Return how large the errors of nodes of the main graph are, relative to its values."""
+        if not self.is_of(document):
+            return None
+
+        def values() -> Mapping[Node, float]:
+            found = ((document.main.find(ref), error) for ref, error in self.found.growth.items())
+            return {node: error for node, error in found if node is not None}
+
+        return NodeErrors(self, self.tab_title, self.is_outdated, values)
 
     # --- commands -------------------------------------------------------------------------------
 

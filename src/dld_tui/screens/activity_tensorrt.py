@@ -19,7 +19,7 @@ from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_background import Watch
+from dld_tui.screens.workspace.jobs import Watch
 from dld_tui.targets import registry
 from dld_tui.widgets.param_form import ParamForm
 

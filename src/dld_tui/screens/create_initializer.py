@@ -23,7 +23,7 @@ from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace_change import Changing
+    from dld_tui.screens.workspace.history import History
 
 
 class CreateInitializer(PageWork, FormPage):
@@ -44,7 +44,7 @@ class CreateInitializer(PageWork, FormPage):
         " other fields."
     )
 
-    def __init__(self, workspace: Changing, scope: Scope, made: Callable[[str], None]) -> None:
+    def __init__(self, workspace: History, scope: Scope, made: Callable[[str], None]) -> None:
         super().__init__()
         self.workspace = workspace
         self.scope = scope

@@ -8,7 +8,7 @@ from typing import Any
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 from dld_tui.screens.tensor_place import TensorPlace
-from dld_tui.screens.workspace_edit import name_editor
+from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.fields_dialog import FieldsDialog, FieldSpec
 
 

@@ -16,7 +16,7 @@ from dld_tui.core.document.function_table import FunctionAttribute, function_att
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_edit import name_editor
+from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs import Dialog
 from dld_tui.widgets.fields_dialog import FieldsDialog, FieldSpec
 from dld_tui.widgets.line_source import ListSource, Piece

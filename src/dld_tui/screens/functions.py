@@ -18,7 +18,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.function_dialogs import AttributesDialog, create_dialog, names_dialog
 from dld_tui.screens.page_work import PageWork
-from dld_tui.screens.workspace_change import MANY
+from dld_tui.screens.workspace.history import MANY
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.frame import Frame
@@ -33,7 +33,7 @@ from dld_tui.widgets.table_view import Cell, Column, TableView
 from dld_tui.widgets.wrap import wrap
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace_change import Changing
+    from dld_tui.screens.workspace.history import History
 
 _COLUMNS = (
     Column("name", "Name", None, min_width=14, keep="middle"),
@@ -71,7 +71,7 @@ class FunctionsScreen(PageWork, SubPage):
     AUTO_FOCUS = "FunctionList"
     tab_title = "functions"
 
-    def __init__(self, workspace: Changing, start: Scope | None = None) -> None:
+    def __init__(self, workspace: History, start: Scope | None = None) -> None:
         super().__init__()
         self.workspace = workspace
         self._start = start
@@ -268,11 +268,11 @@ class FunctionsScreen(PageWork, SubPage):
 
     def action_undo(self) -> None:
         """Take back the last edit."""
-        self.workspace.action_undo()
+        self.workspace.undo()
 
     def action_redo(self) -> None:
         """Do again what was taken back."""
-        self.workspace.action_redo()
+        self.workspace.redo()
 
 
 def _items(calls: list[Node]) -> Iterable[PickItem]:

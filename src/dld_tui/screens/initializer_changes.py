@@ -13,7 +13,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.conversion import Converting
 from dld_tui.screens.external_entries import external_entries_dialog
 from dld_tui.screens.tensor_place import TensorPlace
-from dld_tui.screens.workspace_edit import name_editor
+from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.edit_bar import EditBar
 from dld_tui.widgets.initializer_pane import InitializersPane

@@ -46,7 +46,7 @@ class InitializerLinks(_Base):
 
     def _leave_for(self, use: Use) -> None:
         self.dismiss(None)
-        self.workspace.go_to(use.node)
+        self.workspace.navigation.go_to(use.node)
 
     def _pick_use(self, row: InitializerRow, title: str, then: Callable[[Use], None]) -> None:
         """Ask which use is meant when there are several."""

@@ -19,7 +19,7 @@ from dld_tui.core.text import visible
 from dld_tui.screens.initializer_changes import InitializerChanges
 from dld_tui.screens.initializer_links import InitializerLinks
 from dld_tui.screens.tensor_place import TensorPlace
-from dld_tui.screens.workspace_base import is_alive
+from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.initializer_pane import InitializersPane, InitializersView
 from dld_tui.widgets.initializer_rows import DENSE, SPARSE, InitializerRow, initializer_rows
@@ -28,7 +28,7 @@ from dld_tui.widgets.line_view import LineView
 from dld_tui.widgets.page import SubPage
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace_change import Changing
+    from dld_tui.screens.workspace.history import History
 
 _SLICE_S = 0.015
 """How long listing may keep the event loop before it lets others run."""
@@ -49,7 +49,7 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
     tab_title = "initializers"
     HELP = InitializersView.HELP
 
-    def __init__(self, workspace: Changing, scope: Scope | None) -> None:
+    def __init__(self, workspace: History, scope: Scope | None) -> None:
         super().__init__()
         self.workspace = workspace
         self.scope = scope
@@ -208,11 +208,11 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
 
     def action_undo(self) -> None:
         """Take back the last edit."""
-        self.workspace.action_undo()
+        self.workspace.undo()
 
     def action_redo(self) -> None:
         """Do again what was taken back."""
-        self.workspace.action_redo()
+        self.workspace.redo()
 
     def action_close(self) -> None:
         """Stop what runs, take back marks or the filter, or go back."""

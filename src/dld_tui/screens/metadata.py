@@ -15,7 +15,8 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.metadata_rows import MetadataLines, MetadataRow
-from dld_tui.screens.workspace_base import WorkspaceBase, is_alive
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import PromptDialog
 from dld_tui.widgets.frame import Frame
@@ -48,7 +49,7 @@ class MetadataScreen(SubPage):
         "the cursor is in, d removes one. Each change is an edit of the model: u takes it back."
     )
 
-    def __init__(self, workspace: WorkspaceBase, subject: Node | Scope | None) -> None:
+    def __init__(self, workspace: History, subject: Node | Scope | None) -> None:
         super().__init__()
         self.workspace = workspace
         self.subject = subject

@@ -20,7 +20,7 @@ from dld_tui.screens.model_job import ModelJobScreen
 from dld_tui.screens.model_result import ModelResult
 from dld_tui.screens.model_state import ModelState, model_name
 from dld_tui.screens.result_views import View
-from dld_tui.screens.workspace_jobs import Jobs
+from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.host import host
 from dld_tui.widgets.param_form import ParamForm
@@ -37,23 +37,30 @@ class ModelForm(ActivityScreen):
     Args:
         activity: As in the registry of activities.
         page: The tab of the model.
+        jobs: What makes snapshots of it.
 
     Raises:
         DldError: The activity cannot be loaded here.
     """
 
-    def __init__(self, activity: str, page: Jobs) -> None:
-        path = page.document.path
-        super().__init__(activity, {"model": model_name(page) if path is None else str(path)})
+    def __init__(self, activity: str, page: Page, jobs: Jobs) -> None:
+        path = jobs.document.path
+        name = model_name(jobs.document) if path is None else str(path)
+        super().__init__(activity, {"model": name})
         self.model_page = page
+        self._jobs = jobs
         self.choices = self._choices()
         """The states that can run; one that is saved needs no choice."""
-        self.state = ModelState.edited(page) if EDITED in self.choices else ModelState.saved(page)
+        self.state = self._state(edited=EDITED in self.choices)
         """What the result is about."""
         self._is_starting = False
 
+    def _state(self, *, edited: bool) -> ModelState:
+        make = ModelState.edited if edited else ModelState.saved
+        return make(self.model_page, self._jobs.document)
+
     def _choices(self) -> tuple[str, ...]:
-        document = self.model_page.document
+        document = self._jobs.document
         if document.path is None:
             return (EDITED,)
         if not document.dirty:
@@ -72,7 +79,7 @@ class ModelForm(ActivityScreen):
 
     def open_document(self) -> Document | None:
         """Return the model in the tab, unless its file is to run with edits left out."""
-        document = self.model_page.document
+        document = self._jobs.document
         return document if self.chosen_state == EDITED or not document.dirty else None
 
     @property
@@ -106,7 +113,7 @@ class ModelForm(ActivityScreen):
     def start_job(self, values: Mapping[str, JSON], target: str) -> None:
         """Run it on the file, or on a snapshot of what is seen."""
         if self.chosen_state == SAVED:
-            self.state = ModelState.saved(self.model_page)
+            self.state = self._state(edited=False)
             super().start_job(values, target)
         elif not self._is_starting:
             self._is_starting = True
@@ -120,8 +127,8 @@ class ModelForm(ActivityScreen):
         path = folder / "snapshot.onnx"
         pushed = False
         try:
-            if await self.model_page.snapshot_when_still(path):
-                self.state = ModelState.edited(self.model_page)
+            if await self._jobs.snapshot_when_still(path):
+                self.state = self._state(edited=True)
                 self.app.push_screen(self._job(values, target, setting, path))
                 pushed = True
         except OSError as error:
@@ -138,8 +145,8 @@ class ModelForm(ActivityScreen):
         for name, row in self.query_one(ParamForm).rows.items():
             suffix = row.setting.param.suffix
             if suffix and values.get(name) is None:  # else it is named after the snapshot
-                values[name] = f"{Path(model_name(self.model_page)).stem}{suffix}"
-        what = f"{visible(model_name(self.model_page))}, {self.chosen_state}"
+                values[name] = f"{Path(model_name(self._jobs.document)).stem}{suffix}"
+        what = f"{visible(model_name(self._jobs.document))}, {self.chosen_state}"
         return ModelJobScreen(
             about.id, values, self.open_result, title=f"{about.title}: {what}",
             target=target, state=self.state, snapshot=snapshot, setting=setting,
@@ -160,7 +167,7 @@ class ModelForm(ActivityScreen):
     def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
         """Return the page of a result, which belongs to the tab unless another file was run."""
         page = super().result_view(result, values)
-        path = self.model_page.document.path
+        path = self._jobs.document.path
         is_own = path is None or Path(str(values.get("model"))).absolute() == path.absolute()
         if isinstance(page, ModelResult) and is_own:
             page.state = self.state

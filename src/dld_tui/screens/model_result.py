@@ -12,7 +12,7 @@ from dld_tui.widgets.host import host
 from dld_tui.widgets.page import Page
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace_jobs import Jobs
+    from dld_tui.core.document import Document
 
 
 class ModelResult(Page):
@@ -31,11 +31,11 @@ class ModelResult(Page):
         make: Callable[[Mapping[str, JSON], Path], ModelResult] = cls
         return make(result, Path(str(values.get("model"))))
 
-    def is_of(self, page: Jobs) -> bool:
-        """Return whether it is about the model of a tab."""
+    def is_of(self, document: Document) -> bool:
+        """Return whether it is about an open document."""
         if self.state is not None and self.state.is_open:
-            return self.state.page is page
-        return page.path is not None and page.path.absolute() == self.model.absolute()
+            return self.state.document() is document
+        return document.path is not None and document.path.absolute() == self.model.absolute()
 
     @property
     def is_outdated(self) -> bool:

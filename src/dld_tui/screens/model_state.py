@@ -12,14 +12,14 @@ from dld_tui.widgets.host import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
-    from dld_tui.screens.workspace_jobs import Jobs
+    from dld_tui.widgets.page import Page
 
 
 @dataclass(frozen=True)
 class ModelState:
     """A model in a tab, as it was when a job began."""
 
-    page: Jobs
+    page: Page
     title: str
     """What results call it, such as ``model.onnx as edited``. Foreign text."""
     document: weakref.ref[Document]
@@ -27,33 +27,31 @@ class ModelState:
     """The last edit that is in it; None when there is none."""
 
     @classmethod
-    def edited(cls, page: Jobs) -> ModelState:
+    def edited(cls, page: Page, document: Document) -> ModelState:
         """Return the state that a tab shows now."""
-        done = page.document.history.done
-        return cls(page, f"{model_name(page)} as edited", weakref.ref(page.document),
+        done = document.history.done
+        return cls(page, f"{model_name(document)} as edited", weakref.ref(document),
                    done[-1] if done else None)  # fmt: skip
 
     @classmethod
-    def saved(cls, page: Jobs) -> ModelState:
+    def saved(cls, page: Page, document: Document) -> ModelState:
         """Return the state that the file of a tab has."""
-        document = page.document
-        return cls(page, model_name(page), weakref.ref(document), document.history.saved_at)
+        return cls(page, model_name(document), weakref.ref(document), document.history.saved_at)
 
     @property
     def is_open(self) -> bool:
         """Whether the tab still shows the model."""
-        return (
-            self.page in host(self.page).pages
-            and self.page.is_open
-            and self.page.document is self.document()
-        )
+        document = self.document()
+        is_shown = document is not None and self.page.edited_document is document
+        return is_shown and self.page in host(self.page).pages
 
     @property
     def is_current(self) -> bool:
         """Whether the model is as it was."""
-        if not self.is_open:
+        document = self.document()
+        if document is None or not self.is_open:
             return False
-        done = self.page.document.history.done
+        done = document.history.done
         return (done[-1] if done else None) is self.last
 
     def reveal(self, scope: Sequence[str], node_ref: str) -> bool:
@@ -65,7 +63,7 @@ class ModelState:
         return True
 
 
-def model_name(page: Jobs) -> str:
+def model_name(document: Document) -> str:
     """Return the file name of a model. Foreign text."""
-    path = page.document.path
+    path = document.path
     return path.name if path is not None else "new.onnx"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dld_tui.core.new_model import NewModel
     from dld_tui.widgets.page import Page
 
-_WORKSPACE = "dld_tui.screens.workspace:WorkspaceScreen"
+_WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"
 _REPORT = "dld_tui.screens.report:ReportScreen"
 _PLAN = "dld_tui.screens.plan:PlanScreen"
 
@@ -53,7 +53,7 @@ def make_page(kind: str, path: Path | None) -> Page:
 
 def make_new(request: NewModel) -> Page:
     """Return a page with a new model, which has no file until it is saved."""
-    from dld_tui.screens.workspace import WorkspaceScreen
+    from dld_tui.screens.workspace.page import WorkspaceScreen
 
     return WorkspaceScreen(None, new=request)
 

@@ -12,13 +12,13 @@ from dld_tui.screens.working import Working
 from dld_tui.widgets.work_panel import WorkLine
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace_change import Changing
+    from dld_tui.screens.workspace.history import History
 
 
 class PageWork(Working):
     """A mixin for pages that edit the document of a workspace. Set ``workspace``."""
 
-    workspace: Changing
+    workspace: History
 
     @property
     def document(self) -> Document:

@@ -7,7 +7,7 @@ table, graph and findings go together; the details below say all that is known o
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +17,9 @@ from textual.containers import Container, Vertical
 from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
+from dld_tui.core.document import Document, Node
 from dld_tui.core.plan.graph import LayerVertex
+from dld_tui.core.plan.mapping import share_times
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
 from dld_tui.screens.panes import PaneStrip
@@ -194,6 +196,21 @@ class PlanScreen(PlanActions, PlanPanes, Page):
             "linked": layer is not None and bool(layer.nodes),
         }
         return super().facts() | {name for name, holds in found.items() if holds}
+
+    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
+        """Return the milliseconds of the nodes of the model that the engine is of."""
+        loaded, path = self.loaded, document.path
+        if loaded is None or loaded.model is None or path is None:
+            return None
+        if loaded.model.absolute() != path.absolute():
+            return None
+        times: dict[Node, float] = {}
+        for time in share_times(loaded.plan, loaded.mapping):
+            node = document.find_node(time.node.scope, time.node.ref) if time.node else None
+            if node is not None:
+                times[node] = times.get(node, 0.0) + time.time_ms
+        title = f"{self.tab_title}, shared by cost in a layer (an estimate)"
+        return (times, title) if times else None
 
     def check_facts(self) -> None:
         """Let the footer follow when other commands can run."""

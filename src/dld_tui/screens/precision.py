@@ -16,7 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
 from dld_tui.core.accuracy.search import not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
-from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -32,7 +32,8 @@ from dld_tui.widgets.styled import Rows
 from dld_tui.widgets.table_view import Column, TableView
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace import WorkspaceScreen
+    from dld_tui.core.document import Document
+    from dld_tui.widgets.page import Page
 
 Kept: TypeAlias = "Mapping[str, Any]"
 
@@ -148,8 +149,8 @@ class PrecisionScreen(ModelResult):
     def action_apply(self) -> None:
         """Set the precisions in the editor."""
         owner = host(self)
-        page = self._workspace()
-        if page is None:
+        page, document = self._editor()
+        if page is None or document is None:
             owner.open_path(self.model)
             self.app.notify("The model is being opened: apply again when it is there", timeout=5)
             return
@@ -157,28 +158,27 @@ class PrecisionScreen(ModelResult):
         for edit in self.data["edits"]:
             arguments = dict(edit)
             steps.append([arguments.pop("edit"), arguments])
-        missing = [place for edit in self.data["edits"] for place in edit["nodes"]
-                   if not _has(page, place)]  # fmt: skip
+        places = [place for edit in self.data["edits"] for place in edit["nodes"]]
+        missing = [place for place in places if document.find_node(*place) is None]
         if missing:
-            page_error = f"{len(missing):,} of the nodes are not in the model any more"
-            owner.show_error(DldError(page_error, hint="Search again"))
+            message = f"{len(missing):,} of the nodes are not in the model any more"
+            owner.show_error(DldError(message, hint="Search again"))
             return
         title = f"keep {fmt.plural(len(self.data['kept']), 'node')} in fp32"
         owner.show_page(page)
-        page.change(
-            "Setting the precisions",
-            [lambda: page.document.apply("repair", steps=steps, title=title)],
-            large=True,
-            done=lambda: page.notify("The precisions are set; u takes them back", timeout=4),
+        page.apply_steps(
+            title,
+            steps,
+            lambda: page.notify("The precisions are set; u takes them back", timeout=4),
         )
 
-    def _workspace(self) -> WorkspaceScreen | None:
-        from dld_tui.screens.workspace import WorkspaceScreen  # lazy: it takes long to import
-
+    def _editor(self) -> tuple[Page, Document] | tuple[None, None]:
+        """Return the tab in which the model is edited."""
         for page in host(self).pages:
-            if isinstance(page, WorkspaceScreen) and page.is_open and self.is_of(page):
-                return page
-        return None
+            document = page.edited_document
+            if document is not None and self.is_of(document):
+                return page, document
+        return None, None
 
     def action_save_script(self) -> None:
         """Write the edit script."""
@@ -190,10 +190,3 @@ class PrecisionScreen(ModelResult):
 
         name = str(self.model.with_suffix(".precisions.jsonl"))
         ask_where(self, "Save the edit script", "Write it to", name, write)
-
-
-def _has(page: WorkspaceScreen, place: Sequence[Any]) -> bool:
-    try:
-        return page.document.scope_at(place[0]).find(place[1]) is not None
-    except EditError:
-        return False

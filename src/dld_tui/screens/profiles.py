@@ -27,7 +27,7 @@ from dld_tui.core.document.profiles import (
 from dld_tui.core.document.values import Dims
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import visible
-from dld_tui.screens.workspace_base import WorkspaceBase
+from dld_tui.screens.workspace.history import History
 from dld_tui.widgets import glyphs
 from dld_tui.widgets.commands import bindings_for
 from dld_tui.widgets.dialogs import Dialog, text_field
@@ -136,7 +136,7 @@ class ProfilesScreen(SubPage):
         "e edits the shapes at the cursor, d removes the profile. They are kept in the model."
     )
 
-    def __init__(self, workspace: WorkspaceBase) -> None:
+    def __init__(self, workspace: History) -> None:
         super().__init__()
         self.workspace = workspace
         self.problem = ""

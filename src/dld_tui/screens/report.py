@@ -6,7 +6,7 @@ one at a time. The cursors of table and timeline go together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from textual.widget import Widget
 from textual.worker import Worker, get_current_worker
 
 from dld_tui.core import fmt
+from dld_tui.core.document import Document, Node
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
@@ -223,6 +224,19 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
             "optimized": self.optimized_path() is not None,
         }
         return super().facts() | {name for name, holds in found.items() if holds}
+
+    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
+        """Return the milliseconds of the nodes of the model that was measured."""
+        path = document.path
+        if self.report is None or path is None or self.model_path() != path.absolute():
+            return None
+        times: dict[Node, float] = {}
+        for layer in self.report.layers:
+            for link in layer.nodes:
+                node = document.find_node(link.scope, link.node)
+                if node is not None and layer.time_ms is not None:
+                    times[node] = times.get(node, 0.0) + layer.time_ms * link.share
+        return times, self.tab_title
 
     # Messages may be late: the pane with the focus leads, and its cursor counts as it is now.
 

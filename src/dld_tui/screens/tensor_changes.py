@@ -255,11 +255,11 @@ class TensorChanges(_Base):
 
     def action_undo(self) -> None:
         """Take back the last edit."""
-        self.workspace.action_undo()
+        self.workspace.undo()
 
     def action_redo(self) -> None:
         """Do again what was taken back."""
-        self.workspace.action_redo()
+        self.workspace.redo()
 
     def elements(self, tensor: Tensor) -> Elements:
         """Return what the grid reads."""

@@ -34,7 +34,7 @@ from dld_tui.widgets.tensor_side import SideState, TensorSide, read_histogram
 from dld_tui.widgets.tensor_text import MOST_DIGITS, exact_text
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace_change import Changing
+    from dld_tui.screens.workspace.history import History
 
 _WIDE = 100
 """Columns from which the statistics are beside the grid."""
@@ -52,7 +52,7 @@ class TensorScreen(TensorChanges, SubPage):
     tab_title = "tensor"
     HELP = TensorGrid.HELP
 
-    def __init__(self, workspace: Changing, place: TensorPlace) -> None:
+    def __init__(self, workspace: History, place: TensorPlace) -> None:
         super().__init__()
         self.workspace = workspace
         self.place = place

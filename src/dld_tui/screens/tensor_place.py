@@ -8,7 +8,7 @@ from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_base import is_alive
+from dld_tui.screens.workspace.model import is_alive
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class ToolsScreen(SubPage):
         if views and views.first().key_at_cursor() is not None:
             facts.add("tool")
         page = host(self).page
-        if page.SCOPE == "workspace" and "document" in page.facts():
+        if page.edited_document is not None:
             facts.add("document")
         return facts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import ActiveBinding, Binding, BindingType
@@ -58,10 +59,23 @@ class Commands(_Base):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey a command (None) while one of its needs does not hold."""
-        command = commands.for_action(self.SCOPE, action)
+        name = str(parameters[0]) if action == "command" else action
+        command = commands.for_action(self.SCOPE, name)
         if command is not None and command.unavailable(self._facts()):
             return None
         return super().check_action(action, parameters)
+
+    async def action_command(self, target: str, *arguments: str) -> None:
+        """Run a command of a controller.
+
+        Args:
+            target: The attribute with the controller, a dot, and its method.
+            arguments: What the method gets.
+        """
+        controller, _, method = target.partition(".")
+        running = getattr(getattr(self, controller), method)(*arguments)
+        if isawaitable(running):
+            await running
 
     def _facts(self) -> set[str]:
         if _held is None:

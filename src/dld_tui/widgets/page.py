@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -17,6 +18,22 @@ from dld_tui.widgets.front import Front
 from dld_tui.widgets.host import host
 from dld_tui.widgets.key_bar import KeyBar
 from dld_tui.widgets.tab_strip import TabStrip
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Document, Node
+    from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class NodeErrors:
+    """The errors of a model's nodes that a page shows."""
+
+    page: Page
+    title: str
+    is_outdated: bool
+    """Whether the model was edited since."""
+    values: Callable[[], Mapping[Node, float]] = field(compare=False)
+    """Works them out."""
 
 
 class Page(Front, Commands, Screen[None]):
@@ -41,6 +58,7 @@ class Page(Front, Commands, Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.made_at = monotonic()
+        self._shown_facts: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """Lay out the tabs, the body and the keys."""
@@ -82,9 +100,45 @@ class Page(Front, Commands, Screen[None]):
     def reveal_layer(self, index: int) -> None:
         """Go to a layer of the report that is shown; other pages stay as they are."""
 
+    # --- what pages ask each other --------------------------------------------------------------
+
+    @property
+    def edited_document(self) -> Document | None:
+        """The open document that is edited here; None where none is."""
+        return None
+
+    def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
+        """Make edits as one step of the document that is edited here.
+
+        Args:
+            title: What they do.
+            steps: The name and the arguments of each edit.
+            done: Called when they are made.
+        """
+
+    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
+        """Return the milliseconds of a model's nodes and what they are called.
+
+        None when nothing is known of that model here. May be called on a thread.
+        """
+        return None
+
+    def node_errors(self, document: Document) -> NodeErrors | None:
+        """Return the errors of a model's nodes; None when nothing is known of it here."""
+        return None
+
+    # --- facts ----------------------------------------------------------------------------------
+
     def facts(self) -> set[str]:
         """Return the facts that hold for every tab."""
         return {"tab"} if self in host(self).pages else set()
+
+    def facts_changed(self) -> None:
+        """Draw the keys again when other ones work now."""
+        facts = self.facts()
+        if facts != self._shown_facts:
+            self._shown_facts = facts
+            self.refresh_bindings()
 
     def tab_changed(self) -> None:
         """Draw the tabs again."""

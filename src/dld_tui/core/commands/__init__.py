@@ -2,8 +2,9 @@
 
 Key bindings, the command palette, the help screen and the greyed state all come from this table. A
 row names facts that must hold (``needs``); a screen says which facts hold now, so a command that
-cannot run shows why. To add a command: one row in the module of its area and one ``action_…``
-method on the object whose ``SCOPE`` is the row's scope.
+cannot run shows why. To add a command: one row in the module of its area and one method: that
+of the controller which the row names, or ``action_…`` on the object whose ``SCOPE`` is the row's
+scope.
 """
 
 from __future__ import annotations

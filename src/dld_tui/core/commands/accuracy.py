@@ -7,13 +7,13 @@ from dld_tui.core.commands.model import Command, table
 # fmt: off
 _WORKSPACE = table(
     "workspace",
-    ("accuracy.compare", "accuracy", "", "", "compare accuracy",
+    ("accuracy.compare", "accuracy.compare", "", "", "compare accuracy",
      "Run the model in two ways, or beside another one, and show the errors of its tensors."),
-    ("accuracy.edits", "accuracy_edits", "", "file", "accuracy of edits",
+    ("accuracy.edits", "accuracy.compare_edits", "", "file", "accuracy of edits",
      "Run the file and the model as it is now, and show where their tensors differ."),
-    ("accuracy.search", "search_precision", "", "", "search precision",
+    ("accuracy.search", "accuracy.search_precision", "", "", "search precision",
      "Find the fewest nodes that must stay in fp32 when the model runs in fp16 or bf16."),
-    ("accuracy.tactics", "isolate_tactic", "", "", "isolate tactic",
+    ("accuracy.tactics", "accuracy.isolate_tactic", "", "", "isolate tactic",
      "Find the TensorRT tactics that make the results of the model wrong."),
     common="document",
 )

@@ -60,7 +60,7 @@ _CANVAS = table(
 )
 _WORKSPACE = table(
     "workspace",
-    ("graph.picture", "save_picture", "", "", "save picture",
+    ("graph.picture", "graphs.save_picture", "", "", "save picture",
      "Write what the graph pane shows as SVG, PNG, JPEG or text."),
     common="document",
 )

@@ -7,13 +7,13 @@ from dld_tui.core.commands.model import Command, table
 # fmt: off
 _WORKSPACE = table(
     "workspace",
-    ("layer.precision", "precision", "P", "nodes", "precision",
+    ("layer.precision", "metadata.choose_precision", "P", "nodes", "precision",
      "Set the TensorRT precision of the marked nodes, or of the one at the cursor."),
-    ("mark.precision", "mark_precision", "", "", "mark precision",
+    ("mark.precision", "selection.mark_precision", "", "", "mark precision",
      "Mark the nodes that are set to one precision."),
-    ("model.metadata", "metadata", "t", "", "metadata",
+    ("model.metadata", "metadata.show", "t", "", "metadata",
      "Show and change doc strings, metadata, producer, IR version, value types."),
-    ("model.profiles", "profiles", "", "", "shape profiles",
+    ("model.profiles", "metadata.show_profiles", "", "", "shape profiles",
      "Edit the optimization profiles: the smallest, usual and largest input shapes."),
     common="document",
     menus={

@@ -23,7 +23,10 @@ class Command:
     scope: str = "app"
     """Who has the action: ``app``, ``list``, ``table``, ``workspace``, ``explorer``, …"""
     action: str = ""
-    """Name of the action; by default the part of the id after the dot."""
+    """Name of the action; by default the part of the id after the dot.
+
+    With a dot in it, a controller of the screen and its method: ``editing.edit``.
+    """
     needs: tuple[str, ...] = ()
     """Facts that must hold, keys of :data:`FACTS`."""
     footer: bool = False
@@ -47,7 +50,10 @@ class Command:
     @property
     def action_string(self) -> str:
         """Return the action with its argument, as a binding wants it."""
-        return f"{self.action_name}({self.parameter!r})" if self.parameter else self.action_name
+        name, arguments = self.action_name, [self.parameter] if self.parameter else []
+        if "." in name:  # Textual's actions have no targets but widgets
+            name, arguments = "command", [name, *arguments]
+        return f"{name}({', '.join(map(repr, arguments))})" if arguments else name
 
     def unavailable(self, facts: Collection[str]) -> str | None:
         """Return why it cannot run now, or None when it can."""

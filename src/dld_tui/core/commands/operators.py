@@ -7,9 +7,9 @@ from dld_tui.core.commands.model import Command, table
 # fmt: off
 _ADD = table(
     "workspace",
-    ("node.add", "add_node", "a,ctrl+space,ctrl+@", "", "add",
+    ("node.add", "operators.add", "a,ctrl+space,ctrl+@", "", "add",
      "Add an operator, and choose what feeds it."),
-    ("model.opsets", "opsets", "V", "", "operator sets",
+    ("model.opsets", "operators.show_opsets", "V", "", "operator sets",
      "Import operator sets, change their versions, remove them."),
     common="document", footer="node.add", menus={"node.add": "node output"},
 )

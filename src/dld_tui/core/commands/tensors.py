@@ -7,9 +7,9 @@ from dld_tui.core.commands.model import Command, table
 # fmt: off
 _WORKSPACE = table(
     "workspace",
-    ("tensor.initializers", "initializers", "i", "", "initializers",
+    ("tensor.initializers", "tensors.show_initializers", "i", "", "initializers",
      "List the initializers: sizes, uses, conversion, external data."),
-    ("tensor.edit", "edit_tensor", "", "tensor", "edit tensor",
+    ("tensor.edit", "tensors.open", "", "tensor", "edit tensor",
      "Show and edit the elements of the tensor at the cursor."),
     common="document",
 )

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.journal import Journal, Recorder
+from dld_tui.core.document.node import Node
 from dld_tui.core.document.payload_store import PayloadStore
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -175,6 +176,13 @@ class Document:
             candidates = owner.subgraphs() if owner is not None else scope.children()
             scope = self._only([child for child in candidates if child.step == step], path)
         return scope
+
+    def find_node(self, path: Sequence[str], ref: str) -> Node | None:
+        """Return a node by its scope and what names it there; None when it is not there."""
+        try:
+            return self.scope_at(path).find(ref)
+        except EditError:
+            return None
 
     @staticmethod
     def _only(found: list[Scope], path: Sequence[str]) -> Scope:

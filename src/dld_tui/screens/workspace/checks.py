@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import ClassVar, cast
 
-from textual import on
 from textual.worker import Worker
 
+from dld_tui.core import fmt
 from dld_tui.core.checks import Checker, Finding
 from dld_tui.core.checks.findings import by_severity
-from dld_tui.core.checks.remarks import without_repeats
+from dld_tui.core.checks.remarks import findings_of, without_repeats
 from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.document import Change, Transaction
+from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_edit import Editing
+from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.findings import Findings
 
 _BREAK_S = 0.002
@@ -26,10 +33,12 @@ _LARGE = 5_000
 """Nodes from which on a repair is made on a thread."""
 _WAIT_S = 0.1
 """How often to look whether a thread that changes or saves the model has ended."""
+_BEFORE = " (before the last edit)"
 
 
-class Checking(Editing):
-    """The part of the workspace that finds faults.
+@dataclass(eq=False)
+class Checks(Controller):
+    """Finds faults, and runs the checks of others: onnx's full checker and Polygraphy's lint.
 
     The check runs on the event loop in short slices: a thread would fight for the interpreter with
     the keys, and would see the model while it is edited.
@@ -38,44 +47,46 @@ class Checking(Editing):
     CHECK_SLICE_S: ClassVar[float] = 0.008
     """Seconds that the check may keep the event loop."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(path)
-        self.notices: list[Finding] = []
-        """What is not found by a check: refused journal lines and the like."""
-        self._checker: Checker | None = None
-        self._external: dict[str, list[Finding]] = {}
-        self._found: list[Finding] = []
-        self._checks_run = False
-        self._with_speed = False
-        self._left = False
-        self.is_checked = False
-        """Whether the findings are of the model as it is now."""
-
-    def on_unmount(self) -> None:
-        """Stop checking."""
-        self._left = True
+    panes: Panes
+    history: History
+    jobs: Jobs
+    notices: list[Finding] = field(default_factory=list)
+    """What is not found by a check: refused journal lines and the like."""
+    is_checked: bool = False
+    """Whether the findings are of the model as it is now."""
+    _checker: Checker | None = None
+    _external: dict[str, list[Finding]] = field(default_factory=dict)
+    _found: list[Finding] = field(default_factory=list)
+    _full: dict[str, list[Finding]] = field(default_factory=dict)
+    """What each check of others found of the model as it is."""
+    _checks_run: bool = False
+    _with_speed: bool = False
 
     def facts(self) -> set[str]:
         """Return whether there is something to repair."""
-        facts = super().facts()
-        if not self.is_open:
-            return facts
-        finding = self.findings.current if self.findings.list.has_focus else None
-        if finding is not None and finding.repair is not None:
-            facts.add("fixable")
-        if any(finding.repair is not None for finding in self._found):
-            facts.add("repairs")
-        return facts
+        finding = self.cursor.finding
+        known = {
+            "fixable": finding is not None and finding.repair is not None,
+            "repairs": any(found.repair is not None for found in self._found),
+        }
+        return {name for name, holds in known.items() if holds}
 
     # --- checking -------------------------------------------------------------------------------
 
-    def document_changed(self, change: Change) -> None:
-        """Show what an edit did, and check what it may have changed."""
+    def note(self, change: Change) -> None:
+        """Note what an edit may have changed; the checks of others saw the model before it."""
+        for source, findings in self._full.items():
+            old = [replace(found, message=found.message + _BEFORE) for found in findings]
+            self.add_external(old, source)
+        self._full.clear()
         if self._checker is not None:
             self._checker.note(change)
-        super().document_changed(change)
 
-    def check_later(self) -> None:
+    def check_changed(self, change: Change) -> None:
+        """Check what an edit may have changed."""
+        self._check_later()
+
+    def _check_later(self) -> None:
         """Check again what changed, as soon as the event loop has time."""
         self.is_checked = False
         self._start_checking()
@@ -85,7 +96,7 @@ class Checking(Editing):
         if self._checker is None:
             self._checker = Checker(self.document)
         self._checker.restart()
-        self.check_later()
+        self._check_later()
 
     def types_changed(self) -> None:
         """Compare the types that shape inference has found with what the model says."""
@@ -96,7 +107,7 @@ class Checking(Editing):
     def _start_checking(self) -> None:
         if not self._checks_run and self._checker is not None:
             self._checks_run = True
-            _: Worker[None] = self.run_worker(self._run_checks, group="check", name="check")
+            _: Worker[None] = self.page.run_worker(self._run_checks, group="check", name="check")
 
     async def _run_checks(self) -> None:
         checker = self._checker
@@ -104,8 +115,8 @@ class Checking(Editing):
         try:
             began = perf_counter()
             speed: list[Finding] | None = None
-            while not (self._left or (checker.done and speed is not None)):
-                if self._cancel is not None or self.is_arranging:
+            while not (self.model.is_closed or (checker.done and speed is not None)):
+                if self.work.is_running or self.model.is_arranging:
                     await asyncio.sleep(_WAIT_S)  # a thread changes, saves or draws the model
                     continue
                 if checker.done:
@@ -113,11 +124,11 @@ class Checking(Editing):
                     continue
                 self._check_slice(checker)
                 if not checker.done and perf_counter() - began > _WAIT_S:
-                    self.findings.say("checking")
+                    self.panes.findings.say("checking")
                 await asyncio.sleep(_BREAK_S)
         finally:
             self._checks_run = False
-        if not self._left and self.is_attached:
+        if not self.model.is_closed and self.page.is_attached:
             self.is_checked = True
             self._found = [*checker.findings(), *(speed or ())]
             self._show_all()
@@ -128,14 +139,14 @@ class Checking(Editing):
             return []
         from dld_tui.core.checks.speed import speed_steps  # lazy: few sessions ask for it
 
-        self.findings.say("checking")
+        self.panes.findings.say("checking")
         found: list[Finding] = []
         end = perf_counter() + self.CHECK_SLICE_S
         for part in speed_steps(self.document):
             found += part
             if perf_counter() > end:
                 await asyncio.sleep(_BREAK_S)
-                if not checker.done or self._left or self._cancel is not None:
+                if not checker.done or self.model.is_closed or self.work.is_running:
                     return None
                 end = perf_counter() + self.CHECK_SLICE_S
         return found
@@ -160,47 +171,45 @@ class Checking(Editing):
         if self.document.journal_error:
             message = visible(self.document.journal_error)
             findings.insert(0, Finding("warning", "journal", message))
-        before = len(self.findings.findings)
-        self.findings.show(by_severity(findings), state="" if self.is_checked else "checking")
-        self.graph.set_findings(findings)
-        if before != len(findings) or not self.findings.display:
-            self.lay_out()
-        self.facts_changed()
+        before = len(self.panes.findings.findings)
+        self.panes.findings.show(by_severity(findings), state="" if self.is_checked else "checking")
+        self.panes.graph.set_findings(findings)
+        if before != len(findings) or not self.panes.findings.display:
+            self.panes.lay_out()
+        self.page.facts_changed()
 
     # --- repairing ------------------------------------------------------------------------------
 
-    @on(Findings.FixAsked)
-    def fix_asked(self, event: Findings.FixAsked) -> None:
+    def repair_asked(self, event: Findings.FixAsked) -> None:
         """Repair a finding, or all of its rule."""
-        event.stop()
         if event.every:
             self._repair([f for f in self._found if f.rule == event.finding.rule])
         else:
             self._repair([event.finding])
 
-    def action_fix_finding(self) -> None:
+    def fix(self) -> None:
         """Repair what the finding under the cursor is about."""
-        finding = self.findings.current
+        finding = self.panes.findings.current
         if finding is not None:
             self._repair([finding])
 
-    def action_fix_rule(self) -> None:
+    def fix_rule(self) -> None:
         """Repair all findings of the rule under the cursor."""
-        finding = self.findings.current
+        finding = self.panes.findings.current
         if finding is not None:
             self._repair([f for f in self._found if f.rule == finding.rule])
 
-    def action_fix_all(self) -> None:
+    def fix_all(self) -> None:
         """Make every repair that is safe."""
         self._repair(self._found)
 
     def _repair(self, findings: list[Finding]) -> None:
         if not self.is_checked:
-            self.notify("The model is still being checked", timeout=3)
+            self.say("The model is still being checked")
             return
         steps = repair_steps(findings)
         if not steps:
-            self.notify("There is no safe repair for this", timeout=3)
+            self.say("There is no safe repair for this")
             return
         document = self.document
         size = sum(len(scope.nodes) for scope in document.scopes())
@@ -214,22 +223,74 @@ class Checking(Editing):
         def ended() -> None:
             done = document.history.done
             title = visible(done[-1].title) if done else ""
-            self.notify(f"Done: {title}", timeout=3, markup=False)
+            self.say(f"Done: {title}")
 
-        self.change("Repairing", [make], large=size > _LARGE, done=ended)
+        self.history.change("Repairing", [make], large=size > _LARGE, done=ended)
 
-    def action_only_rule(self) -> None:
+    def only_rule(self) -> None:
         """Show only findings of the rule under the cursor, or all again."""
-        self.findings.toggle_rule()
+        self.panes.findings.toggle_rule()
 
-    def action_check_speed(self) -> None:
+    def toggle_speed(self) -> None:
         """Look for what keeps the model from running fast too, after each edit again; or stop."""
         self._with_speed = not self._with_speed
         if self._checker is None:
             self.check()
         else:
-            self.check_later()
+            self._check_later()
 
-    def action_check_again(self) -> None:
-        """Check the whole model again."""
+    def allow_links(self) -> None:
+        """Read external data through links that leave the model's folder."""
+        self.document.external.allow_linked = True
+        self.panes.parameters.rebuild()
         self.check()
+        self.say("Linked data is read now, and never written", 4)
+
+    # --- the checks of others --------------------------------------------------------------------
+
+    def check_full(self) -> None:
+        """Run onnx's full checker."""
+        self._check_with("onnx full check", "onnx", values=False)
+
+    def check_polygraphy(self) -> None:
+        """Run Polygraphy's lint."""
+        self._check_with("Polygraphy lint", "polygraphy", values=True)
+
+    def _check_with(self, title: str, source: str, *, values: bool) -> None:
+        document = self.document
+
+        @contextmanager
+        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+            made = external_view(
+                snapshot.read_bytes(),
+                document.blobs,
+                document.path.parent if document.path is not None else None,
+                external=document.external,
+                values=values,
+                cancelled=cancelled,
+            )
+            try:
+                yield {
+                    "model": str(made), "view": True, "onnx": not values, "polygraphy": values
+                }  # fmt: skip
+            finally:
+                discard_view(made)
+
+        def done(result: dict[str, JSON], is_current: bool) -> None:
+            others = [found for name, told in self._external.items() if name != source
+                      for found in told]  # fmt: skip
+            findings = [
+                found for found in findings_of(document, result["findings"]) if found not in others
+            ]
+            if is_current:
+                self._full[source] = findings
+            else:  # places are by position: they may lead elsewhere now
+                findings = [
+                    replace(found, message=found.message + _BEFORE, scope=None, node=None)
+                    for found in findings
+                ]
+            self.add_external(findings, source)
+            said = fmt.plural(len(findings), "finding") if findings else "nothing found"
+            self.say(f"{title}: {said}", 4)
+
+        self.jobs.run_beside(title, "check_full", view, done)

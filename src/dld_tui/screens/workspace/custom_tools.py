@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from textual.worker import Worker
@@ -19,15 +20,19 @@ from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.tool_job import ToolJobScreen
-from dld_tui.screens.workspace_jobs import Jobs
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs import PromptDialog
 from dld_tui.widgets.host import host
 
 
-class Tooling(Jobs):
-    """The part of the workspace that runs custom tools."""
+@dataclass(eq=False)
+class CustomTools(Controller):
+    """Runs custom tools."""
 
-    def own_commands(self) -> Sequence[Command]:
+    jobs: Jobs
+
+    def commands(self) -> Sequence[Command]:
         """Return a command for each tool."""
         return [
             Command(
@@ -35,16 +40,16 @@ class Tooling(Jobs):
                 title=f"run {visible(name)}",
                 help=f"Run {visible(tool.application)} on this model.",
                 scope="workspace",
-                action="run_tool",
+                action="custom_tools.run",
                 needs=("document",),
                 parameter=name,
             )
-            for name, tool in host(self).config.tools.items()
+            for name, tool in host(self.page).config.tools.items()
         ]
 
-    def action_run_tool(self, name: str) -> None:
+    def run(self, name: str) -> None:
         """Run a tool by its name."""
-        tool = host(self).config.tools.get(name)
+        tool = host(self.page).config.tools.get(name)
         if tool is None:
             self.complain(DldError(f"there is no tool {name!r}"))
         else:
@@ -76,7 +81,7 @@ class Tooling(Jobs):
         prompt = PromptDialog(
             f"Run {visible(tool.name)}", "Write the result to", str(offered), check=problem
         )
-        self.app.push_screen(prompt, given)
+        self.ask(prompt, given)
 
     def _run_tool(self, tool: Tool, output: Path | None) -> None:
         document = self.document
@@ -100,7 +105,7 @@ class Tooling(Jobs):
 
         async def begin() -> None:
             try:
-                if not await self.snapshot_when_still(structure):
+                if not await self.jobs.snapshot_when_still(structure):
                     shutil.rmtree(folder, ignore_errors=True)
                     return
             except OSError as error:
@@ -109,7 +114,7 @@ class Tooling(Jobs):
                 return
             self._start_tool(tool, model, output, folder, prepare)
 
-        _: Worker[None] = self.run_worker(begin(), group="tool", name=f"{tool.name}: snapshot")
+        _: Worker[None] = self.page.run_worker(begin(), group="tool", name=f"{tool.name}: snapshot")
 
     def _start_tool(
         self,
@@ -123,9 +128,9 @@ class Tooling(Jobs):
         request = request_for(tool, model, output, model_folder=home)
 
         def opened(result: dict[str, JSON]) -> None:
-            host(self).open_path(str(result["output"]))
+            host(self.page).open_path(str(result["output"]))
 
-        self.app.push_screen(
+        self.ask(
             ToolJobScreen(
                 to_json(request),
                 opened if tool.open else None,

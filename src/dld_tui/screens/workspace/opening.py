@@ -22,7 +22,7 @@ from dld_tui.core.graph.child import FROM as CHILD_FROM
 from dld_tui.core.new_model import NewModel, new_document
 from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.workspace_arranging import EarlyGraph
+from dld_tui.screens.workspace.graph_building import EarlyGraph
 from dld_tui.widgets.explorer_model import ExplorerModel
 
 AT_ONCE = 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from dld_tui.core.document import Node, Scope, Transaction
@@ -15,10 +16,12 @@ from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.function_dialogs import custom_dialog, make_dialog, parse_declaration
-from dld_tui.screens.workspace_bodies import Bodies
-from dld_tui.screens.workspace_change import MANY
-from dld_tui.screens.workspace_edit import outer_nodes
-from dld_tui.screens.workspace_menu import by_scope, chosen_nodes
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.editing import outer_nodes
+from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.model import by_scope
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.fields_dialog import FieldsDialog, FieldSpec
 from dld_tui.widgets.parameters_model import node_schema
 from dld_tui.widgets.pick_dialog import PickDialog, PickItem
@@ -29,54 +32,56 @@ _NEW = ""
 """The key of the row that declares an attribute; no attribute has this name."""
 
 
-class Functions(Bodies):
-    """The part of the workspace for bodies of nodes, and local functions."""
+@dataclass(eq=False)
+class Functions(Controller):
+    """Makes, inlines and lists local functions."""
+
+    panes: Panes
+    navigation: Navigation
+    history: History
 
     def facts(self) -> set[str]:
-        """Return what holds for its commands, too."""
-        facts = super().facts()
-        if not self.is_open:
-            return facts
-        if any(function_of(node) is not None for node in chosen_nodes(self)[:_LOOKED_AT]):
-            facts.add("call")
-        if self._attribute_inside() is not None:
-            facts.add("inside_function")
-        return facts
+        """Return whether there are calls of functions, and whether it is inside a function."""
+        chosen = self.model.chosen_nodes[:_LOOKED_AT]
+        known = {
+            "call": any(function_of(node) is not None for node in chosen),
+            "inside_function": self._attribute_inside() is not None,
+        }
+        return {name for name, holds in known.items() if holds}
 
     # --- the list -------------------------------------------------------------------------------
 
-    def action_functions(self) -> None:
+    def show_list(self) -> None:
         """Show the list of local functions."""
         from dld_tui.screens.functions import FunctionsScreen  # lazy: few models have functions
 
-        subject = self.subject
-        scope = subject.scope if isinstance(subject, Node) else subject
+        subject, scope = self.cursor.subject, self.cursor.subject_scope
         start = function_of(subject) if isinstance(subject, Node) else None
         if start is None and scope is not None:
             start = enclosing_function(scope)
-        page = FunctionsScreen(self, start)
+        page = FunctionsScreen(self.history, start)
 
         def left(_: None) -> None:
             if isinstance(page.chosen, Scope):
-                self.open_scope(page.chosen)
+                self.navigation.open_scope(page.chosen)
             elif page.chosen is not None:
-                self.go_to(page.chosen)
+                self.navigation.go_to(page.chosen)
 
-        self.app.push_screen(page, left)
+        self.ask(page, left)
 
     # --- making and inlining --------------------------------------------------------------------
 
     def _one_scope(self) -> tuple[Scope, list[str]] | None:
         """Return the scope and refs of the chosen nodes; says so when they are of several."""
-        found = by_scope(outer_nodes(chosen_nodes(self)))
+        found = by_scope(outer_nodes(self.model.chosen_nodes))
         if len(found) > 1:
-            self.notify("The marked nodes are in several graphs: choose those of one", timeout=4)
+            self.say("The marked nodes are in several graphs: choose those of one", 4)
             return None
         for scope, refs in found.items():
             return scope, [str(ref) for ref in refs]
         return None
 
-    def action_make_function(self) -> None:
+    def make(self) -> None:
         """Make a function of the chosen nodes, and call it in their place."""
         if (chosen := self._one_scope()) is None:
             return
@@ -85,16 +90,16 @@ class Functions(Bodies):
         domain = inside.step.removeprefix("function ").partition(":")[0] if inside else NEW_DOMAIN
         _, name, _ = unused_key(self.document, (domain, "Block", ""))
         dialog = make_dialog(self._edit_and_show, scope, refs, name, domain)
-        self.app.push_screen(dialog)
+        self.ask(dialog)
 
-    def action_replace_by_custom(self) -> None:
+    def replace_by_custom(self) -> None:
         """Put one custom node in the place of the chosen nodes."""
         if (chosen := self._one_scope()) is not None:
-            self.app.push_screen(custom_dialog(self._edit_and_show, *chosen))
+            self.ask(custom_dialog(self._edit_and_show, *chosen))
 
-    def action_inline(self) -> None:
+    def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
-        found = [(node, function_of(node)) for node in chosen_nodes(self)]
+        found = [(node, function_of(node)) for node in self.model.chosen_nodes]
         calls = [node for node, function in found if function is not None]
         size = sum(len(function.nodes) for _, function in found if function is not None)
         if not calls:
@@ -111,7 +116,7 @@ class Functions(Bodies):
     def _run_edit(self, name: str, size: int, /, **arguments: JSON) -> None:
         """Make an edit of so many nodes and show what it did: a large one on a thread."""
         if size <= MANY:
-            self._show(self.edit(name, **arguments))
+            self._show(self.history.edit(name, **arguments))
             return
         made: list[Transaction] = []
 
@@ -119,12 +124,12 @@ class Functions(Bodies):
             made.append(self.document.apply(name, **arguments))
             return made[0]
 
-        self.change("Working", [step], large=True, done=lambda: self._show(made[0]))
+        self.history.change("Working", [step], large=True, done=lambda: self._show(made[0]))
 
     def _show(self, transaction: Transaction) -> None:
         """Say what an edit did, and go to the first node that it added."""
         text = visible(transaction.title)
-        self.notify(text[:1].upper() + text[1:], timeout=4, markup=False)
+        self.say(text[:1].upper() + text[1:], 4)
         added = [
             node
             for primitive in transaction.primitives
@@ -133,20 +138,20 @@ class Functions(Bodies):
             if node not in primitive.removed
         ]
         if added:
-            self.explorer.list.set_marks(set())
-            self.go_to(added[0])
+            self.panes.explorer.list.set_marks(set())
+            self.navigation.go_to(added[0])
 
     # --- attribute references -------------------------------------------------------------------
 
     def _attribute_inside(self) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""
-        row, node = self.parameters.row if self.in_parameters else None, self.subject
+        row, node = self.cursor.row, self.cursor.subject
         if row is None or not row.attribute or not isinstance(node, Node):
             return None
         function = enclosing_function(node.scope)
         return (node, row.attribute, function) if function is not None else None
 
-    def action_refer(self) -> None:
+    def refer(self) -> None:
         """Choose the attribute of the function that the one at the cursor takes its value from."""
         found = self._attribute_inside()
         if found is None:
@@ -163,7 +168,7 @@ class Functions(Bodies):
         title = f"{visible(name)} is which attribute of {visible(function.title)}?"
         present = node.attribute(name)
         value = present.reference if present is not None else None
-        self.app.push_screen(PickDialog(title, items, value=value, placeholder="name"), chosen)
+        self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
         kind = None
@@ -171,7 +176,7 @@ class Functions(Bodies):
             schema = node_schema(node)
             known = schema.attribute(name) if schema is not None else None
             kind = known.kind if known is not None else None
-        self.try_edit(
+        self.history.try_edit(
             "set_attribute_reference", scope=list(node.scope.path), node=node.ref, attribute=name,
             reference=reference, kind=kind,
         )  # fmt: skip
@@ -183,7 +188,7 @@ class Functions(Bodies):
             declared, kind, value = parse_declaration(texts[0])
             if declared in {row.name for row in function_attributes(function)}:
                 raise EditError("the function has an attribute of this name already")
-            self.edit(
+            self.history.edit(
                 "set_function_attribute", scope=list(function.path), attribute=declared, kind=kind,
                 value=value,
             )  # fmt: skip
@@ -191,7 +196,7 @@ class Functions(Bodies):
 
         fields = [FieldSpec("attribute", visible(name), "slope, or slope: float = 0.25")]
         message = "A name; with a default as in ONNX text, its kind and value."
-        self.app.push_screen(FieldsDialog("New attribute", message, fields, accept))
+        self.ask(FieldsDialog("New attribute", message, fields, accept))
 
 
 def _reference_items(function: Scope) -> Iterable[PickItem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dld_tui.core.checks.sound import require_sound
@@ -15,8 +16,9 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
-from dld_tui.screens.workspace_background import Watch
-from dld_tui.screens.workspace_full_check import FullChecking
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.jobs import Watch
 from dld_tui.targets import registry
 from dld_tui.widgets.host import host
 
@@ -84,15 +86,15 @@ def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
         job.result(lambda event: None)
 
 
-class Applying(FullChecking):
-    """The part of the workspace that takes results in."""
+@dataclass(eq=False)
+class ApplyConversion(Controller):
+    """Takes results in."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(path)
-        self._applied: list[tuple[Transaction, Sequence[str]]] = []
-        """The edits that have taken results in, and what is said of them."""
+    history: History
+    _applied: list[tuple[Transaction, Sequence[str]]] = field(default_factory=list)
+    """The edits that have taken results in, and what is said of them."""
 
-    def apply_result(self, result: Result, lines: Sequence[str], *, is_current: bool) -> None:
+    def apply(self, result: Result, lines: Sequence[str], *, is_current: bool) -> None:
         """Put a result in the place of the model, and show what was done.
 
         Where the model is no longer the one that the job saw, the result goes to a file.
@@ -102,15 +104,13 @@ class Applying(FullChecking):
             lines: What it did, fit for a terminal.
             is_current: Whether the model is still as the job saw it.
         """
-        if self.document_changed not in self.document.on_change:
-            is_current = False  # a page is making an edit on a thread
-        if not is_current:
+        if not (is_current and self.model.is_listening):  # else a page edits on a thread
             self._when_free(lambda: self._put_aside(result, lines))
             return
-        version = self.changes
+        version = self.model.version
 
         def apply() -> None:
-            if version != self.changes:
+            if version != self.model.version:
                 self._put_aside(result, lines)
                 return
 
@@ -119,16 +119,15 @@ class Applying(FullChecking):
                 self._applied.append((made, lines))
                 return made
 
-            self.change(f"Applying: {result.title}", [step], large=True, done=told)
+            self.history.change(f"Applying: {result.title}", [step], large=True, done=told)
 
         def told() -> None:
             self._tell(lines, result.title)
 
         self._when_free(apply)
 
-    def done_again(self, transaction: Transaction) -> None:
+    def show_again(self, transaction: Transaction) -> None:
         """Show what a conversion did when it was made again."""
-        super().done_again(transaction)
         for made, lines in self._applied:
             if made is transaction:
                 self._tell(lines, transaction.title)
@@ -136,16 +135,16 @@ class Applying(FullChecking):
     def _tell(self, lines: Sequence[str], title: str) -> None:
         def answered(undo: bool | None) -> None:
             if undo:
-                self.action_undo()
+                self.history.undo()
 
-        self.app.push_screen(AppliedDialog(lines, title), answered)
+        self.ask(AppliedDialog(lines, title), answered)
 
     def _when_free(self, action: Callable[[], None]) -> None:
         """Do something once no work on a thread holds the model."""
-        if self._cancel is None:
+        if not self.work.is_running:
             action()
         else:
-            self.set_timer(_AGAIN_S, lambda: self._when_free(action))
+            self.page.set_timer(_AGAIN_S, lambda: self._when_free(action))
 
     def _put_aside(self, result: Result, lines: Sequence[str]) -> None:
         written: list[Path] = []
@@ -160,9 +159,9 @@ class Applying(FullChecking):
 
             def answered(wanted: bool | None) -> None:
                 if wanted:
-                    host(self).open_path(written[0])
+                    host(self.page).open_path(written[0])
 
             dialog = ConversionDialog([_EDITED, *lines], written[0].name)
-            self.app.push_screen(dialog, answered)
+            self.ask(dialog, answered)
 
-        self.work(f"Writing {clip(visible(result.aside.name), 40)}", task, ended)
+        self.work.run(f"Writing {clip(visible(result.aside.name), 40)}", task, ended)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
-
-from textual import on
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.operands import attribute_words
@@ -17,88 +16,90 @@ from dld_tui.core.document.literals import format_literal, parse_literal
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_change import MANY, Changing
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Target
+from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.edit_bar import EditBar
 from dld_tui.widgets.literal_preview import edit_value, editable_text
-from dld_tui.widgets.parameter_rows import ParameterRow
-from dld_tui.widgets.parameters import Parameters
 from dld_tui.widgets.parameters_model import node_schema
 
 
-class Editing(Changing):
-    """The part of the workspace that edits."""
+@dataclass(eq=False)
+class Editing(Controller):
+    """Edits what is under the cursor."""
+
+    panes: Panes
+    navigation: Navigation
+    history: History
+    edits: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
+    """What editing does, by what the cursor is on."""
+    deletions: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
+    """What deleting does where it does not delete nodes."""
+
+    def edit(self) -> None:
+        """Edit what is under the cursor; from the list of nodes, go to the attributes."""
+        target = self.cursor.target
+        if target is not None:
+            self.edits.get(target, self._say_nothing)()
+
+    def _say_nothing(self) -> None:
+        self.say("Nothing to edit here. Attributes and names can be edited.")
+
+    def delete(self) -> None:
+        """Delete what is under the cursor, or the marked nodes."""
+        target = self.cursor.target or Target.OTHER
+        self.deletions.get(target, self.delete_chosen)()
 
     # --- rename ---------------------------------------------------------------------------------
 
-    def action_rename(self) -> None:
+    def rename(self) -> None:
         """Rename the node, or the value under the cursor of the parameters pane."""
-        row = self.parameters.row if self.in_parameters else None
-        subject = self.subject
+        row = self.cursor.row
+        subject = self.cursor.subject
         if row is not None and row.name_of == "value" and subject is not None:
             scope = subject.scope if isinstance(subject, Node) else subject
             self._rename_value(scope, row.copied)
-        elif (node := self.node) is not None:
+        elif (node := self.cursor.node) is not None:
             self._rename_node(node)
         else:
-            self.notify("Nothing here has a name that can be changed", timeout=3)
+            self.say("Nothing here has a name that can be changed")
 
     def _rename_node(self, node: Node) -> None:
         shown, read = name_editor(node.name)
         scope: list[JSON] = list(node.scope.path)
 
         def accept(text: str) -> None:
-            self.edit("rename_node", scope=scope, node=node.ref, name=read(text))
+            self.history.edit("rename_node", scope=scope, node=node.ref, name=read(text))
 
-        self._mount_bar(EditBar("name", shown, accept, placeholder="no name"))
+        self.panes.mount_bar(EditBar("name", shown, accept, placeholder="no name"))
 
     def _rename_value(self, scope: Scope, value: str) -> None:
         shown, read = name_editor(value)
         path: list[JSON] = list(scope.path)
 
         def accept(text: str) -> None:
-            self.edit("rename_value", scope=path, value=value, name=read(text))
+            self.history.edit("rename_value", scope=path, value=value, name=read(text))
 
-        self._mount_bar(EditBar("value name", shown, accept))
-
-    def _mount_bar(self, bar: EditBar) -> None:
-        self.pane(self.focused_pane()).mount(bar)
+        self.panes.mount_bar(EditBar("value name", shown, accept))
 
     # --- attributes -----------------------------------------------------------------------------
 
-    def action_edit(self) -> None:
-        """Edit the attribute or name under the cursor; from the explorer, go to the attributes."""
-        if not self.in_parameters:
-            self.focus_attributes()
-            return
-        row = self.parameters.row
-        if row is None:
-            return
-        if row.attribute:
-            self._edit_attribute(row)
-        elif row.name_of:
-            self.action_rename()
-        else:
-            self.notify("Nothing to edit here. Attributes and names can be edited.", timeout=3)
-
-    @on(Parameters.EditAsked)
-    def edit_asked(self, event: Parameters.EditAsked) -> None:
-        """Edit on Enter what leads nowhere."""
-        event.stop()
-        self.action_edit()
-
     def focus_attributes(self) -> None:
         """Put the cursor on the first attribute."""
-        node = self.node
+        node = self.cursor.node
         if node is None:
             return
-        self.show_subject(node)
-        self.focus_pane("parameters")
-        self.parameters.go_to_attributes()
+        self.navigation.show_subject(node)
+        self.panes.focus("parameters")
+        self.panes.parameters.go_to_attributes()
 
-    def _edit_attribute(self, row: ParameterRow) -> None:
-        node = self.subject
-        if not isinstance(node, Node):
+    def edit_attribute(self) -> None:
+        """Type the value of the attribute under the cursor."""
+        node, row = self.cursor.subject, self.cursor.row
+        if row is None or not isinstance(node, Node):
             return
         name = row.attribute
         present = node.attribute(name)
@@ -115,13 +116,13 @@ class Editing(Changing):
         elif known is not None and known.default is not None:
             value = format_literal(known.default, kind)
         if kind not in _EDITABLE:
-            self.notify(f"An attribute of kind {kind} has no value to type", timeout=4)
+            self.say(f"An attribute of kind {kind} has no value to type", 4)
             return
         scope: list[JSON] = list(node.scope.path)
 
         def accept(text: str) -> None:
             typed = edit_value(text, kind, dtype)
-            self.edit(
+            self.history.edit(
                 "set_attribute", scope=scope, node=node.ref, attribute=name, kind=kind, value=typed
             )
 
@@ -130,17 +131,17 @@ class Editing(Changing):
         label = f"{visible(name)} ({kind})"
         list_kind = kind if kind in LISTS else ""
         bar = EditBar(label, value, accept, placeholder=hint, choices=words, list_kind=list_kind)
-        self._mount_bar(bar)
+        self.panes.mount_bar(bar)
 
-    def action_revert(self) -> None:
+    def revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""
-        node, row = self.subject, self.parameters.row if self.in_parameters else None
+        node, row = self.cursor.subject, self.cursor.row
         if row is None or not row.attribute or not isinstance(node, Node):
-            self.notify("Go to an attribute in the parameters pane first", timeout=3)
+            self.say("Go to an attribute in the parameters pane first")
         elif node.attribute(row.attribute) is None:
-            self.notify("It has its default already", timeout=3)
+            self.say("It has its default already")
         else:
-            self.try_edit(
+            self.history.try_edit(
                 "remove_attribute",
                 scope=list(node.scope.path),
                 node=node.ref,
@@ -149,13 +150,9 @@ class Editing(Changing):
 
     # --- delete ---------------------------------------------------------------------------------
 
-    def action_delete(self) -> None:
+    def delete_chosen(self) -> None:
         """Delete the marked nodes, or the one under the cursor; asks when outputs are used."""
-        nodes = self.explorer.marked if not self.in_parameters else []
-        node = self.node
-        if not nodes and node is not None:
-            nodes = [node]
-        nodes = outer_nodes(nodes)
+        nodes = outer_nodes(self.model.chosen_nodes)
         if not nodes:
             return
         uses = outside_uses(nodes)
@@ -181,28 +178,28 @@ class Editing(Changing):
                 self.delete_nodes(nodes, reconnect=answer == "reconnect")
 
         message = f"{what} used in {places}."
-        self.app.push_screen(ChoiceDialog("Delete", message, choices), answered)
+        self.ask(ChoiceDialog("Delete", message, choices), answered)
 
     def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
         """Delete nodes of any scopes in one step, without asking."""
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
         edit = partial(self.document.apply, "delete_many", nodes=pairs, reconnect=reconnect)
         title = f"Deleting {fmt.plural(len(nodes), 'node')}"
-        self.change(title, [edit], large=len(nodes) > MANY)
+        self.history.change(title, [edit], large=len(nodes) > MANY)
 
     # --- copy -----------------------------------------------------------------------------------
 
-    def action_copy_name(self) -> None:
+    def copy_name(self) -> None:
         """Copy the name of the node, or what the row of the parameters pane names."""
-        row = self.parameters.row if self.in_parameters else None
+        row = self.cursor.row
         text = row.copied if row is not None else ""
-        node = self.node
+        node = self.cursor.node
         if not text and node is not None:
             text = node.name or node.ref
         if text:
             self.app.copy_to_clipboard(text)
         else:
-            self.notify("Nothing here has a name", timeout=3)
+            self.say("Nothing here has a name")
 
 
 _MOST_COUNTED = 999

@@ -7,9 +7,10 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
-from time import perf_counter
+from threading import Event, Thread
+from time import perf_counter, sleep
 from typing import TypeAlias
 
 from textual.worker import Worker
@@ -19,14 +20,15 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event as JobEvent
 from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.workspace_background import Watch
-from dld_tui.screens.workspace_findings import Checking
+from dld_tui.screens.workspace.controller import Controller
 from dld_tui.targets import registry
+from dld_tui.targets.base import Job
 from dld_tui.widgets.job_line import JobLine
 
 SLICE_S = 0.004
 """How long the event loop works on one thing before it looks at the keys."""
 _AGAIN_S = 0.1
+_LOOK_S = 0.05
 
 Prepare: TypeAlias = Callable[[Path, CancelCheck], AbstractContextManager["dict[str, JSON]"]]
 """Makes the request of a job from a snapshot, and tidies up after the job; runs on a thread."""
@@ -34,35 +36,54 @@ Done: TypeAlias = "Callable[[dict[str, JSON], bool], None]"
 """Takes the result, and whether the model is still as the job saw it."""
 
 
-class Jobs(Checking):
-    """The part of the workspace that runs jobs beside the work."""
+class Watch:
+    """Cancels a job, from a thread of its own, when somebody says so."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(path)
-        self.changes = 0
-        """Edits, undos and redos so far."""
-        self._job: Event | None = None
-        """Set to stop the job that runs; None when none does."""
+    def __init__(self, job: Job, cancelled: CancelCheck) -> None:
+        self._job = job
+        self._cancelled = cancelled
+        self._over = False
 
-    def on_unmount(self) -> None:
+    def _look(self) -> None:
+        while not self._over:
+            if self._cancelled():
+                self._job.cancel()
+                return
+            sleep(_LOOK_S)
+
+    def __enter__(self) -> Watch:
+        """Begin to ask."""
+        Thread(target=self._look, daemon=True, name="watch a job").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop asking."""
+        self._over = True
+
+
+@dataclass(eq=False)
+class Jobs(Controller):
+    """Runs jobs beside the work."""
+
+    _job: Event | None = None
+    """Set to stop the job that runs; None when none does."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a job runs."""
+        return self._job is not None
+
+    def close(self) -> None:
         """Leave no job behind."""
         if self._job is not None:
             self._job.set()
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let Esc stop a job."""
-        if action == "stop" and self._job is not None:
-            return True
-        return super().check_action(action, parameters)
-
-    def cancel_work(self) -> bool:
-        """Ask what runs to stop; False when nothing does."""
-        if super().cancel_work():
-            return True
+    def cancel(self) -> bool:
+        """Ask the job to stop; False when none runs."""
         if self._job is None:
             return False
         self._job.set()
-        for line in self.query(JobLine):
+        for line in self.page.query(JobLine):
             line.stopping()
         return True
 
@@ -74,7 +95,7 @@ class Jobs(Checking):
         Raises:
             OSError: The file cannot be written.
         """
-        version = self.changes
+        version = self.model.version
         with open(path, "wb") as file:
             began = perf_counter()
             for part in snapshot(self.document, doubtful=doubtful):
@@ -82,7 +103,11 @@ class Jobs(Checking):
                 if perf_counter() - began > SLICE_S:
                     await asyncio.sleep(0)
                     # Work on a thread may edit the model without saying so before its end.
-                    if self._left or version != self.changes or self._cancel is not None:
+                    if (
+                        self.model.is_closed
+                        or version != self.model.version
+                        or self.work.is_running
+                    ):
                         return False
                     began = perf_counter()
         return True
@@ -93,8 +118,8 @@ class Jobs(Checking):
         Raises:
             OSError: The file cannot be written.
         """
-        while self._cancel is not None or not await self.write_snapshot(path, doubtful=True):
-            if self._left or stopped():
+        while self.work.is_running or not await self.write_snapshot(path, doubtful=True):
+            if self.model.is_closed or stopped():
                 return False
             await asyncio.sleep(_AGAIN_S)
         return True
@@ -115,7 +140,7 @@ class Jobs(Checking):
             return
         self._job = cancel = Event()
         line = JobLine(title)
-        self.mount(line, before="KeyBar")
+        self.page.mount(line, before="KeyBar")
         folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
         path = folder / "snapshot.onnx"
 
@@ -124,38 +149,38 @@ class Jobs(Checking):
             self._job = None
             if line.is_attached:
                 line.remove()
-            if not self.is_attached:
+            if not self.page.is_attached:
                 return
-            self.refresh_bindings()
+            self.page.refresh_bindings()
             if error is not None:
                 self._say_failed(title, error)
             elif result is not None:
-                done(result, version == self.changes)
+                done(result, version == self.model.version)
 
         def task(version: int) -> None:
             try:
                 with prepare(path, cancel.is_set) as request:
                     result = self._job_result(activity, request, cancel, line)
             except DldError as error:
-                self.call_later(finish, None, error, version)
+                self.page.call_later(finish, None, error, version)
             except BaseException:
-                self.call_later(finish, None, CancelledError(), version)
+                self.page.call_later(finish, None, CancelledError(), version)
                 raise  # a fault of the program: the app shows it
             else:
-                self.call_later(finish, result, None, version)
+                self.page.call_later(finish, result, None, version)
 
         async def start() -> None:
             try:
                 if not await self.snapshot_when_still(path, cancel.is_set):
-                    finish(None, CancelledError(), self.changes)
+                    finish(None, CancelledError(), self.model.version)
                     return
             except OSError as error:
-                finish(None, DldError(f"no snapshot can be written: {error}"), self.changes)
+                finish(None, DldError(f"no snapshot can be written: {error}"), self.model.version)
                 return
-            version = self.changes
-            self.run_worker(lambda: task(version), thread=True, group="job", name=title)
+            version = self.model.version
+            self.page.run_worker(lambda: task(version), thread=True, group="job", name=title)
 
-        _: Worker[None] = self.run_worker(start(), group="job", name=f"{title}: snapshot")
+        _: Worker[None] = self.page.run_worker(start(), group="job", name=f"{title}: snapshot")
 
     def _job_result(
         self, activity: str, request: dict[str, JSON], cancel: Event, line: JobLine
@@ -166,13 +191,13 @@ class Jobs(Checking):
             nonlocal stage
             if isinstance(event, Progress) and event.stage != stage:
                 stage = event.stage
-                self.call_later(line.show_progress, event)
+                self.page.call_later(line.show_progress, event)
 
         with registry.get().start(activity, request) as job, Watch(job, cancel.is_set):
             return job.result(heard)
 
     def _say_failed(self, title: str, error: DldError) -> None:
         if isinstance(error, CancelledError):
-            self.notify(f"{title}: stopped", timeout=3, markup=False)
+            self.say(f"{title}: stopped")
         else:
             self.complain(error)

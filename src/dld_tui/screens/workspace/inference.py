@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
-from typing import ClassVar
+from time import perf_counter, sleep
+from typing import Any, ClassVar, cast
 
 from textual.timer import Timer
 from textual.worker import Worker
@@ -19,12 +20,17 @@ from dld_tui.core.document import Change
 from dld_tui.core.document.late_types import late_types, untyped_terminals
 from dld_tui.core.document.places import scope_at
 from dld_tui.core.document.staleness import Staleness
+from dld_tui.core.document.values import ValueType
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.events import Event, Part
 from dld_tui.core.files.leftovers import SNAPSHOTS, hold_folder, let_go
 from dld_tui.core.text import visible
-from dld_tui.screens.workspace_background import InferredTypes, infer_types
-from dld_tui.screens.workspace_jobs import SLICE_S
-from dld_tui.screens.workspace_modify import Modifying
+from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.jobs import SLICE_S, Jobs, Watch
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.targets import registry
 
 RULE = "onnx:shape-inference"
 _WAIT_S = 0.05
@@ -34,39 +40,32 @@ _LARGE = 5_000
 """Nodes from which on inference waits longer for the next edit."""
 
 
-class Typing(Modifying):
-    """The part of the workspace that asks for types and shapes."""
+@dataclass(eq=False)
+class TypeInference(Controller):
+    """Asks for types and shapes."""
 
-    INFER = True
+    INFER: ClassVar[bool] = True
     """Ask onnx for types and shapes, when a model has been opened and after each edit."""
     INFER_AFTER_S: ClassVar[tuple[float, float]] = (0.3, 1.0)
     """How long to wait after the last edit: in small models, and in large ones."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(path)
-        self._gone = False
-        self._infer_timer: Timer | None = None
-        self._staleness: Staleness | None = None
-        self._declared: set[tuple[str, str]] = set()
-        """Terminals that got their types when inference told them: scope and name."""
-        self.types_are_fresh = False
-        """Whether inference has told the types of the model as it is."""
-
-    def on_unmount(self) -> None:
-        """Stop asking."""
-        self._gone = True
+    panes: Panes
+    jobs: Jobs
+    checks: Checks
+    _infer_timer: Timer | None = None
+    _staleness: Staleness | None = None
+    _declared: set[tuple[str, str]] = field(default_factory=set)
+    """Terminals that got their types when inference told them: scope and name."""
 
     # --- when the model changes -----------------------------------------------------------------
 
-    def document_changed(self, change: Change) -> None:
+    def invalidate(self, change: Change) -> None:
         """Mark the types that may be wrong now, and ask for them again a little later."""
-        self.changes += 1
         if self.INFER:
-            self.types_are_fresh = False
+            self.model.has_fresh_types = False
             self._stale_marks.changed(change)
-            self._spread_marks(self.changes)
+            self._spread_marks(self.model.version)
             self._infer_later()
-        super().document_changed(change)
 
     @property
     def _stale_marks(self) -> Staleness:
@@ -75,14 +74,14 @@ class Typing(Modifying):
         return self._staleness
 
     def _spread_marks(self, version: int, *, later: bool = False) -> None:
-        if self._gone or version != self.changes or self.types_are_fresh:
+        if self.model.is_closed or version != self.model.version or self.model.has_fresh_types:
             return
         began = perf_counter()
         done = False
         while not done and perf_counter() - began < SLICE_S:
             done = self._stale_marks.advance(100)
         if not done:
-            self.set_timer(0.001, lambda: self._spread_marks(version, later=True))
+            self.page.set_timer(0.001, lambda: self._spread_marks(version, later=True))
         elif later:
             self._show_types()
 
@@ -91,7 +90,7 @@ class Typing(Modifying):
             self._infer_timer.stop()
         quick, slow = self.INFER_AFTER_S
         large = len(self.document.main.nodes) > _LARGE
-        self._infer_timer = self.set_timer(slow if large else quick, self.infer)
+        self._infer_timer = self.page.set_timer(slow if large else quick, self.infer)
 
     def when_typed(self, task: Callable[[], None], *, always: bool) -> None:
         """Do something when inference has told the types of the model as it is.
@@ -100,7 +99,7 @@ class Typing(Modifying):
         """
 
         def is_ready() -> bool:
-            if not self.INFER or self.types_are_fresh or self._gone:
+            if not self.INFER or self.model.has_fresh_types or self.model.is_closed:
                 return True
             return not always and not untyped_terminals(self.document)
 
@@ -108,38 +107,39 @@ class Typing(Modifying):
             until = perf_counter() + _MOST_S
             while not is_ready() and perf_counter() < until:
                 await asyncio.sleep(_WAIT_S)
-            if not self._gone:
+            if not self.model.is_closed:
                 task()
 
         if is_ready():
             task()
         else:
-            self.run_worker(wait(), group="await types", name="wait for types")
+            self.page.run_worker(wait(), group="await types", name="wait for types")
 
     # --- asking ---------------------------------------------------------------------------------
 
     def infer(self) -> None:
         """Ask onnx for types and shapes, in a child process."""
-        if not self.INFER or self._gone:
+        if not self.INFER or self.model.is_closed:
             return
-        if self._cancel is not None:
+        if self.work.is_running:
             self._infer_later()  # a thread may be editing or saving the model
             return
-        _: Worker[None] = self.run_worker(
-            self._take_snapshot(self.changes), group="snapshot", exclusive=True, name="snapshot"
+        snapshot = self._take_snapshot(self.model.version)
+        _: Worker[None] = self.page.run_worker(
+            snapshot, group="snapshot", exclusive=True, name="snapshot"
         )
 
     async def _take_snapshot(self, version: int) -> None:
         folder = hold_folder(Path(tempfile.gettempdir()), SNAPSHOTS)
         try:
             path = folder / "snapshot.onnx"
-            while self.is_arranging and not self._gone:
+            while self.model.is_arranging and not self.model.is_closed:
                 await asyncio.sleep(_WAIT_S)  # what a person waits for goes first
-            if await self.write_snapshot(path):
-                if version == self.changes:
+            if await self.jobs.write_snapshot(path):
+                if version == self.model.version:
                     self._start_inference(path, version)
                     return
-            elif self._cancel is not None:
+            elif self.work.is_running:
                 self._infer_later()  # a thread may be editing the model
         except OSError as error:
             self._not_inferred(version, DldError(f"no snapshot can be written: {error}"))
@@ -150,22 +150,24 @@ class Typing(Modifying):
 
         def task() -> None:
             try:
-                found = infer_types(path, home, lambda: self._gone or version != self.changes)
+                found = infer_types(
+                    path, home, lambda: self.model.is_closed or version != self.model.version
+                )
             except CancelledError:
                 return
             except DldError as error:
-                self.call_later(self._not_inferred, version, error)
+                self.page.call_later(self._not_inferred, version, error)
             else:
-                self.call_later(self._inferred, version, found)
+                self.page.call_later(self._inferred, version, found)
             finally:
                 _remove(path.parent)
 
-        self.run_worker(task, thread=True, group="infer", name="infer shapes")
+        self.page.run_worker(task, thread=True, group="infer", name="infer shapes")
 
     # --- showing --------------------------------------------------------------------------------
 
     def _inferred(self, version: int, found: InferredTypes) -> None:
-        if not self.is_attached or version != self.changes:
+        if not self.page.is_attached or version != self.model.version:
             return
         document = self.document
         for scope in document.scopes():
@@ -175,10 +177,10 @@ class Typing(Modifying):
             if scope_found is not None:
                 scope_found.inferred = types
         self._stale_marks.clear()
-        self.types_are_fresh = True
-        self.types_changed()
+        self.model.has_fresh_types = True
+        self.checks.types_changed()
         self._declare_late()
-        self.add_external(predicted_findings(document, found.errors), RULE)
+        self.checks.add_external(predicted_findings(document, found.errors), RULE)
         self._show_types()
 
     def _declare_late(self) -> None:
@@ -190,16 +192,77 @@ class Typing(Modifying):
                 self.document.apply("set_value_type", **arguments)
 
     def _not_inferred(self, version: int, error: DldError) -> None:
-        if self.is_attached and version == self.changes:
-            self.types_are_fresh = True
+        if self.page.is_attached and version == self.model.version:
+            self.model.has_fresh_types = True
             message = f"shapes are not known: {visible(error.message)}"
-            self.add_external([Finding("info", RULE, message)], RULE)
+            self.checks.add_external([Finding("info", RULE, message)], RULE)
 
     def _show_types(self) -> None:
-        self.explorer.list.invalidate()
-        self.parameters.rebuild()
+        self.panes.explorer.list.invalidate()
+        self.panes.parameters.rebuild()
 
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     let_go(folder)
+
+
+@dataclass
+class InferredTypes:
+    """What inference says of a model."""
+
+    scopes: list[tuple[list[JSON], dict[str, ValueType]]] = field(default_factory=list)
+    """Types by value name, for the place of each scope (:mod:`dld_tui.core.document.places`)."""
+    errors: JSON = field(default_factory=list)
+    """What no runtime will take, as the activity ``infer_shapes`` tells it."""
+
+
+def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> InferredTypes:
+    """Return the inferred types of a model's values.
+
+    Blocks until the child process has ended: call it on a thread.
+
+    Args:
+        snapshot: What :func:`dld_tui.core.document.snapshot.snapshot` gave, as a file.
+        home: The model's own file, where it has one.
+        cancelled: Asked now and then.
+
+    Raises:
+        ActivityError: Inference refuses the model.
+        CancelledError: `cancelled` said so.
+    """
+    found = InferredTypes()
+    types = _Types(found)
+    request: dict[str, JSON] = {
+        "model": str(snapshot), "snapshot": True, "home": str(home) if home else None
+    }  # fmt: skip
+    with registry.get().start("infer_shapes", request) as job, Watch(job, cancelled):
+        result = job.result(types.take)
+    found.errors = result["errors"]
+    return found
+
+
+class _Types:
+    """Puts the parts together; equal types are one object."""
+
+    def __init__(self, found: InferredTypes) -> None:
+        self._found = found
+        self._known: dict[ValueType, ValueType] = {}
+
+    def take(self, event: Event) -> None:
+        """Take in a part, and let the event loop go on."""
+        if not isinstance(event, Part):
+            return
+        place = cast("list[JSON]", event.data["place"])
+        kinds = [self._type(data) for data in cast("list[list[Any]]", event.data["kinds"])]
+        types = cast("Mapping[str, int]", event.data["types"])
+        scopes = self._found.scopes
+        if not scopes or scopes[-1][0] != place:
+            scopes.append((place, {}))
+        scopes[-1][1].update((name, kinds[number]) for name, number in types.items())
+        sleep(0.001)  # this thread holds the interpreter otherwise
+
+    def _type(self, data: list[Any]) -> ValueType:
+        dtype, dims, *container = data
+        made = ValueType(dtype, None if dims is None else tuple(dims), *container)
+        return self._known.setdefault(made, made)

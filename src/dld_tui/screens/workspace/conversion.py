@@ -1,9 +1,10 @@
-"""Batch modifications: chosen, asked for in a form, run beside the work, and applied or opened."""
+"""Conversions of the whole model: chosen, asked for in a form, run beside the work, and applied."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -11,16 +12,20 @@ from dld_tui.activities import registry as activities
 from dld_tui.core.conversion.loss_text import loss_lines
 from dld_tui.core.conversion.report_text import report_lines
 from dld_tui.core.conversion.values_text import is_wrong, values_lines
+from dld_tui.core.document.conversion_text import conversion_lines
 from dld_tui.core.errors import DldError
+from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.operators.registry import newest_opset
 from dld_tui.core.params import is_same_file, settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.convert_form import ConvertForm
-from dld_tui.screens.opset_dialogs import ConversionDialog
-from dld_tui.screens.workspace_apply import Result
-from dld_tui.screens.workspace_convert import Converting
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.screens.opset_dialogs import ConversionDialog, VersionDialog
+from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.host import host
 
 _OPSET = "opset"
@@ -30,10 +35,14 @@ _UNWRITTEN = ("preview", "list_only")
 """Settings with which nothing is written."""
 
 
-class Modifying(Converting):
-    """The part of the workspace that modifies whole models."""
+@dataclass(eq=False)
+class Conversion(Controller):
+    """Converts the model as it is, edits included."""
 
-    def action_modify(self) -> None:
+    jobs: Jobs
+    apply_conversion: ApplyConversion
+
+    def choose(self) -> None:
         """Ask which batch modification is meant, and show its form."""
         rows = [
             Choice(about.modification.key, f"{about.title}   {about.help}", about.id)
@@ -44,14 +53,14 @@ class Modifying(Converting):
 
         def answered(answer: str | None) -> None:
             if answer == _OPSET:
-                self.action_convert_opset()
+                self.convert_opset()
             elif answer is not None:
                 self._ask_settings(answer)
 
         dialog = ChoiceDialog("Modify", "What to make of the whole model?", [*rows, opset])
-        self.app.push_screen(dialog, answered)
+        self.ask(dialog, answered)
 
-    def action_preview_precisions(self) -> None:
+    def preview_precisions(self) -> None:
         """Show the casts that the layers' precisions need, and offer to write the copy."""
         self._modify("convert_precisions", {"layer_precision": [], "preview": True})
 
@@ -64,7 +73,7 @@ class Modifying(Converting):
             self._modify(activity, given, applies=applies)
 
         try:
-            self.app.push_screen(ConvertForm(activity, values, chosen))
+            self.ask(ConvertForm(activity, values, chosen))
         except DldError as error:
             self.complain(error)
 
@@ -110,7 +119,7 @@ class Modifying(Converting):
                 self._ask_about_wrong(activity, values, result, told, is_current=is_current)
                 return
             if result is not None:
-                self.apply_result(result, lines, is_current=is_current)
+                self.apply_conversion.apply(result, lines, is_current=is_current)
                 return
             if not is_current:
                 lines.append("The model was edited meanwhile: the result is of before that.")
@@ -119,7 +128,7 @@ class Modifying(Converting):
             else:
                 self._show_modified(lines, target)
 
-        self.run_beside(activities.find(activity).title, activity, view, done)
+        self.jobs.run_beside(activities.find(activity).title, activity, view, done)
 
     def _ask_about_wrong(
         self,
@@ -141,29 +150,117 @@ class Modifying(Converting):
             if answer == "repair":
                 self._modify(activity, values | {"repair": True}, applies=True)
             elif answer == "apply":
-                self.apply_result(result, result_lines(told), is_current=is_current)
+                self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
 
         message = "\n".join(values_lines(cast("dict[str, JSON]", told["values"]))[:_SHOWN])
         dialog = ChoiceDialog("The result has wrong values", message, choices)
-        self.app.push_screen(dialog, answered)
+        self.ask(dialog, answered)
 
     def _show_modified(self, lines: list[str], target: Path) -> None:
         def answered(wanted: bool | None) -> None:
             if wanted:
-                host(self).open_path(target)
+                host(self.page).open_path(target)
 
-        self.app.push_screen(ConversionDialog(lines, target.name), answered)
+        self.ask(ConversionDialog(lines, target.name), answered)
 
     def _show_preview(self, activity: str, values: dict[str, JSON], lines: list[str]) -> None:
         if not _modification(activity).preview:
-            self.app.push_screen(LossDialog(lines))
+            self.ask(LossDialog(lines))
             return
 
         def answered(wanted: bool | None) -> None:
             if wanted:
                 self._ask_settings(activity)
 
-        self.app.push_screen(PreviewDialog(lines), answered)
+        self.ask(PreviewDialog(lines), answered)
+
+    # --- opset ----------------------------------------------------------------------------------
+
+    def convert_opset(self) -> None:
+        """Ask for a version and a file, convert, and show what changed."""
+        present = self.document.opset_imports.get("")
+        newest = newest_opset()
+        if present is None or newest is None:
+            self.complain(DldError("the model imports no ai.onnx operators"))
+            return
+
+        def chosen(version: int | None) -> None:
+            if version is not None:
+                self._ask_place(version)
+
+        self.ask(VersionDialog(present, newest), chosen)
+
+    def _ask_place(self, version: int) -> None:
+        path = self.document.path or Path.cwd() / "new.onnx"
+        offered = path.with_name(f"{path.stem}-opset{version}.onnx")
+
+        def answered(answer: str | None) -> None:
+            if answer == "apply":
+                self._convert(
+                    version, Result(self.document, f"convert to opset {version}", offered)
+                )
+            elif answer == "write":
+                self._ask_output(version, offered)
+
+        choices = [
+            Choice("a", "apply it to this document, as one edit that u takes back", "apply"),
+            Choice("w", "write a file", "write"),
+        ]
+        title = f"Convert to opset {version}"
+        self.ask(ChoiceDialog(title, "What to do with the result?", choices), answered)
+
+    def _ask_output(self, version: int, offered: Path) -> None:
+        def problem(text: str) -> str | None:
+            target = Path(text).expanduser()
+            if not text.strip():
+                return "a name is needed"
+            if target.exists():
+                return "the file exists"
+            return None if target.parent.is_dir() else "there is no such folder"
+
+        def given(text: str | None) -> None:
+            if text is not None:
+                self._convert(version, Path(text).expanduser())
+
+        title = f"Convert to opset {version}"
+        prompt = PromptDialog(title, "Write the result to", str(offered), check=problem)
+        self.ask(prompt, given)
+
+    def _convert(self, version: int, to: Path | Result) -> None:
+        document = self.document
+
+        @contextmanager
+        def convert(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+            converted = snapshot.with_name("converted.onnx")
+            with nullcontext(to) if isinstance(to, Path) else to.made(snapshot, cancelled) as path:
+                yield {
+                    "model": str(snapshot), "output": str(converted), "to": version,
+                    "skeleton": True,
+                }  # fmt: skip
+                plan = plan_model(
+                    converted.read_bytes(),
+                    document.blobs,
+                    path,
+                    external=document.external,
+                    spill=document.spill,
+                )
+                plan.write(overwrite=False, cancelled=cancelled)
+
+        def done(told: dict[str, JSON], is_current: bool) -> None:
+            lines = conversion_lines(told)
+            if isinstance(to, Result):
+                self.apply_conversion.apply(to, lines, is_current=is_current)
+                return
+
+            def answered(wanted: bool | None) -> None:
+                if wanted:
+                    host(self.page).open_path(to)
+
+            if not is_current:
+                lines.append("The model was edited meanwhile: the result is of before that.")
+            self.ask(ConversionDialog(lines, to.name), answered)
+
+        self.jobs.run_beside(f"Converting to opset {version}", "convert_opset", convert, done)
 
 
 def _modification(activity: str) -> activities.Modification:

@@ -1,45 +1,58 @@
-"""Links between nodes, and the context menu."""
+"""Links between nodes; inputs and outputs of graphs, and the types of their values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.document import wiring as wirings
 from dld_tui.core.document.operator_palette import operator_palette
 from dld_tui.core.document.traverse import depends_on
-from dld_tui.core.document.wiring import Wiring
+from dld_tui.core.document.type_text import format_type, parse_type
+from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.operators.palette import PaletteOperator
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_change import MANY
-from dld_tui.screens.workspace_menu import Pointing, by_scope, chosen_nodes
-from dld_tui.screens.workspace_operators import Operating
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.model import by_scope
+from dld_tui.screens.workspace.operators import Operators
+from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.add_node import AddNode
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.edit_bar import EditBar
+from dld_tui.widgets.parameter_rows import ParameterLines
 from dld_tui.widgets.terminal_picker import NodePicker, TerminalPicker
 from dld_tui.widgets.terminals import Terminal
 from dld_tui.widgets.value_picker import ValuePicker
 
 _NEAR = 8
 """Values made just before a node that are offered first."""
+_TYPE_HINT = "float32[N, 3, 224, 224]"
 
 
-class Linking(Pointing, Operating):
-    """The part of the workspace for links between nodes, and the context menu."""
+@dataclass(eq=False)
+class Wiring(Controller):
+    """Connects and disconnects."""
+
+    panes: Panes
+    history: History
+    operators: Operators
 
     # --- connect --------------------------------------------------------------------------------
 
-    def action_connect(self) -> None:
+    def connect(self) -> None:
         """Connect the terminal under the cursor, or one of the node's after asking which."""
-        terminal, node = self.terminal, self.node
+        terminal, node = self.cursor.terminal, self.cursor.node
         if terminal is not None:
             self._connect(terminal)
         elif node is not None:
             picker = TerminalPicker(node, title=f"Connect {_label(node)}: which end?")
-            self.app.push_screen(picker, lambda found: self._connect(found) if found else None)
+            self.ask(picker, lambda found: self._connect(found) if found else None)
 
     def _connect(self, terminal: Terminal) -> None:
         if terminal.node is None and terminal.side == "output":
@@ -69,11 +82,11 @@ class Linking(Pointing, Operating):
             if value is not None:
                 self._link(node, index, value)
 
-        self.app.push_screen(picker, chosen)
+        self.ask(picker, chosen)
 
     def _link(self, node: Node, index: int, value: str) -> None:
         why_not = mismatch(node, index, node.scope.value_type(value)) if value else None
-        if not self.try_edit(
+        if not self.history.try_edit(
             "set_input",
             scope=list(node.scope.path),
             node=node.ref,
@@ -84,7 +97,7 @@ class Linking(Pointing, Operating):
             return
         if why_not:
             message = f"Connected, but the types differ: {visible(why_not)}"
-            self.notify(message, severity="warning", timeout=6, markup=False)
+            self.say(message, 6, warning=True)
 
     def _ask_consumer(self, terminal: Terminal) -> None:
         """Ask which node is to use a value, and at which input."""
@@ -100,11 +113,11 @@ class Linking(Pointing, Operating):
             if node is None:
                 return
             if depends_on(node, terminal.value):
-                self.notify("That would make a cycle: the value comes from it", timeout=4)
+                self.say("That would make a cycle: the value comes from it", 4)
                 return
             self._ask_input_of(node, terminal)
 
-        self.app.push_screen(picker, chosen)
+        self.ask(picker, chosen)
 
     def _ask_input_of(self, node: Node, terminal: Terminal) -> None:
         value = terminal.value
@@ -119,7 +132,7 @@ class Linking(Pointing, Operating):
             if found is not None:
                 self._link(node, found.index, value)
 
-        self.app.push_screen(picker, chosen)
+        self.ask(picker, chosen)
 
     def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
@@ -132,21 +145,21 @@ class Linking(Pointing, Operating):
         def chosen(value: str | None) -> None:
             if value:
                 scope: list[JSON] = list(terminal.scope.path)
-                self.try_edit("replace_output", scope=scope, name=terminal.value, by=value)
+                self.history.try_edit("replace_output", scope=scope, name=terminal.value, by=value)
 
-        self.app.push_screen(picker, chosen)
+        self.ask(picker, chosen)
 
-    def action_add_terminal(self) -> None:
+    def add_terminal(self) -> None:
         """Connect a value to one more input of an operator that takes any number."""
-        node = self.node
+        node = self.cursor.node
         if node is not None:
             self.connect_input(node, len(node.inputs))
 
     # --- disconnect -----------------------------------------------------------------------------
 
-    def action_disconnect(self) -> None:
+    def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
-        terminal = self.terminal
+        terminal = self.cursor.terminal
         if terminal is None or not terminal.value:
             return
         if terminal.node is None:
@@ -181,12 +194,12 @@ class Linking(Pointing, Operating):
                 cut()
 
         message = f"{visible(node.op_type)} needs its {terminal.label}: without it the model is "
-        self.app.push_screen(ChoiceDialog("Disconnect", message + "not valid.", choices), answered)
+        self.ask(ChoiceDialog("Disconnect", message + "not valid.", choices), answered)
 
     def _disconnect_value(self, terminal: Terminal) -> None:
         uses = terminal.scope.users(terminal.value)
         if not uses:
-            self.notify("No node uses it", timeout=3)
+            self.say("No node uses it")
             return
         scope: list[JSON] = list(terminal.scope.path)
         choices = [
@@ -196,26 +209,24 @@ class Linking(Pointing, Operating):
 
         def answered(answer: str | None) -> None:
             if answer:
-                self.try_edit("disconnect_value", scope=scope, value=terminal.value)
+                self.history.try_edit("disconnect_value", scope=scope, value=terminal.value)
 
         name = clip(visible(terminal.value), 50, keep="middle")
         message = f"{name} is used in {fmt.plural(len(uses), 'place')}. Inputs that an operator "
-        self.app.push_screen(
-            ChoiceDialog("Disconnect", message + "needs become errors.", choices), answered
-        )
+        self.ask(ChoiceDialog("Disconnect", message + "needs become errors.", choices), answered)
 
     # --- rewire ---------------------------------------------------------------------------------
 
-    def action_replace_uses(self) -> None:
+    def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
-        value, scope = self.value, self.value_scope
+        value, scope = self.cursor.value, self.cursor.scope
         found = scope.resolve(value) if scope is not None and value else None
         if scope is None or not value:
             return
         home = found.scope if found is not None else scope
         uses = home.users(value)
         if not uses:
-            self.notify("No node uses it", timeout=3)
+            self.say("No node uses it")
             return
         first = uses[0]
 
@@ -224,7 +235,7 @@ class Linking(Pointing, Operating):
                 step = partial(
                     self.document.apply, "replace_uses", scope=list(home.path), value=value, by=by
                 )
-                self.change("Replacing the uses", [step], large=len(uses) > MANY)
+                self.history.change("Replacing the uses", [step], large=len(uses) > MANY)
 
         picker = ValuePicker(
             home,
@@ -233,11 +244,11 @@ class Linking(Pointing, Operating):
             exclude={value},
             first=_values_before(first.node),
         )
-        self.app.push_screen(picker, chosen)
+        self.ask(picker, chosen)
 
-    def action_insert_on_link(self) -> None:
+    def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
-        terminal, value, scope = self.terminal, self.value, self.value_scope
+        terminal, value, scope = self.cursor.terminal, self.cursor.value, self.cursor.scope
         if scope is None or not value:
             return
         users: list[JSON] | None = None
@@ -250,24 +261,128 @@ class Linking(Pointing, Operating):
 
         def chosen(item: PaletteOperator | None) -> None:
             if item is not None:
-                wiring = Wiring(scope, item, value, inserts=True, users_of=users)
+                wiring = wirings.Wiring(scope, item, value, inserts=True, users_of=users)
                 if wiring.missing() or wiring.bodies:
-                    self.ask_wiring(wiring)  # weights and the like
+                    self.operators.ask_wiring(wiring)  # weights and the like
                 else:
-                    self.add_wired(wiring)
+                    self.operators.add_wired(wiring)
 
-        palette = operator_palette(scope, self.explorer.model.count_kinds())
-        self.app.push_screen(AddNode(palette, f"Insert behind {value}"), chosen)
+        palette = operator_palette(scope, self.model.listing.count_kinds())
+        self.ask(AddNode(palette, f"Insert behind {value}"), chosen)
 
-    def action_bypass(self) -> None:
+    def bypass(self) -> None:
         """Lead the values past the marked nodes, or the one under the cursor."""
-        nodes = chosen_nodes(self)
+        nodes = self.model.chosen_nodes
         steps = [
             partial(self.document.apply, "bypass_nodes", scope=list(scope.path), nodes=refs)
             for scope, refs in by_scope(nodes).items()
         ]
         if steps:
-            self.change("Bypassing", steps, large=len(nodes) > MANY)
+            self.history.change("Bypassing", steps, large=len(nodes) > MANY)
+
+    # --- inputs and outputs of graphs -----------------------------------------------------------
+
+    def make_input(self) -> None:
+        """Make a new graph input and connect it to the node's input under the cursor."""
+        terminal = self.cursor.terminal
+        if terminal is None or terminal.node is None or terminal.side != "input":
+            return
+        node = terminal.node
+        scope: list[JSON] = list(terminal.scope.path)
+        if self.history.try_edit("expose_input", scope=scope, node=node.ref, index=terminal.index):
+            made = visible(node.inputs[terminal.index])
+            self.say(f"{made} is an input of the graph now")
+
+    def make_output(self) -> None:
+        """Make the value under the cursor an output of the graph that defines it."""
+        value, scope = self.cursor.value, self.cursor.scope
+        found = scope.resolve(value) if scope is not None and value else None
+        if scope is None or not value:
+            return
+        home = found.scope if found is not None else scope
+        if self.history.try_edit("add_output", scope=list(home.path), name=value):
+            self.say(f"{visible(value)} is an output now")
+
+    def remove_terminal(self) -> None:
+        """Take the terminal under the cursor out of its list."""
+        terminal = self.cursor.terminal
+        if terminal is None:
+            return
+        scope: list[JSON] = list(terminal.scope.path)
+        if terminal.node is None:
+            self.history.try_edit(f"remove_{terminal.side}", scope=scope, name=terminal.value)
+        else:
+            self.history.try_edit(
+                "remove_terminal",
+                scope=scope,
+                node=terminal.node.ref,
+                side=terminal.side,
+                index=terminal.index,
+            )
+
+    def move_terminal(self, step: str) -> None:
+        """Move the graph's input or output under the cursor up or down by one."""
+        terminal = self.cursor.terminal
+        if terminal is None or terminal.node is not None:
+            return
+        scope, side = terminal.scope, terminal.side
+        lines = self.panes.parameters.list.lines
+        rows = lines.rows if isinstance(lines, ParameterLines) else ()
+        names = [row.copied for row in rows if self._is_beside(row.key)]
+        at = names.index(terminal.value)
+        if not 0 <= at + int(step) < len(names):
+            return
+        # Inputs that have an initializer are listed apart: the neighbour that is seen counts.
+        order = scope.inputs if side == "input" else scope.outputs
+        to = order.index(names[at + int(step)])
+        if self.history.try_edit(
+            "move_terminal", scope=list(scope.path), side=side, name=terminal.value, to=to
+        ):
+            self.panes.parameters.list.cursor += int(step)
+
+    def _is_beside(self, key: object) -> bool:
+        """Return whether a row is in the same section as the one under the cursor."""
+        row = self.cursor.row
+        mine = row.key if row is not None else None
+        return (
+            isinstance(key, tuple)
+            and isinstance(mine, tuple)
+            and len(key) == len(mine)
+            and key[0] == mine[0]
+        )
+
+    # --- types ----------------------------------------------------------------------------------
+
+    def declare_type(self) -> None:
+        """Edit the declared type of the value under the cursor; an empty text takes it away."""
+        value, scope = self.cursor.value, self.cursor.scope
+        if scope is None or not value:
+            return
+        found = scope.resolve(value)
+        home = found.scope if found is not None else scope
+        known = home.value_type(value)
+        if known is not None and known.container:
+            self.say("Only the types of tensors can be typed", 4)
+            return
+        self.panes.mount_bar(
+            EditBar(
+                f"type of {visible(value)}",
+                format_type(known),
+                lambda text: self._set_type(home, value, text),
+                placeholder=_TYPE_HINT,
+            )
+        )
+
+    def _set_type(self, home: Scope, value: str, text: str) -> None:
+        wanted = parse_type(text)
+        if wanted is None and home.value_type(value) is None:
+            raise UsageError("type a type", hint=f"For example {_TYPE_HINT}")
+        dtype = wanted.dtype if wanted is not None else None
+        known = wanted.dims if wanted is not None else None
+        dims: JSON = list(known) if known is not None else None
+        self.history.edit(
+            "set_value_type", scope=list(home.path), value=value, dtype=dtype, dims=dims
+        )
 
 
 def _label(node: Node) -> str:

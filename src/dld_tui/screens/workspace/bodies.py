@@ -10,7 +10,9 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace_edit import Editing
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.parameter_links import place_text
 from dld_tui.widgets.parameters_model import node_schema
@@ -37,12 +39,16 @@ class Slot:
         return visible(self.attribute) + tail
 
 
-class Bodies(Editing):
-    """The part of the workspace for subgraphs."""
+@dataclass(eq=False)
+class Bodies(Controller):
+    """Adds, copies, moves and deletes subgraphs."""
 
-    def action_bodies(self) -> None:
+    navigation: Navigation
+    history: History
+
+    def show_menu(self) -> None:
         """Ask what is to be done with the bodies of the node."""
-        node = self.node
+        node = self.cursor.node
         if node is None:
             return
         bodies = node.subgraphs()
@@ -66,7 +72,7 @@ class Bodies(Editing):
         name = clip(visible(node.name or node.op_type), 40, keep="middle")
         count = "one body" if len(bodies) == 1 else f"{len(bodies) or 'no'} bodies"
         message = f"{name} has {count}."
-        self.app.push_screen(ChoiceDialog("Bodies", message, choices), chosen)
+        self.ask(ChoiceDialog("Bodies", message, choices), chosen)
 
     # --- where to -------------------------------------------------------------------------------
 
@@ -91,7 +97,7 @@ class Bodies(Editing):
             elif answer is not None:
                 then(slots[int(answer)])
 
-        self.app.push_screen(ChoiceDialog("Body", "Which body is it to be?", choices), chosen)
+        self.ask(ChoiceDialog("Body", "Which body is it to be?", choices), chosen)
 
     def _ask_attribute(self, then: Callable[[Slot], None]) -> None:
         def typed(text: str | None) -> None:
@@ -100,32 +106,32 @@ class Bodies(Editing):
                 then(Slot(name.removesuffix("[]"), many))
 
         message = "The attribute that is to hold the body; with [] behind it, a list of bodies."
-        self.app.push_screen(PromptDialog("Body", message, placeholder="body"), typed)
+        self.ask(PromptDialog("Body", message, placeholder="body"), typed)
 
     def _add_body(self, node: Node, slot: Slot) -> None:
-        made = self.try_edit("add_subgraph", **_place(node, slot))
+        made = self.history.try_edit("add_subgraph", **_place(node, slot))
         self._open_new(node, slot, made)
 
     def _open_new(self, node: Node, slot: Slot, made: bool) -> None:
         if made:
-            self.open_scope(node.children[slot.attribute][-1])
+            self.navigation.open_scope(node.children[slot.attribute][-1])
 
     # --- copying --------------------------------------------------------------------------------
 
     def _ask_source(self, node: Node, slot: Slot) -> None:
         bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
         if not bodies:
-            self.notify("The model has no bodies to copy", timeout=3)
+            self.say("The model has no bodies to copy")
             return
 
         def chosen(place: object) -> None:
             if isinstance(place, int):
                 source: list[JSON] = list(bodies[place].path)
-                made = self.try_edit("copy_subgraph", source=source, **_place(node, slot))
+                made = self.history.try_edit("copy_subgraph", source=source, **_place(node, slot))
                 self._open_new(node, slot, made)
 
         items = partial(_body_items, bodies)
-        self.app.push_screen(PickDialog("Copy which body?", items, placeholder="place"), chosen)
+        self.ask(PickDialog("Copy which body?", items, placeholder="place"), chosen)
 
     # --- deleting and moving --------------------------------------------------------------------
 
@@ -139,13 +145,13 @@ class Bodies(Editing):
                 then(bodies[place])
 
         items = partial(_body_items, bodies)
-        self.app.push_screen(PickDialog(f"{title} which body?", items, placeholder="name"), chosen)
+        self.ask(PickDialog(f"{title} which body?", items, placeholder="name"), chosen)
 
     def _delete_body(self, body: Scope) -> None:
-        self.try_edit("delete_subgraph", index=body.position, **_place_of(body))
+        self.history.try_edit("delete_subgraph", index=body.position, **_place_of(body))
 
     def _move_body(self, body: Scope) -> None:
-        self.try_edit("move_subgraph", index=body.position, to=0, **_place_of(body))
+        self.history.try_edit("move_subgraph", index=body.position, to=0, **_place_of(body))
 
 
 def body_slots(node: Node) -> list[Slot]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
-from textual import on
 from textual.timer import Timer
 
 from dld_tui.core import fmt
@@ -15,13 +13,13 @@ from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.calls import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
-from dld_tui.screens.workspace_base import is_alive
-from dld_tui.screens.workspace_panes import Panes
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer import Explorer
 from dld_tui.widgets.findings import Findings
 from dld_tui.widgets.parameter_links import place_text
-from dld_tui.widgets.parameters import Parameters
 
 _REST_S = 0.05
 """The parameters follow the cursor when it has rested so long: holding a key down stays quick."""
@@ -37,24 +35,31 @@ class Place:
     node: Node | None
 
 
-class Going(Panes):
-    """The part of the workspace that moves."""
+@dataclass(eq=False)
+class Navigation(Controller):
+    """Moves about, and lets the other panes follow the cursor."""
 
-    def __init__(self, path: Path | str | None = None) -> None:
-        super().__init__(path)
-        self._rest_timer: Timer | None = None
-        self._when_rested: Callable[[], None] = lambda: None
-        self._back: list[Place] = []
-        self._forward: list[Place] = []
-        self._waiting: tuple[Sequence[str], str] | None = None
-        self._shown_facts: set[str] = set()
+    panes: Panes
+    _rest_timer: Timer | None = None
+    _when_rested: Callable[[], None] = field(default=lambda: None, init=False)
+    _back: list[Place] = field(default_factory=list)
+    _forward: list[Place] = field(default_factory=list)
+    _waiting: tuple[Sequence[str], str] | None = None
+
+    def facts(self) -> set[str]:
+        """Return whether the node has a body, and whether there are places to go back to."""
+        node = self.cursor.node
+        known = {
+            "body": node is not None and self.body_of(node) is not None,
+            "history": bool(self._back),
+            "forward": bool(self._forward),
+        }
+        return {name for name, holds in known.items() if holds}
 
     # --- following the cursor -------------------------------------------------------------------
 
-    @on(Explorer.Selected)
-    def cursor_selected(self, event: Explorer.Selected) -> None:
+    def follow_cursor(self, event: Explorer.Selected) -> None:
         """Show what the cursor is on, once it rests."""
-        event.stop()
         subject = event.node if event.node is not None else event.scope
         self.when_rested(lambda: self._rested(subject))
 
@@ -63,7 +68,7 @@ class Going(Panes):
         if self._rest_timer is not None:
             self._rest_timer.stop()
         self._when_rested = action
-        self._rest_timer = self.set_timer(_REST_S, self.catch_up)
+        self._rest_timer = self.page.set_timer(_REST_S, self.catch_up)
 
     def catch_up(self) -> bool:
         """Let the other panes follow the cursor now."""
@@ -85,49 +90,17 @@ class Going(Panes):
 
     def show_subject(self, subject: Node | Scope) -> None:
         """Show a node or a scope in the parameters pane."""
-        self.parameters.show(subject)
+        self.panes.parameters.show(subject)
         scope = subject.scope if isinstance(subject, Node) else subject
-        self.crumb(place_text(scope))
-        self.facts_changed()
-
-    def facts_changed(self) -> None:
-        """Draw the keys again when other ones work now."""
-        facts = self.facts()
-        if facts != self._shown_facts:
-            self._shown_facts = facts
-            self.refresh_bindings()
-
-    def facts(self) -> set[str]:
-        """Return what holds for the commands of the workspace."""
-        facts = super().facts()
-        if not self.is_open:
-            return facts
-        facts.add("document")
-        node = self.node
-        known = {
-            "dirty": self.document.dirty,
-            "can_undo": bool(self.document.history.done),
-            "can_redo": bool(self.document.history.undone),
-            "node": node is not None or self._renamable,
-            "nodes": node is not None or bool(self.explorer.list.marks),
-            "attribute": node is not None or self._renamable,
-            "body": node is not None and self.body_of(node) is not None,
-            "history": bool(self._back),
-            "forward": bool(self._forward),
-            "filtered": self.explorer.model.filtering,
-        }
-        return facts | {name for name, holds in known.items() if holds}
-
-    @property
-    def _renamable(self) -> bool:
-        row = self.parameters.row if self.in_parameters else None
-        return row is not None and bool(row.name_of)
+        self.page.crumb(place_text(scope))
+        self.page.facts_changed()
+        self.model.subject_shown.send(subject)
 
     # --- jumps ----------------------------------------------------------------------------------
 
     def place(self) -> Place:
         """Return where one is."""
-        return Place(self.explorer.model.root, self.explorer.node)
+        return Place(self.model.listing.root, self.panes.explorer.node)
 
     def remember(self) -> None:
         """Note where one is, before a jump."""
@@ -139,27 +112,27 @@ class Going(Panes):
 
     def go_to(self, node: Node, *, remember: bool = True) -> None:
         """Move the explorer's cursor to a node, wherever it is in the model."""
-        if remember and node is not self.explorer.node:
+        if remember and node is not self.panes.explorer.node:
             self.remember()
-        root = self.explorer.model.root
+        root = self.model.listing.root
         if not _is_within(node.scope, root):
-            self.explorer.show_root(_outermost(node.scope))
-        if not self.explorer.reveal(node):
-            self.explorer.clear_filters()
-            self.notify("The filter was cleared: it hid the node", timeout=3)
-            self.explorer.reveal(node)
+            self.panes.explorer.show_root(_outermost(node.scope))
+        if not self.panes.explorer.reveal(node):
+            self.panes.explorer.clear_filters()
+            self.say("The filter was cleared: it hid the node")
+            self.panes.explorer.reveal(node)
         self.show_subject(node)
 
     def open_scope(self, scope: Scope, *, remember: bool = True) -> None:
         """Show the nodes of a scope alone."""
         if remember:
             self.remember()
-        self.explorer.show_root(scope)
-        self.show_subject(self.explorer.node or scope)
+        self.panes.explorer.show_root(scope)
+        self.show_subject(self.panes.explorer.node or scope)
 
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
-        if not self.is_open:
+        if not self.model.is_open:
             self._waiting = (scope_path, node_ref)
             return
         try:
@@ -170,7 +143,7 @@ class Going(Panes):
         node = scope.find(node_ref)
         if node is None:
             name = clip(visible(node_ref), 60, keep="middle")
-            self.notify(f"There is no node {name} any more", severity="warning", markup=False)
+            self.say(f"There is no node {name} any more", warning=True)
         else:
             self.go_to(node)
 
@@ -180,11 +153,11 @@ class Going(Panes):
             waiting, self._waiting = self._waiting, None
             self.reveal(*waiting)
 
-    def action_go_back(self) -> None:
+    def go_back(self) -> None:
         """Go back to before the last jump."""
         self._travel(self._back, self._forward)
 
-    def action_go_forward(self) -> None:
+    def go_forward(self) -> None:
         """Go forward again."""
         self._travel(self._forward, self._back)
 
@@ -195,15 +168,15 @@ class Going(Panes):
             if place == here or not self._exists(place):
                 continue
             other.append(here)
-            if place.root is not self.explorer.model.root:
-                self.explorer.show_root(place.root)
+            if place.root is not self.model.listing.root:
+                self.panes.explorer.show_root(place.root)
             if place.node is not None:
                 self.go_to(place.node, remember=False)
             else:
-                self.explorer.list.go_to_key(("scope", place.root))
+                self.panes.explorer.list.go_to_key(("scope", place.root))
                 self.show_subject(place.root)
             break
-        self.facts_changed()
+        self.page.facts_changed()
 
     @staticmethod
     def _exists(place: Place) -> bool:
@@ -211,18 +184,18 @@ class Going(Panes):
 
     # --- along links ----------------------------------------------------------------------------
 
-    def action_go_source(self) -> None:
+    def go_source(self) -> None:
         """Go to the node that makes an input; asks which when there are several."""
-        node = self.node
+        node = self.cursor.node
         if node is None:
             return
         found = [node.scope.resolve(name) for name in node.inputs if name]
         sources = [definition.node for definition in found if definition is not None]
         self._go_one_of("Source", [source for source in sources if source is not None])
 
-    def action_go_destination(self) -> None:
+    def go_destination(self) -> None:
         """Go to a node that uses an output; asks which when there are several."""
-        node = self.node
+        node = self.cursor.node
         if node is None:
             return
         uses = [use.node for name in node.outputs if name for use in node.scope.users(name)]
@@ -231,13 +204,13 @@ class Going(Panes):
     def _go_one_of(self, title: str, nodes: Sequence[Node]) -> None:
         nodes = list(dict.fromkeys(nodes))
         if not nodes:
-            self.notify("Nothing is linked here", timeout=3)
+            self.say("Nothing is linked here")
         elif len(nodes) == 1:
             self.go_to(nodes[0])
         else:
-            self._ask(title, [(_node_label(node), partial(self.go_to, node)) for node in nodes])
+            self._choose(title, [(_node_label(node), partial(self.go_to, node)) for node in nodes])
 
-    def _ask(self, title: str, options: Sequence[tuple[str, Callable[[], None]]]) -> None:
+    def _choose(self, title: str, options: Sequence[tuple[str, Callable[[], None]]]) -> None:
         shown = options[:_MOST_CHOICES]
         more = len(options) - len(shown)
         message = f"{len(options)} nodes" + (f", the first {len(shown)} of them" if more else "")
@@ -247,7 +220,7 @@ class Going(Panes):
             if answer is not None:
                 shown[int(answer)][1]()
 
-        self.app.push_screen(ChoiceDialog(title, message, choices), chosen)
+        self.ask(ChoiceDialog(title, message, choices), chosen)
 
     # --- bodies ---------------------------------------------------------------------------------
 
@@ -257,10 +230,10 @@ class Going(Panes):
         bodies = node.subgraphs()
         return bodies[0] if bodies else function_of(node)
 
-    def action_open_body(self) -> None:
+    def open_body(self) -> None:
         """Open the node's subgraph or function; asks which when there are several."""
-        row = self.parameters.row if self.in_parameters else None
-        node = self.node
+        row = self.cursor.row
+        node = self.cursor.node
         if row is not None and row.scope is not None:
             self.open_scope(row.scope)
         elif node is not None and len(node.subgraphs()) > 1:
@@ -271,41 +244,19 @@ class Going(Panes):
                 )
                 for body in node.subgraphs()
             ]
-            self._ask("Open which body?", options)
+            self._choose("Open which body?", options)
         elif node is not None and (body := self.body_of(node)) is not None:
             self.open_scope(body)
 
     # --- messages of the panes ------------------------------------------------------------------
 
-    @on(Explorer.Opened)
-    def node_opened(self, event: Explorer.Opened) -> None:
+    def open_node(self, event: Explorer.Opened) -> None:
         """Go to the node's parameters."""
-        event.stop()
         self.show_subject(event.node)
-        self.focus_pane("parameters")
+        self.panes.focus("parameters")
 
-    @on(Parameters.Left)
-    def parameters_left(self, event: Parameters.Left) -> None:
-        """Give the keys back to the explorer."""
-        event.stop()
-        self.focus_pane("explorer")
-
-    @on(Parameters.Jumped)
-    def jumped(self, event: Parameters.Jumped) -> None:
-        """Go to the node; the keys stay where they are."""
-        event.stop()
-        self.go_to(event.node)
-
-    @on(Parameters.ScopeOpened)
-    def scope_opened(self, event: Parameters.ScopeOpened) -> None:
-        """Open a subgraph or function body."""
-        event.stop()
-        self.open_scope(event.scope)
-
-    @on(Findings.Chosen)
-    def finding_chosen(self, event: Findings.Chosen) -> None:
+    def go_to_finding(self, event: Findings.Chosen) -> None:
         """Go to the node or scope of a finding."""
-        event.stop()
         finding = event.finding
         if finding.node is not None and is_alive(finding.node):
             self.go_to(finding.node)

@@ -1,0 +1,95 @@
+"""What the controllers of a workspace have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dld_tui.core.document import Document
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import visible
+from dld_tui.screens.workspace.cursor import Cursor
+from dld_tui.screens.workspace.model import WorkspaceModel
+from dld_tui.screens.workspace.work import Work
+from dld_tui.widgets.page import Page
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.screen import Screen
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(eq=False)
+class Controller:
+    """One concern of a workspace: its state and its commands.
+
+    What it needs of the others is given to it; nothing is looked up through the page.
+    """
+
+    page: Page
+    model: WorkspaceModel
+    work: Work
+
+    @property
+    def app(self) -> App[Any]:
+        """The app of the page."""
+        return self.page.app
+
+    @property
+    def document(self) -> Document:
+        """The open document."""
+        return self.model.document
+
+    @property
+    def cursor(self) -> Cursor:
+        """What the cursor is on."""
+        return self.model.cursor
+
+    def facts(self) -> set[str]:
+        """Return what holds for commands while the model is open: keys of ``commands.FACTS``."""
+        return set()
+
+    def close(self) -> None:
+        """Stop what runs: the page is being closed."""
+
+    def ask(
+        self, dialog: Screen[Answer], answered: Callable[[Answer | None], None] | None = None
+    ) -> None:
+        """Show a dialog, and call `answered` with its result."""
+        self.app.push_screen(dialog, answered)
+
+    def say(self, text: str, seconds: float = 3, *, warning: bool = False) -> None:
+        """Show a message for some time. The text must be fit for a terminal; it is no markup."""
+        self.page.notify(
+            text,
+            severity="warning" if warning else "information",
+            timeout=seconds,
+            markup=False,
+        )
+
+    def complain(self, error: DldError) -> None:
+        """Say what could not be done."""
+        self.say(visible(str(error)), 6, warning=True)
+
+    def perform(
+        self, title: str, task: Callable[[], None], done: Callable[[], None], *, large: bool
+    ) -> None:
+        """Do something now, or on a thread when it may take long; says why when it fails."""
+
+        def ended(error: DldError | None) -> None:
+            if error is not None:
+                self.complain(error)
+            else:
+                done()
+
+        if large:
+            self.work.run(title, lambda progress, cancelled: task(), ended)
+            return
+        try:
+            task()
+        except DldError as error:
+            self.complain(error)
+            return
+        done()

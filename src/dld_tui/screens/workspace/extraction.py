@@ -1,0 +1,193 @@
+"""Parts of the model as models of their own, and its edits as a script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core import fmt
+from dld_tui.core import paths as folders
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.extraction import Extraction as Extracted
+from dld_tui.core.document.extraction import extract_body, extract_nodes
+from dld_tui.core.document.saving import save
+from dld_tui.core.document.script_files import export_script
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.editing import outer_nodes
+from dld_tui.screens.workspace.history import MANY
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer_search import below
+from dld_tui.widgets.extract_dialog import ExtractDialog
+from dld_tui.widgets.host import host
+
+
+@dataclass(eq=False)
+class Extraction(Controller):
+    """Writes parts of the model."""
+
+    navigation: Navigation
+    inference: TypeInference
+
+    def extract(self) -> None:
+        """Write the marked nodes, or what is at the cursor, as a model of its own."""
+        cursor = self.cursor
+        marked = self.model.marked if not cursor.in_parameters else []
+        node = cursor.node
+        if marked or node is None:
+            scope = cursor.target_scope or self.model.listing.root
+            self._extract(outer_nodes(marked or self._below_folder()), scope)
+            return
+        body = self.navigation.body_of(node)
+        if body is None:
+            self._extract([node], node.scope)
+            return
+        choices = [
+            Choice("n", "the node", "node"),
+            Choice("b", f"its body {clip(visible(body.title), 40)}", "body"),
+        ]
+
+        def chosen(answer: str | None) -> None:
+            if answer:
+                self._extract([node] if answer == "node" else [], body or node.scope, node)
+
+        self.ask(ChoiceDialog("Extract", "What is to be a model?", choices), chosen)
+
+    def _below_folder(self) -> list[Node]:
+        """Return the nodes of the name scope or type at the cursor; none of a whole graph."""
+        branch = self.cursor.branch
+        if branch is None or branch.kind not in ("folder", "type"):
+            return []
+        return [entry.node for entry in below(self.model.listing, branch)]
+
+    def _extract(self, nodes: Sequence[Node], scope: Scope, call: Node | None = None) -> None:
+        """Extract nodes, or the whole of a scope when there are none; then ask for the file."""
+        # The inputs and outputs of the new model need types.
+        self.inference.when_typed(lambda: self._extract_now(nodes, scope, call), always=True)
+
+    def _extract_now(self, nodes: Sequence[Node], scope: Scope, call: Node | None) -> None:
+        document = self.document
+        found: list[Extracted] = []
+
+        def task() -> None:
+            if nodes:
+                found.append(extract_nodes(document, nodes))
+            else:
+                found.append(extract_body(document, scope, call if scope.is_function else None))
+
+        def ended() -> None:
+            self._ask_extract(found[0], self._part_name(nodes, scope))
+
+        large = (len(nodes) or len(scope.nodes)) > MANY
+        self.perform("Extracting", task, ended, large=large)
+
+    def _part_name(self, nodes: Sequence[Node], scope: Scope) -> str:
+        path = self.document.path
+        folder = path.parent if path is not None else Path.cwd()
+        stem = path.stem if path is not None else "model"
+        part = "part" if nodes or scope.kind == "graph" else scope.title
+        safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in part)[:40]
+        return str(folder / f"{stem}.{safe}.onnx")
+
+    def _ask_extract(self, found: Extracted, start: str) -> None:
+        def chosen(path: Path | None) -> None:
+            if path is None:
+                found.document.close()
+                return
+            path = path if path.suffix else path.with_suffix(".onnx")
+            self._confirm_overwrite(
+                path,
+                lambda: self._write_extract(found, path),
+                lambda: self._ask_extract(found, str(path)),
+            )
+
+        self.ask(ExtractDialog(found, start), chosen)
+
+    def _write_extract(self, found: Extracted, path: Path) -> None:
+        remarks: list[str] = []
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            try:
+                remarks.extend(save(found.document, path, progress=progress, cancelled=cancelled))
+            finally:
+                found.document.close()
+
+        def ended(error: DldError | None) -> None:
+            if isinstance(error, CancelledError):
+                self.say("Not written: stopped")
+            elif error is not None:
+                host(self.page).show_error(error, "Not written")
+            else:
+                for remark in remarks:
+                    self.say(visible(remark), 8, warning=True)
+                self._offer_to_open(path)
+
+        self.work.run(f"Writing {clip(visible(str(path)), 60, keep='end')}", task, ended)
+
+    def _offer_to_open(self, path: Path) -> None:
+        def answered(answer: str | None) -> None:
+            if answer:
+                host(self.page).open_path(path)
+
+        self.ask(
+            ChoiceDialog(
+                "Written",
+                f"{visible(folders.short(str(path)))} is a model of its own now.",
+                [Choice("o", "open it in a tab", "open"), Choice("s", "stay here", "")],
+            ),
+            answered,
+        )
+
+    def _confirm_overwrite(
+        self, path: Path, write: Callable[[], None], ask: Callable[[], None]
+    ) -> None:
+        if not path.exists():
+            write()
+            return
+
+        def answered(answer: str | None) -> None:
+            (write if answer == "overwrite" else ask)()
+
+        self.ask(
+            ChoiceDialog(
+                "Overwrite?",
+                f"{visible(str(path))} is there already.",
+                [
+                    Choice("o", "overwrite it", "overwrite"),
+                    Choice("a", "choose another name", "other"),
+                ],
+            ),
+            answered,
+        )
+
+    def export_script(self) -> None:
+        """Write the edits of this session as a script."""
+        path = self.document.path
+        start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"
+
+        def ask(start: str) -> None:
+            self.ask(OpenPathDialog("Export edits", start, "path of the script"), chosen)
+
+        def chosen(path: Path | None) -> None:
+            if path is not None:
+                self._confirm_overwrite(path, lambda: write(path), lambda: ask(str(path)))
+
+        def write(path: Path) -> None:
+            count: list[int] = []
+
+            def written() -> None:
+                shown = visible(folders.short(str(path)))
+                self.say(f"{fmt.plural(count[0], 'edit')} in {shown}", 4)
+
+            def task() -> None:
+                count.append(export_script(self.document, path))
+
+            self.perform("Exporting edits", task, written, large=True)
+
+        ask(start)

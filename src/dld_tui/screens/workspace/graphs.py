@@ -1,0 +1,269 @@
+"""The graph pane in the workspace: in step with the list of nodes, made again after edits."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event
+
+from textual.timer import Timer
+
+from dld_tui.core.collector import collector_paused
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.history import Change
+from dld_tui.core.document.positions import MOST, position_of
+from dld_tui.core.document.texts import NodeTexts
+from dld_tui.core.errors import CancelledError
+from dld_tui.core.types import JSON
+from dld_tui.screens.graph_picture import PictureWriter
+from dld_tui.screens.workspace.accuracy import Accuracy
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.graph_building import EarlyGraph, make_graph
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.explorer import Explorer
+from dld_tui.widgets.graph_model import GraphModel
+from dld_tui.widgets.graph_overlays import memory_overlay
+from dld_tui.widgets.graph_pane import GraphPane
+from dld_tui.widgets.host import host
+from dld_tui.widgets.line_view import MarksChanged
+
+_LOOK_S, _LOOKS = 0.1, 20
+"""How often to look whether the picture is painted: what is not seen is painted later."""
+_AGAIN_S = 0.4
+"""A larger one is made again when no edit came for so long."""
+
+
+@dataclass(eq=False)
+class Graphs(Controller):
+    """Keeps the graph pane."""
+
+    panes: Panes
+    navigation: Navigation
+    history: History
+    accuracy: Accuracy
+    _graph_scope: Scope | None = None
+    """What the graph pane shows, or will when it is arranged."""
+    _begun: tuple[GraphModel, Event] | None = None
+    """A graph that was arranged before there was a pane for it."""
+    _graph_timer: Timer | None = None
+    _passed: Node | None = None
+    """The node that the graph's cursor was on last."""
+
+    # --- making it ------------------------------------------------------------------------------
+
+    def begin(self, opened: OpenedModel) -> None:
+        """Begin to arrange a large graph while the panes are still being made."""
+        scope = opened.document.main
+        if len(scope.nodes) > AT_ONCE:
+            self._graph_scope = scope
+            constants = opened.explorer.show_constants
+            nothing: frozenset[Node] = frozenset()
+            self._arrange(scope, constants, nothing, opened.texts, opened.early, opened.finish)
+
+    def show_begun(self) -> None:
+        """Show the graph that was begun before there was a pane for it, if it is arranged."""
+        if self._begun is not None:
+            self._show_graph_model(*self._begun)
+
+    def show_graph(self, scope: Scope) -> None:
+        """Show the graph of a scope; of a large one, as soon as it is arranged."""
+        self._graph_scope = scope
+        constants, exceptions = self._constants_shown
+        if len(scope.nodes) <= AT_ONCE:
+            model = GraphModel(scope, constants=constants, exceptions=exceptions)
+            model.weigh()
+            self._show_graph_model(model, Event())
+            return
+        self._arrange(scope, constants, exceptions)
+
+    @property
+    def _constants_shown(self) -> tuple[bool, frozenset[Node]]:
+        """Whether the explorer shows constants, and which ones it shows or hides for itself."""
+        listed = self.model.listing
+        return listed.show_constants, frozenset(listed.exceptions)
+
+    def _arrange(
+        self,
+        scope: Scope,
+        constants: bool,
+        exceptions: frozenset[Node],
+        texts: NodeTexts | None = None,
+        early: EarlyGraph | None = None,
+        finish: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make and show a graph on a thread.
+
+        Args:
+            scope: What to draw.
+            constants: Whether constants are drawn, too.
+            exceptions: Constants that are drawn where the others are not, or the other way round.
+            texts: The texts of its nodes, where they have just been read.
+            early: It has been begun already.
+            finish: Called on the thread once the picture is there.
+        """
+        self.model.is_arranging = True
+        self._begun = None
+
+        def task() -> None:
+            shown = Event()
+            # An edit may change the model while it is read: then the graph is made again after it.
+            with suppress(RuntimeError, KeyError, IndexError, CancelledError):
+                with collector_paused():
+                    model = early.result(self._is_gone) if early is not None else None
+                    model = model or make_graph(scope, constants, exceptions, texts, self._is_gone)
+                    gc.freeze()  # else each later collection would walk the whole graph
+                    self.page.call_later(self._show_graph_model, model, shown)
+                    self._wait_for_paint(shown)  # the picture first
+                    model.complete()
+                    model.weigh()
+                    memory_overlay(model)  # keeps it for later
+                self.page.call_later(self._graph_weighed, model)
+            finish()
+            self.page.call_later(self._graph_ended)
+
+        self.page.run_worker(
+            task, thread=True, group="graph", exclusive=True, name="arrange the graph"
+        )
+
+    def _is_gone(self) -> bool:
+        return not self.page.is_attached
+
+    def _wait_for_paint(self, shown: Event) -> None:
+        """Wait, on a thread, until the picture is on the screen; not for a page that is closed."""
+        for _ in range(_LOOKS):
+            if shown.wait(_LOOK_S) or not self.page.is_attached:
+                return
+
+    def _show_graph_model(self, model: GraphModel, shown: Event) -> None:
+        """Show a graph, and say when it is on the screen."""
+        if not (self.page.is_attached and model.scope is self._graph_scope):
+            shown.set()
+        elif not self.model.is_open:
+            self._begun = (model, shown)
+        else:
+            self._begun = None
+            self.panes.graph.has_precisions = self.model.listing.has_precisions
+            self.panes.graph.ask_times = self._node_times
+            self.panes.graph.ask_errors = self.accuracy.tensor_errors
+            self.panes.graph.show(model)
+            if self.panes.explorer.node is not None and not self.panes.graph.has_focus_within:
+                self.panes.graph.reveal(self.panes.explorer.node)
+            self.page.call_after_refresh(shown.set)
+
+    def _graph_weighed(self, model: GraphModel) -> None:
+        if self.page.is_attached and self.model.is_open and self.panes.graph.model is model:
+            self.panes.graph.weighed()
+
+    def _graph_ended(self) -> None:
+        self.model.is_arranging = False
+
+    def redraw(self, change: Change) -> None:
+        """Draw the graph again after an edit: at once, or when edits pause."""
+        scope = self._graph_scope
+        if scope is None:
+            return
+        if not is_alive(scope):
+            self.show_graph(self.document.main)
+        elif len(scope.nodes) <= AT_ONCE:
+            self.show_graph(scope)
+        elif change.is_everything:
+            if self.panes.graph.has_focus_within:  # what it shows is no more
+                self.panes.focus_first()
+            self.show_graph(scope)
+        else:
+            if self._graph_timer is not None:
+                self._graph_timer.stop()
+            self._graph_timer = self.page.set_timer(_AGAIN_S, lambda: self.show_graph(scope))
+
+    # --- in step with the explorer --------------------------------------------------------------
+
+    def reveal(self, subject: Node | Scope) -> None:
+        """Show in the graph what the parameters pane shows."""
+        scope = subject.scope if isinstance(subject, Node) else subject
+        if scope is not self._graph_scope:
+            self.show_graph(scope)
+        elif isinstance(subject, Node) and not self.panes.graph.has_focus_within:
+            self.panes.graph.reveal(subject)
+
+    def show_constants(self, event: Explorer.Arranged) -> None:
+        """Show constants in the graph where the explorer does."""
+        model = self.panes.graph.model
+        if not isinstance(model, GraphModel):
+            return
+        if (model.constants, model.exceptions) != self._constants_shown:
+            self.show_graph(model.scope)
+
+    def follow_cursor(self, event: GraphPane.Selected) -> None:
+        """Show in the other panes what the graph's cursor is on, once it rests."""
+        node = event.node
+        if node is not None:
+            self._passed = node
+        elif not self.navigation.follows:  # the cursor was quicker than the panes
+            node = self._passed
+
+        def rested() -> None:
+            if node is not None:
+                self._follow_graph(node)
+            else:
+                self.page.facts_changed()
+
+        self.navigation.when_rested(rested)
+
+    def _follow_graph(self, node: Node) -> None:
+        if not is_alive(node):
+            return
+        if self.panes.explorer.node is not node:
+            with self.page.prevent(Explorer.Selected):
+                self.panes.explorer.reveal(node)
+        self.navigation.show_subject(node)
+
+    def move_box(self, event: GraphPane.MoveAsked) -> None:
+        """Keep where a box was moved to."""
+        node = event.node
+        x, y = position_of(node) or (0, 0)
+        x = max(-MOST, min(x + event.cells, MOST))
+        place: list[JSON] | None = [x, y] if x or y else None
+        positions: JSON = {node.ref: place}
+        self.history.try_edit("set_positions", scope=list(node.scope.path), positions=positions)
+
+    def arrange(self, event: GraphPane.ArrangeAsked) -> None:
+        """Forget where boxes were moved to."""
+        if any(position_of(node) is not None for node in event.scope.nodes):
+            self.history.try_edit("set_positions", scope=list(event.scope.path), positions=None)
+        else:
+            self.say("No box was moved here")
+
+    def show_marks(self, event: MarksChanged) -> None:
+        """Mark in the graph what is marked in the explorer."""
+        if event.view is self.panes.explorer.list:
+            self.panes.graph.set_marked(mark for mark in event.marks if isinstance(mark, Node))
+
+    def take_marks(self, event: GraphPane.Marked) -> None:
+        """Mark in the explorer what is marked in the graph."""
+        # It may be late: those of a model that another has taken the place of are gone.
+        scopes = {node.scope for node in event.nodes}
+        alive = (event.nodes.intersection(scope.nodes) for scope in scopes)
+        self.panes.explorer.list.set_marks(set[Hashable]().union(*alive))
+
+    def _node_times(self) -> tuple[Mapping[Node, float], str]:
+        """Return the milliseconds of nodes in what was opened last: a report, or an engine.
+
+        May run on a thread.
+        """
+        times = (page.node_times(self.document) for page in reversed(host(self.page).pages))
+        return next(filter(None, times), ({}, ""))
+
+    def open_node(self, event: GraphPane.Opened) -> None:
+        """Go to the node's parameters."""
+        self._follow_graph(event.node)
+        self.panes.focus("parameters")
+
+    def save_picture(self) -> None:
+        """Write what the graph pane shows as a picture."""
+        PictureWriter(self.page, self.document, self.panes.graph, self.work).save()

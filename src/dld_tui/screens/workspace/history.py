@@ -1,0 +1,135 @@
+"""Edits of the open document: made, taken back, made again; large ones on a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dld_tui.core.document import Transaction
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.node_list import NodeList
+
+MANY = 300
+"""Nodes, or primitive changes, of the largest edit that is made between two key presses."""
+
+
+@dataclass(eq=False)
+class History(Controller):
+    """The one way to edit."""
+
+    navigation: Navigation
+    node_list: NodeList
+
+    def facts(self) -> set[str]:
+        """Return what can be saved, undone and redone."""
+        history = self.document.history
+        known = {
+            "dirty": self.document.dirty,
+            "can_undo": bool(history.done),
+            "can_redo": bool(history.undone),
+        }
+        return {name for name, holds in known.items() if holds}
+
+    # --- edits ----------------------------------------------------------------------------------
+
+    def edit(self, name: str, /, **arguments: JSON) -> Transaction:
+        """Make an edit.
+
+        Raises:
+            DldError: It does not fit the model, or the model is being saved.
+        """
+        if self.work.is_running:
+            raise DldError("wait until the file is saved")
+        return self.document.apply(name, **arguments)
+
+    def try_edit(self, name: str, /, **arguments: JSON) -> bool:
+        """Make an edit; says why when it cannot be made."""
+        try:
+            self.edit(name, **arguments)
+        except DldError as error:
+            self.complain(error)
+            return False
+        return True
+
+    # --- undo -----------------------------------------------------------------------------------
+
+    def undo(self) -> None:
+        """Take back the last edit and show where it was."""
+        self._travel_in_time(self.document.history.done, self.document.undo, "Undone")
+
+    def redo(self) -> None:
+        """Make the edit again that was taken back."""
+        self._travel_in_time(self.document.history.undone, self.document.redo, "Done again")
+
+    def _travel_in_time(
+        self, history: Sequence[Transaction], step: Callable[[], Transaction | None], word: str
+    ) -> None:
+        if not history:
+            return
+        transaction = history[-1]
+        title = clip(visible(transaction.title), 90, keep="middle")
+
+        def ended() -> None:
+            self.say(f"{word}: {title}")
+            touched = [node for node in transaction.nodes if is_alive(node)]
+            if len(touched) == 1 and touched[0] is not self.cursor.node:
+                self.navigation.go_to(touched[0])
+            if history is self.document.history.undone:
+                self.model.redone.send(transaction)
+
+        # An exchange of everything may have to be written to the journal, and all is read anew.
+        large = len(transaction.primitives) > MANY or transaction.is_whole
+        self.change(word, [step], large=large, done=ended)
+
+    def change(
+        self,
+        title: str,
+        steps: Sequence[Callable[[], Transaction | None]],
+        *,
+        large: bool,
+        done: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Make edits one after the other: large ones on a thread, so that keys are answered.
+
+        Args:
+            title: What is shown meanwhile.
+            steps: Each makes one transaction.
+            large: Whether it may take long.
+            done: Called when all of them are made.
+        """
+        if self.work.is_running:
+            self.complain(DldError("wait until the running work has ended"))
+            return
+        if not large:
+            try:
+                for step in steps:
+                    step()
+            except DldError as error:
+                self.complain(error)
+                return
+            done()
+            return
+        made: list[Transaction] = []
+        self.document.hold_changes()
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            for step in steps:
+                transaction = step()
+                if transaction is not None:
+                    made.append(transaction)
+            if any(transaction.is_whole for transaction in made):
+                self.node_list.reindex()
+
+        def ended(error: DldError | None) -> None:
+            self.document.tell_changes()
+            if error is not None:
+                self.complain(error)
+            else:
+                done()
+
+        self.work.run(title, task, ended)

@@ -1,0 +1,148 @@
+"""The list of nodes: how it is arranged, filtered, and kept in step with the document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dld_tui.core import fmt
+from dld_tui.core.collector import collector_paused
+from dld_tui.core.document import Change, Node
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.document.texts import NodeTexts
+from dld_tui.core.graph.build import constants_of
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.explorer import Explorer
+from dld_tui.widgets.explorer_again import model_anew
+from dld_tui.widgets.explorer_items import Sort, View
+from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.widgets.filter_dialog import FilterDialog
+from dld_tui.widgets.host import host
+from dld_tui.widgets.node_filter import NodeFilter
+
+STATE = ("layouts", "explorer")
+
+
+@dataclass(eq=False)
+class NodeList(Controller):
+    """Arranges the nodes, and lists them anew after edits."""
+
+    panes: Panes
+    navigation: Navigation
+    _anew: ExplorerModel | None = None
+    """The rows of a model that has just taken the place of the document's."""
+
+    def facts(self) -> set[str]:
+        """Return whether a filter is on."""
+        return {"filtered"} if self.model.listing.filtering else set()
+
+    # --- commands -------------------------------------------------------------------------------
+
+    def cycle_view(self) -> None:
+        """List the nodes in the next way."""
+        self.panes.explorer.cycle_view()
+
+    def toggle_constants(self) -> None:
+        """Show or hide the Constant nodes."""
+        self.panes.explorer.toggle_constants()
+
+    def toggle_constant(self) -> None:
+        """Show or hide the constants of the node at the cursor, or the constant that it is on."""
+        node = self.cursor.node
+        constants = constants_of(node) if node is not None else []
+        if not constants:
+            self.say("Nothing here is a constant or gets one")
+            return
+        shown = not all(map(self.model.listing.shows_constant, constants))
+        self.panes.explorer.set_constants(constants, shown)
+        did = "shown" if shown else "hidden"
+        self.say(f"{fmt.plural(len(constants), 'constant')} {did}", 2)
+
+    def filter(self) -> None:
+        """Choose operator types and conditions."""
+        nodes = [node for scope in self.document.scopes() for node in scope.nodes]
+
+        def chosen(found: NodeFilter | None) -> None:
+            if found is not None:
+                self.panes.explorer.set_filter(found)
+
+        counts = self.model.listing.count_kinds()
+        self.ask(FilterDialog(nodes, counts, self.panes.explorer.node_filter), chosen)
+
+    def clear_filters(self) -> None:
+        """Show all nodes again."""
+        self.panes.explorer.clear_filters()
+
+    def documentation(self) -> None:
+        """Show or hide the operator's documentation."""
+        node = self.cursor.node
+        if node is None:
+            return
+        self.navigation.show_subject(node)
+        if not self.panes.parameters.display:
+            self.panes.focus("parameters")
+        self.panes.parameters.toggle_documentation()
+
+    def remember_arrangement(self, event: Explorer.Arranged) -> None:
+        """Keep how nodes are listed for the next time."""
+        data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
+        data |= {"descending": event.descending, "constants": event.show_constants}
+        host(self.page).state.put(*STATE, data)
+
+    # --- after edits ----------------------------------------------------------------------------
+
+    def show_change(self, change: Change) -> None:
+        """List what an edit, undo or redo changed, and show it in the parameters pane."""
+        explorer, parameters = self.panes.explorer, self.panes.parameters
+        before = explorer.node
+        if not is_alive(explorer.model.root):
+            explorer.model.set_root(self.document.main)
+        explorer.apply_change(change, self._anew if change.is_everything else None)
+        if change.is_everything:
+            self._show_all_changed(before)
+        if parameters.subject is not None and not is_alive(parameters.subject):
+            self.navigation.show_subject(explorer.node or explorer.model.root)
+        else:
+            parameters.rebuild()
+
+    def _show_all_changed(self, before: Node | None) -> None:
+        """Leave nothing on the screen that is of the former model but the place in it."""
+        explorer = self.panes.explorer
+        self._anew = None
+        explorer.list.set_marks(set())
+        if not (explorer.model.filtering or explorer.model.unfolded):
+            explorer.show_root(explorer.model.root)  # unfolds what there is room for
+        if before is not None and before.scope is self.document.main and not is_alive(before):
+            same = before.scope.nodes_named(before.name)
+            if len(same) == 1:
+                explorer.reveal(same[0])
+
+    def reindex(self) -> None:
+        """Read what a change of everything needs; may run on a thread, before the change is told.
+
+        Large models would hold the event loop up.
+        """
+        with collector_paused():
+            anew = model_anew(self.model.listing)
+            if not is_alive(anew.root):
+                anew.set_root(self.document.main)
+            texts = [(scope, NodeTexts(scope.nodes)) for scope in self.document.scopes()]
+            for scope, read in texts:
+                scope.index(read)
+            anew.index(texts)
+            self._anew = anew
+            op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
+            self.panes.parameters.summary = summarise(self.document, op_types)
+
+
+def recall_arrangement(data: Mapping[str, Any], listing: ExplorerModel) -> None:
+    """List the nodes as they were listed the last time."""
+    listing.view = next((view for view in View if view.name == data.get("view")), listing.view)
+    listing.sort = next((sort for sort in Sort if sort.name == data.get("sort")), listing.sort)
+    listing.descending = data.get("descending") is True
+    listing.set_show_constants(data.get("constants") is True)

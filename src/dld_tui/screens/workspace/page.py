@@ -1,0 +1,445 @@
+"""One open model: explorer, graph, parameters and findings, and all that can be done with it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.binding import BindingType
+from textual.message import Message
+from textual.widget import Widget
+from textual.worker import Worker
+
+from dld_tui.core import fmt
+from dld_tui.core.checks import Finding
+from dld_tui.core.commands import Command
+from dld_tui.core.document import Change, Document
+from dld_tui.core.document.journal import LeftJournal, discard
+from dld_tui.core.document.scripts import ReplayResult, replay
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.new_model import NewModel
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.context_menu import open_menu
+from dld_tui.screens.workspace.accuracy import Accuracy
+from dld_tui.screens.workspace.apply_conversion import ApplyConversion
+from dld_tui.screens.workspace.bodies import Bodies
+from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.conversion import Conversion
+from dld_tui.screens.workspace.cursor import Target
+from dld_tui.screens.workspace.custom_tools import CustomTools
+from dld_tui.screens.workspace.editing import Editing
+from dld_tui.screens.workspace.extraction import Extraction
+from dld_tui.screens.workspace.functions import Functions
+from dld_tui.screens.workspace.graphs import Graphs
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.metadata import Metadata
+from dld_tui.screens.workspace.model import WorkspaceModel
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
+from dld_tui.screens.workspace.opening import OpenedModel, open_model
+from dld_tui.screens.workspace.operators import Operators
+from dld_tui.screens.workspace.panes import Area, Panes
+from dld_tui.screens.workspace.profiling import Profiling
+from dld_tui.screens.workspace.saving import Saving
+from dld_tui.screens.workspace.selection import Selection
+from dld_tui.screens.workspace.tensors import Tensors
+from dld_tui.screens.workspace.wiring import Wiring
+from dld_tui.screens.workspace.work import Work
+from dld_tui.widgets.commands import bindings_for
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer import Explorer
+from dld_tui.widgets.findings import Findings, NoticeLine
+from dld_tui.widgets.graph_pane import GraphPane
+from dld_tui.widgets.host import host
+from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.page import Page
+from dld_tui.widgets.parameters import Parameters
+
+
+class WorkspaceScreen(Page):
+    """The page of a model; a new model when there is no path.
+
+    It makes the controllers, each with the others that it needs, and says who hears what: edits,
+    messages of the panes, and commands (a row ``("edit.change", "editing.edit", …)`` names the
+    controller and its method).
+    """
+
+    SCOPE = "workspace"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
+    CSS_PATH = "../../styles/workspace.tcss"
+    HELP = (
+        "The model as a list of nodes, what is known of the node under the cursor, and what was "
+        "found to be wrong. 1 3 4 go to a pane, m gives one all the room, < and > change its size."
+    )
+
+    def __init__(self, path: Path | str | None = None, *, new: NewModel | None = None) -> None:
+        super().__init__()
+        self.path = Path(path) if path is not None else None
+        self._new = new
+        self.tab_title = self.path.name if self.path is not None else "new model"
+        self.model = WorkspaceModel()
+        self.work = Work(self)
+        base = (self, self.model, self.work)
+        self.panes = Panes(*base)
+        self.navigation = Navigation(*base, self.panes)
+        self.node_list = NodeList(*base, self.panes, self.navigation)
+        self.history = History(*base, self.navigation, self.node_list)
+        self.jobs = Jobs(*base)
+        self.checks = Checks(*base, self.panes, self.history, self.jobs)
+        self.inference = TypeInference(*base, self.panes, self.jobs, self.checks)
+        self.saving = Saving(*base, self.inference)
+        self.profiling = Profiling(*base, self.saving)
+        self.editing = Editing(*base, self.panes, self.navigation, self.history)
+        self.operators = Operators(*base, self.navigation, self.history)
+        self.wiring = Wiring(*base, self.panes, self.history, self.operators)
+        self.selection = Selection(*base, self.panes, self.navigation, self.history, self.editing)
+        self.extraction = Extraction(*base, self.navigation, self.inference)
+        self.functions = Functions(*base, self.panes, self.navigation, self.history)
+        self.bodies = Bodies(*base, self.navigation, self.history)
+        self.tensors = Tensors(*base, self.panes, self.history, self.editing)
+        self.metadata = Metadata(*base, self.history, self.editing)
+        self.apply_conversion = ApplyConversion(*base, self.history)
+        self.conversion = Conversion(*base, self.jobs, self.apply_conversion)
+        self.accuracy = Accuracy(*base, self.panes, self.jobs)
+        self.custom_tools = CustomTools(*base, self.jobs)
+        self.graphs = Graphs(*base, self.panes, self.navigation, self.history, self.accuracy)
+        self.controllers: Sequence[Controller] = [
+            part for part in vars(self).values() if isinstance(part, Controller)
+        ]
+        self._connect()
+
+    def _connect(self) -> None:
+        """Say who hears what, in this order."""
+        self.model.changed.listeners = (
+            self.inference.invalidate,
+            self.checks.note,
+            self.node_list.show_change,
+            self._show_dirty,
+            self.checks.check_changed,
+            self.graphs.redraw,
+            self.accuracy.show_change,
+        )
+        self.model.subject_shown.listeners = (self.graphs.reveal,)
+        self.model.redone.listeners = (self.apply_conversion.show_again,)
+        self.editing.edits = {
+            Target.TERMINAL: self.wiring.declare_type,
+            Target.TENSOR: self.tensors.edit,
+            Target.TEXT: self.metadata.edit,
+            Target.ATTRIBUTE: self.editing.edit_attribute,
+            Target.NAME: self.editing.rename,
+            Target.NODE: self.editing.focus_attributes,
+        }
+        self.editing.deletions = {
+            Target.TERMINAL: self.wiring.remove_terminal,
+            Target.TEXT: self.metadata.delete,
+        }
+        handlers: Mapping[type[Message], Sequence[Callable[[Any], None]]] = {
+            Area.Resized: (lambda event: self.panes.lay_out(),),
+            Explorer.Selected: (self.navigation.follow_cursor,),
+            Explorer.Opened: (self.navigation.open_node,),
+            Explorer.Arranged: (self.node_list.remember_arrangement, self.graphs.show_constants),
+            Parameters.Left: (lambda event: self.panes.focus("explorer"),),
+            Parameters.Jumped: (lambda event: self.navigation.go_to(event.node),),
+            Parameters.ScopeOpened: (lambda event: self.navigation.open_scope(event.scope),),
+            Parameters.EditAsked: (lambda event: self.editing.edit(),),
+            Parameters.TensorAsked: (self.tensors.open_asked,),
+            Findings.Chosen: (self.navigation.go_to_finding,),
+            Findings.FixAsked: (self.checks.repair_asked,),
+            GraphPane.Selected: (self.graphs.follow_cursor,),
+            GraphPane.Opened: (self.graphs.open_node,),
+            GraphPane.MoveAsked: (self.graphs.move_box,),
+            GraphPane.ArrangeAsked: (self.graphs.arrange,),
+            GraphPane.Marked: (self.graphs.take_marks,),
+            GraphPane.MenuAsked: (self._menu_asked,),
+            LineView.MenuAsked: (self._menu_asked,),
+            LineView.MarksChanged: (self.graphs.show_marks, lambda event: self.facts_changed()),
+        }
+        self._handlers = handlers
+
+    @on(Area.Resized)
+    @on(Explorer.Selected)
+    @on(Explorer.Opened)
+    @on(Explorer.Arranged)
+    @on(Parameters.Left)
+    @on(Parameters.Jumped)
+    @on(Parameters.ScopeOpened)
+    @on(Parameters.EditAsked)
+    @on(Parameters.TensorAsked)
+    @on(Findings.Chosen)
+    @on(Findings.FixAsked)
+    @on(GraphPane.Selected)
+    @on(GraphPane.Opened)
+    @on(GraphPane.MoveAsked)
+    @on(GraphPane.ArrangeAsked)
+    @on(GraphPane.Marked)
+    @on(GraphPane.MenuAsked)
+    @on(LineView.MenuAsked)
+    @on(LineView.MarksChanged)
+    def pane_message(self, event: Message) -> None:
+        """Tell the controllers what happened in a pane."""
+        event.stop()
+        if self.model.is_open:
+            for handle in self._handlers[type(event)]:
+                handle(event)
+
+    # --- what is open ---------------------------------------------------------------------------
+
+    @property
+    def document(self) -> Document:
+        """The open document."""
+        return self.model.document
+
+    @property
+    def explorer(self) -> Explorer:
+        """The pane of nodes."""
+        return self.panes.explorer
+
+    @property
+    def graph(self) -> GraphPane:
+        """The pane of the graph."""
+        return self.panes.graph
+
+    @property
+    def parameters(self) -> Parameters:
+        """The pane of what is known of one node or scope."""
+        return self.panes.parameters
+
+    @property
+    def findings(self) -> Findings:
+        """The pane of what is wrong."""
+        return self.panes.findings
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the model is shown."""
+        return self.model.is_open
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether the model is still being read."""
+        return not self.model.is_open
+
+    @property
+    def edited_document(self) -> Document | None:
+        """The open document."""
+        return self.model.document if self.model.is_open else None
+
+    def body(self) -> Iterable[Widget]:
+        """Return the area of the panes, empty until the model is open."""
+        yield Area()
+        yield NoticeLine()
+
+    # --- opening and closing --------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Open the model on a thread."""
+        self.operators.warm_up()
+        self.panes.recall_layout()
+        opened: list[OpenedModel] = []
+        listed = host(self).state.get(*STATE)
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            arrange = partial(recall_arrangement, listed)
+            opened.append(open_model(self.path, progress, cancelled, self._new, arrange))
+
+        async def show() -> None:
+            await self._opened(opened[0])
+
+        def ended(error: DldError | None) -> None:
+            if error is None:
+                self.graphs.begin(opened[0])
+                _: Worker[None] = self.run_worker(show, group="opened", name="show the model")
+                return
+            host(self).close_page(self)
+            if not isinstance(error, CancelledError):
+                host(self).show_error(error, "Not opened")
+
+        self.work.run(f"Opening {self.tab_title}", task, ended, line=False)
+
+    async def _opened(self, opened: OpenedModel) -> None:
+        """Show the model."""
+        document = self.model.document = opened.document
+        with self.app.batch_update():  # each pane on its own would paint the whole screen
+            await self.panes.show(opened.explorer, host(self).config.preview_bytes)
+            if not self.is_attached:  # closed meanwhile
+                document.close()
+                return
+            self.parameters.summary = opened.summary
+            self.model.view = self.panes
+            self.model.is_open = True
+            self.tab_title = document.title
+            self.tab_dirty = document.dirty
+            self.tab_changed()
+            self.panes.lay_out()
+            self.panes.focus_first()
+            self.navigation.show_subject(document.main)
+            self.graphs.show_begun()
+        self.model.listen()
+        self.navigation.reveal_waiting()
+        if opened.left:
+            self._ask_restore(opened.left[0])
+        self.checks.check()
+        self.inference.infer()
+        _: Worker[None] = self.run_worker(opened.clean_up, thread=True, group="clean up")
+
+    def on_unmount(self) -> None:
+        """Stop what runs for this model, and close it."""
+        self.model.is_closed = True
+        self._cancel()
+        for controller in self.controllers:
+            controller.close()
+        if self.model.is_open:
+            gc.unfreeze()
+            # After a crash the next session offers the edits again.
+            self.document.close(keep_journal=bool(self.app.return_code))
+
+    # --- journals -------------------------------------------------------------------------------
+
+    def _ask_restore(self, left: LeftJournal) -> None:
+        steps = fmt.plural(len(left.lines), "edit")
+        message = f"The last session ended without saving this model: {steps} can be made again."
+        if not left.matches:
+            message += " The file has changed since then: edits that no longer fit are left out."
+
+        def answered(answer: str | None) -> None:
+            if answer == "restore":
+                self._restore(left)
+            elif answer == "discard":
+                discard(left)
+
+        choices = [
+            Choice("r", "make them again", "restore"),
+            Choice("d", "throw them away", "discard"),
+            Choice("l", "ask me the next time", ""),
+        ]
+        self.app.push_screen(ChoiceDialog("Unsaved edits were found", message, choices), answered)
+
+    def _restore(self, left: LeftJournal) -> None:
+        document = self.document
+        results: list[ReplayResult] = []
+        self.model.stop_listening()
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            results.append(replay(document, left.lines))
+            self.node_list.reindex()
+
+        def ended(error: DldError | None) -> None:
+            self.model.listen()
+            self.model.tell_change(Change("reset", None))
+            if error is not None:
+                host(self).show_error(error)
+                return
+            discard(left)
+            self._say_restored(results[0])
+
+        self.work.run("Making the edits again", task, ended)
+
+    def _say_restored(self, result: ReplayResult) -> None:
+        self.notify(f"{result.applied} of the journal's lines were made again", timeout=4)
+        self.checks.notices += [
+            Finding("warning", "journal", f"line {number} no longer applies: {why}")
+            for number, why in result.refused
+        ]
+        self.checks.check()
+
+    # --- commands -------------------------------------------------------------------------------
+
+    def facts(self) -> set[str]:
+        """Return what holds for commands: what the cursor is on, and what the controllers say."""
+        facts = super().facts()
+        if not self.model.is_open:
+            return facts
+        facts |= {"document"} | self.model.cursor.facts()
+        return facts.union(*(controller.facts() for controller in self.controllers))
+
+    def own_commands(self) -> Sequence[Command]:
+        """Return a command for each custom tool."""
+        return self.custom_tools.commands()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Ignore Esc when nothing runs."""
+        if action == "stop":
+            return self.work.is_running or self.jobs.is_running
+        return super().check_action(action, parameters)
+
+    def action_stop(self) -> None:
+        """Stop opening, saving, or the job."""
+        self._cancel()
+
+    def _cancel(self) -> bool:
+        return self.work.cancel() or self.jobs.cancel()
+
+    def action_context_menu(self) -> None:
+        """Show the commands for what is under the cursor."""
+        place, title = self.model.cursor.place
+        if not place or not open_menu(self.app, self, place, title):
+            self.notify("There is nothing to do here", timeout=3)
+
+    def _menu_asked(self, event: Message) -> None:
+        """Show the menu on a right click, once the details have followed the cursor."""
+        self.call_after_refresh(self.action_context_menu)
+
+    # --- what others ask ------------------------------------------------------------------------
+
+    def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
+        """Go to a node that a report or a finding names; waits until the model is open."""
+        self.navigation.reveal(scope_path, node_ref)
+
+    def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
+        """Make edits as one step of the document."""
+        apply = partial(self.document.apply, "repair", steps=steps, title=title)
+        self.history.change(title, [apply], large=True, done=done)
+
+    def show_activity(self, activity: str) -> bool:
+        """Show the form of an activity for the open model; False when it has none."""
+        return self.accuracy.show_activity(activity)
+
+    def catch_up(self) -> bool:
+        """Let the other panes follow the cursor now."""
+        return self.navigation.catch_up()
+
+    def unsaved(self) -> list[str]:
+        """Return what closing would lose."""
+        return self.saving.unsaved()
+
+    def save_then(self, done: Callable[[], None]) -> None:
+        """Save, and call `done` when it is saved."""
+        self.saving.save(done)
+
+    def _show_dirty(self, change: Change) -> None:
+        """Mark the tab while there is something to save."""
+        if self.tab_dirty != self.document.dirty:
+            self.tab_dirty = self.document.dirty
+            self.tab_changed()
+        self.facts_changed()
+
+    # --- the terminal ---------------------------------------------------------------------------
+
+    def on_screen_resume(self, event: Any) -> None:
+        """Look whether the file, and the comparisons of the model, are still the same."""
+        self.saving.look_at_disk()
+        if self.model.is_open:
+            self.accuracy.follow_errors()
+
+    def terminal_focused(self) -> None:
+        """Look whether the file is still the same."""
+        self.saving.look_at_disk()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Take hold of the border between two panes."""
+        self.panes.take_border(event)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Move the border that is held."""
+        self.panes.move_border(event)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Let go of the border."""
+        self.panes.leave_border()

@@ -1,0 +1,317 @@
+"""Marked nodes: by filter, by name, along the links; copied, pasted, edited together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from textual.app import App
+from textual.worker import Worker
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Node, Transaction, reach
+from dld_tui.core.document.fragment import Fragment, fragment_of
+from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.editing import Editing, outer_nodes
+from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.batch_dialog import BatchDialog
+from dld_tui.widgets.batch_model import TypeGroup, groups_of
+from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.explorer_items import name_separator
+from dld_tui.widgets.explorer_search import all_nodes, matching_nodes
+from dld_tui.widgets.filter_dialog import FilterDialog
+from dld_tui.widgets.host import host
+from dld_tui.widgets.node_filter import NodeFilter
+
+_SLICE_S = 0.015
+_FEW = 4_000
+"""Nodes of the largest model whose links are followed between two key presses."""
+_MOST_SHARED = 8_000
+"""Bytes of the largest fragment that goes to the clipboard of the terminal, too."""
+_LARGE = 1 << 20
+"""Bytes of payloads from which on pasting runs on a thread."""
+_KEYS = "1234567890"
+
+
+@dataclass(eq=False)
+class Selection(Controller):
+    """Marks nodes, and does something with those that are marked."""
+
+    panes: Panes
+    navigation: Navigation
+    history: History
+    editing: Editing
+
+    def facts(self) -> set[str]:
+        """Return whether there are nodes to paste."""
+        return {"copied"} if host(self.page).copied_nodes is not None else set()
+
+    # --- marking --------------------------------------------------------------------------------
+
+    def set_marks(self, nodes: Iterable[Node]) -> None:
+        """Mark nodes and no others, and say how many they are."""
+        marks: set[Hashable] = set(nodes)
+        self.panes.explorer.list.set_marks(marks)
+        self.say(f"{fmt.plural(len(marks), 'node')} marked", 2)
+
+    def add_marks(self, nodes: Iterable[Node]) -> None:
+        """Mark more nodes."""
+        before = {mark for mark in self.panes.explorer.list.marks if isinstance(mark, Node)}
+        self.set_marks(before.union(nodes))
+
+    def mark_more(self) -> None:
+        """Ask what to mark."""
+        marks = bool(self.panes.explorer.list.marks)
+        choices = [
+            Choice("f", "nodes that pass a filter", "filter"),
+            Choice("n", "nodes whose names begin with …", "name"),
+        ]
+        if self.cursor.node is not None:
+            choices.append(Choice("t", "nodes of the same operator type", "same"))
+        if self.cursor.node is not None or marks:
+            choices += [
+                Choice("u", "upstream: what they are computed from", "upstream"),
+                Choice("d", "downstream: what is computed from them", "downstream"),
+            ]
+        if marks:
+            choices.append(Choice("b", "between: all nodes on paths between them", "between"))
+        choices.append(Choice("i", "invert: what is not marked now", "invert"))
+        if marks:
+            choices.append(Choice("c", "clear the marks", "clear"))
+
+        def chosen(answer: str | None) -> None:
+            if answer:
+                getattr(self, f"action_mark_{answer}")()
+
+        count = fmt.plural(len(self.panes.explorer.list.marks), "node")
+        self.ask(ChoiceDialog("Mark", f"{count} marked.", choices), chosen)
+
+    def mark_filter(self) -> None:
+        """Mark the nodes that an advanced filter lets through."""
+        nodes = list(all_nodes(self.model.listing))
+        dialog = FilterDialog(nodes, self.model.listing.count_kinds(), None)
+        dialog.TITLE_TEXT = "Mark by filter"
+        dialog.KEYS = "Enter mark  Space choose  ^X clear  Esc close"
+
+        def chosen(found: NodeFilter | None) -> None:
+            if found is None:
+                return
+
+            async def judge() -> None:
+                await self._mark_fitting(nodes, found)
+
+            _: Worker[None] = self.page.run_worker(judge, group="mark", exclusive=True)
+
+        self.ask(dialog, chosen)
+
+    async def _mark_fitting(self, nodes: Sequence[Node], fits: NodeFilter) -> None:
+        """Judge in slices between which keys are answered."""
+        found, deadline = [], monotonic() + _SLICE_S
+        for node in nodes:
+            if fits(node):
+                found.append(node)
+            if monotonic() > deadline:
+                await asyncio.sleep(0)
+                deadline = monotonic() + _SLICE_S
+        self.add_marks(found)
+
+    def mark_name(self) -> None:
+        """Mark the nodes whose shown names begin with a text."""
+        model = self.model.listing
+        entries = [model.entry(node) for node in all_nodes(model)]
+
+        def problem(text: str) -> str | None:
+            if not text or any(entry.label.startswith(text) for entry in entries):
+                return None
+            return "No node's name begins so"
+
+        def chosen(text: str | None) -> None:
+            if text:
+                self.add_marks(e.node for e in entries if e.label.startswith(text))
+
+        message = "Mark the nodes whose names begin with:"
+        start = self._name_scope()
+        self.ask(PromptDialog("Mark by name", message, start, check=problem), chosen)
+
+    def _name_scope(self) -> str:
+        """Return the name scope of the node at the cursor, or the folder's."""
+        cursor, model = self.cursor, self.model.listing
+        branch, node = cursor.branch, cursor.node
+        if branch is not None and branch.kind == "folder" and branch.members:
+            first = branch.members[0].label
+            return first[: branch.start + len(branch.label)]
+        if node is None:
+            return ""
+        separator = name_separator(model.entries(node.scope))
+        head, found, _ = model.entry(node).label.rpartition(separator)
+        return head + found
+
+    def mark_same(self) -> None:
+        """Mark the nodes of the operator type at the cursor."""
+        node = self.cursor.node
+        if node is None:
+            return
+        model = self.model.listing
+        kind = model.entry(node).kind
+        self.add_marks(n for n in all_nodes(model) if model.entry(n).kind == kind)
+
+    def mark_between(self) -> None:
+        """Mark all nodes on paths between the marked ones."""
+        self._follow(reach.between, self.model.marked)
+
+    def mark_upstream(self) -> None:
+        """Mark what the chosen nodes are computed from."""
+        self._follow(reach.upstream_of, self.model.chosen_nodes)
+
+    def mark_downstream(self) -> None:
+        """Mark what is computed from the chosen nodes."""
+        self._follow(reach.downstream_of, self.model.chosen_nodes)
+
+    def _follow(self, along: Callable[[Sequence[Node]], set[Node]], start: Sequence[Node]) -> None:
+        if not start:
+            return
+        found: list[set[Node]] = []
+        large = self.model.listing.total > _FEW
+        self.perform(
+            "Following the links",
+            lambda: found.append(along(start)),
+            lambda: self.set_marks(found[0]),
+            large=large,
+        )
+
+    def mark_invert(self) -> None:
+        """Mark what passes the filters and is not marked, and nothing else."""
+        marks = self.panes.explorer.list.marks
+        self.set_marks(node for node in matching_nodes(self.model.listing) if node not in marks)
+
+    def mark_clear(self) -> None:
+        """Mark nothing."""
+        self.panes.explorer.list.set_marks(set())
+
+    def mark_precision(self) -> None:
+        """Ask for a precision and mark the nodes that are set to it."""
+        counts = Counter(map(precision_of, all_nodes(self.model.listing)))
+        counts.pop("", None)
+        if not counts:
+            self.say("No node has a precision yet: P sets one")
+            return
+        choices = [
+            Choice(key, f"{visible(name)}  {fmt.plural(count, 'node')}", name)
+            for key, (name, count) in zip(_KEYS, counts.most_common(), strict=False)
+        ]
+
+        def chosen(answer: str | None) -> None:
+            if answer is not None:
+                nodes = all_nodes(self.model.listing)
+                found = {node for node in nodes if precision_of(node) == answer}
+                self.panes.explorer.list.set_marks(set(found))
+
+        self.ask(ChoiceDialog("Mark", "Nodes of which precision?", choices), chosen)
+
+    # --- copy, cut, paste -----------------------------------------------------------------------
+
+    def copy(self) -> None:
+        """Copy the marked nodes, or the one at the cursor."""
+        self._copy("copied", lambda nodes: None)
+
+    def cut(self) -> None:
+        """Copy the marked nodes, or the one at the cursor, and delete them."""
+        self._copy("cut", lambda nodes: self.editing.delete_nodes(nodes, reconnect=False))
+
+    def _copy(self, word: str, then: Callable[[Sequence[Node]], None]) -> None:
+        nodes = outer_nodes(self.model.chosen_nodes)
+        if not nodes:
+            return
+        found: list[Fragment] = []
+
+        def copied() -> None:
+            host(self.page).copied_nodes = found[0]
+            self._share(found[0])
+            self.say(f"{fmt.plural(len(nodes), 'node')} {word}: p pastes")
+            self.page.facts_changed()
+            then(nodes)
+
+        self.perform(
+            "Copying", lambda: found.append(fragment_of(nodes)), copied, large=len(nodes) > MANY
+        )
+
+    def _share(self, fragment: Fragment) -> None:
+        """Put a small fragment on the clipboard of the terminal, as JSON."""
+        if fragment.size <= _MOST_SHARED:
+            text = json.dumps({"nodes": fragment.to_json(self.document)})
+            App.copy_to_clipboard(self.app, text)  # not the app's own, which tells of it
+
+    def paste(self) -> None:
+        """Add the copied nodes to the graph at the cursor."""
+        fragment = host(self.page).copied_nodes
+        if fragment is None:
+            return
+        scope = self.cursor.target_scope or self.model.listing.root
+        made: list[Transaction] = []
+
+        def paste() -> Transaction:
+            data = fragment.to_json(self.document, scope)
+            made.append(self.document.apply("paste_nodes", scope=list(scope.path), fragment=data))
+            return made[0]
+
+        def done() -> None:
+            self._show_pasted(made[0])
+
+        large = fragment.count > MANY or fragment.size > _LARGE
+        self.history.change(
+            f"Pasting {fmt.plural(fragment.count, 'node')}", [paste], large=large, done=done
+        )
+
+    def _show_pasted(self, transaction: Transaction) -> None:
+        pasted = [
+            node
+            for primitive in transaction.primitives
+            if isinstance(primitive, Splice) and primitive.list_name == "node"
+            for node in primitive.inserted
+        ]
+        title = transaction.title.replace("paste", "Pasted", 1)
+        self.say(clip(visible(title), 90, keep="middle"), 4)
+        self.panes.explorer.list.set_marks(set(pasted))
+        if pasted:
+            self.navigation.go_to(pasted[0])
+
+    # --- many at once ---------------------------------------------------------------------------
+
+    def edit_many(self) -> None:
+        """Set the attributes that the marked nodes share."""
+        nodes = self.model.chosen_nodes
+        if not nodes:
+            return
+        groups: list[TypeGroup] = []
+
+        def changed(changes: list[JSON] | None) -> None:
+            if changes and all(is_alive(node) for node in nodes):
+                self.history.change(
+                    "Setting attributes",
+                    [lambda: self.document.apply("set_attributes", changes=changes)],
+                    large=len(nodes) > MANY,
+                )
+
+        def collected() -> None:
+            if any(group.attributes for group in groups):
+                self.ask(BatchDialog(groups), changed)
+            else:
+                self.say("These operators have no attribute that can be typed", 4)
+
+        self.perform(
+            "Reading attributes",
+            lambda: groups.extend(groups_of(nodes)),
+            collected,
+            large=len(nodes) > MANY,
+        )
