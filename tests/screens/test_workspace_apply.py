@@ -64,8 +64,8 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
 async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.FUNCTIONS), NARROW) as session:
         screen = session.screen
-        session.app.push_screen(FunctionsScreen(screen))
-        session.app.push_screen(InitializersScreen(screen, screen.document.functions[0]))
+        session.app.push_screen(FunctionsScreen(screen.history))
+        session.app.push_screen(InitializersScreen(screen.history, screen.document.functions[0]))
         await session.until(lambda: isinstance(session.app.screen, InitializersScreen))
         screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))

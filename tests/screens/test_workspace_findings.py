@@ -10,7 +10,7 @@ import onnx.helper as oh
 import pytest
 
 from dld_tui.core.checks import Checker, Finding
-from dld_tui.screens.workspace.checks import Checking
+from dld_tui.screens.workspace.checks import Checks
 from tests.support import models
 from tests.support.work import steps_in
 from tests.support.workspace import NARROW, WIDE, Session, opened
@@ -147,8 +147,8 @@ async def test_findings_of_other_tools_are_listed_and_replaced(tmp_path: Path) -
 async def test_checking_a_large_model_leaves_room_for_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert 0 < Checking.CHECK_SLICE_S <= 0.01
-    monkeypatch.setattr(Checking, "CHECK_SLICE_S", -1.0)  # a slice is as short as can be
+    assert 0 < Checks.CHECK_SLICE_S <= 0.01
+    monkeypatch.setattr(Checks, "CHECK_SLICE_S", -1.0)  # a slice is as short as can be
     names = [f"v{at}" for at in range(1001)]
     nodes = [oh.make_node("Relu", [a], [b], b) for a, b in pairwise(names)]
     ends = [oh.make_tensor_value_info(name, 1, [1]) for name in (names[0], names[-1])]
@@ -163,7 +163,7 @@ async def test_checking_a_large_model_leaves_room_for_keys(
         def spy(checker: Checker) -> None:
             slices.append(steps_in(check, checker))
 
-        monkeypatch.setattr(session.screen, "_check_slice", spy)
+        monkeypatch.setattr(session.screen.checks, "_check_slice", spy)
         session.screen.checks.check()
         await checked(session)
         assert len(slices) > 5, "between slices others get their turn"

@@ -13,7 +13,7 @@ from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files.view import external_view
 from dld_tui.screens.workspace import checks
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.job_line import JobLine
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -40,7 +40,7 @@ class Held:
         self.result: dict[str, Any] = {"findings": []}
         self.error: Exception | None = None
         self.go_on = threading.Event()
-        monkeypatch.setattr(WorkspaceScreen, "_job_result", self.run)
+        monkeypatch.setattr(Jobs, "_job_result", self.run)
 
     def run(
         self, activity: str, request: dict[str, Any], cancel: threading.Event, line: JobLine

@@ -12,6 +12,7 @@ import pytest
 
 from dld_tui.core.document import Change
 from dld_tui.core.document.values import ValueType
+from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
 from dld_tui.screens.workspace.inference import RULE, InferredTypes, TypeInference
 from tests.support import models
@@ -69,13 +70,19 @@ async def test_stale_at_once_and_refreshed_after_an_edit_undo_and_redo(tmp_path:
             assert main.value_type("j") == ValueType("float32", dims)
 
 
+def edit_attribute(session: Session, value: list[JSON]) -> None:
+    """Give the transposition another order of dimensions."""
+    session.screen.history.edit(
+        "set_attribute", scope=[], node="turn", attribute="perm", kind="ints", value=value
+    )
+
+
 async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with inferred(tmp_path) as session:
         await session.go("join")
         assert any("f32[6,N]" in row for row in session.details)
         monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (60.0, 60.0))
-        session.screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
-                            value=[0, 1])  # fmt: skip
+        edit_attribute(session, [0, 1])
         await session.settle()
         assert any("~f32[6,N]" in row for row in session.details)
         await session.until(lambda: session.text.count("~") >= 5)  # three nodes, and the details
@@ -132,8 +139,7 @@ async def test_a_job_for_an_older_state_is_cancelled(
 async def test_errors_of_inference_lead_to_the_node_and_go_when_mended(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         assert external(session) == []
-        session.screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
-                            value=[0, 1, 2, 3])  # fmt: skip
+        edit_attribute(session, [0, 1, 2, 3])
         await session.until(lambda: session.screen.model.has_fresh_types)
         (finding,) = (f for f in session.screen.findings.findings if f.rule == RULE)
         assert finding.level == "error"
@@ -163,12 +169,12 @@ async def test_new_models_and_everything_changed(tmp_path: Path) -> None:
 async def test_nothing_is_asked_while_a_thread_may_edit(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         screen = session.screen
-        screen._cancel = event = asyncio.Event()  # type: ignore[assignment]
+        screen.work._cancel = event = asyncio.Event()  # type: ignore[assignment]
         screen.model.has_fresh_types = False
         screen.inference.infer()
         await session.pilot.pause()
         assert not screen.model.has_fresh_types
-        screen._cancel = None
+        screen.work._cancel = None
         await session.until(lambda: screen.model.has_fresh_types)
         assert not event.is_set()
 
