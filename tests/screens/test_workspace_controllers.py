@@ -1,0 +1,294 @@
+"""Controllers of a workspace without an app: what they are told, what they do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+import dld_tui.screens.workspace as room
+from dld_tui.core.commands import in_scope
+from dld_tui.core.document import Change, Document, Node
+from dld_tui.core.errors import DldError
+from dld_tui.screens.workspace.cursor import Cursor, Target
+from dld_tui.screens.workspace.editing import Editing
+from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.model import Signal, WorkspaceModel
+from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.screens.workspace.wiring import Wiring
+from dld_tui.widgets.explorer_items import Branch
+from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.widgets.parameter_rows import ParameterRow
+from dld_tui.widgets.parameters_model import NodeRows
+from dld_tui.widgets.parameters_scope import ScopeRows
+from tests.support import models
+
+
+@dataclass
+class Desk:
+    """What controllers are given, with what they said and asked."""
+
+    document: Document
+    model: WorkspaceModel = field(default_factory=WorkspaceModel)
+    said: list[str] = field(default_factory=list)
+    dialogs: list[Any] = field(default_factory=list)
+    gone_to: list[Node] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
+    is_running: bool = False
+
+    def __post_init__(self) -> None:
+        self.model.document = self.document
+        self.look(Cursor())
+        self.model.is_open = True
+        self.model.listen()
+        self.navigation = cast("Any", SimpleNamespace(go_to=self.gone_to.append))
+        self.page = cast("Any", SimpleNamespace(
+            notify=lambda text, **options: self.said.append(text),
+            app=SimpleNamespace(push_screen=lambda dialog, then: self.dialogs.append(dialog)),
+        ))  # fmt: skip
+        work = SimpleNamespace(run=self.run, is_running=False)
+        self.base = (self.page, self.model, cast("Any", work))
+        self.work = work
+        node_list = cast("Any", SimpleNamespace())
+        self.history = History(*self.base, self.navigation, node_list)
+
+    def look(self, cursor: Cursor) -> None:
+        """Put the cursor on something."""
+        listing = ExplorerModel(self.document)
+        self.model.view = cast("Any", SimpleNamespace(cursor=cursor, listing=listing))
+
+    def run(self, title: str, task: Any, done: Callable[[DldError | None], None]) -> None:
+        """Run something long at once."""
+        self.started.append(title)
+        task(lambda done, total: None, lambda: False)
+        done(None)
+
+    def node(self, name: str) -> Node:
+        """Return a node by its name."""
+        return next(node for node in self.document.main.nodes if node.name == name)
+
+    def cursor_on(self, name: str, label: str) -> Cursor:
+        """Return the cursor on a row of a node's parameters."""
+        node = self.node(name)
+        rows = NodeRows(node, {}, lambda key, tensor: [], 80).rows()
+        row = next(row for row in rows if label in (row.copied, row.name_of))
+        return Cursor(subject=node, node=node, in_parameters=True, row=row)
+
+    def cursor_on_scope(self, label: str) -> Cursor:
+        """Return the cursor on a row of the main graph's parameters."""
+        rows = ScopeRows(self.document.main, None, {}, lambda key, tensor: [], 80).rows()
+        row = next(row for row in rows if row.name_of == "value" and row.copied == label)
+        return Cursor(subject=self.document.main, in_parameters=True, row=row)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    yield Desk(document)
+    document.close()
+
+
+# --- what the cursor is on -----------------------------------------------------------------------
+
+
+def test_each_row_has_its_target(desk: Desk) -> None:
+    first = desk.node("first")
+    assert Cursor(node=first).target is Target.NODE
+    assert Cursor(subject=first, in_parameters=True).target is None
+    assert desk.cursor_on_scope("x").target is Target.TERMINAL
+    assert desk.cursor_on("second", "w").target is Target.TENSOR
+    assert desk.cursor_on("first", "node").target is Target.NAME
+    rows = {
+        Target.ATTRIBUTE: ParameterRow(("attribute", "axis"), attribute="axis"),
+        Target.TEXT: ParameterRow(("metadata", "key")),
+        Target.OTHER: ParameterRow(("fact", "size")),
+    }
+    for target, row in rows.items():
+        assert Cursor(subject=first, node=first, in_parameters=True, row=row).target is target
+
+
+def test_facts_tell_what_can_be_done_with_it(desk: Desk) -> None:
+    first = desk.node("first")
+    assert Cursor().facts() == set()
+    listed = Cursor(node=first).facts()
+    assert {"node", "nodes", "attribute", "value", "end", "cursor"} <= listed
+    assert not {"boundary", "tensor", "marks", "wired"} & listed
+    assert "marks" in Cursor(node=first, marks={first}).facts()
+    terminal = desk.cursor_on_scope("x").facts()
+    assert {"boundary", "nodes", "attribute", "wired"} <= terminal
+    assert not {"variadic", "input", "tensor"} & terminal
+    assert {"tensor", "attribute"} <= desk.cursor_on("second", "w").facts()
+    text = ParameterRow(("metadata", "key"))
+    on_node = Cursor(subject=first, node=first, in_parameters=True, row=text)
+    assert {"attribute", "nodes"} <= on_node.facts()
+    of_graph = Cursor(subject=desk.document.main, in_parameters=True, row=text).facts()
+    assert "attribute" in of_graph
+    assert "nodes" not in of_graph
+
+
+def test_chosen_nodes_are_the_marked_ones_in_their_order(desk: Desk) -> None:
+    first, last = desk.node("first"), desk.node("last")
+    desk.look(Cursor(node=first))
+    assert desk.model.chosen_nodes == [first]
+    desk.look(Cursor(node=first, marks={last, desk.node("second")}))
+    assert desk.model.chosen_nodes == [desk.node("second"), last]
+    desk.look(Cursor(subject=first, node=first, in_parameters=True, marks={last}))
+    assert desk.model.chosen_nodes == [first]
+
+
+def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
+    scope = desk.document.main
+    branch = Branch.of_scope(scope, 4)
+    assert Cursor(node=desk.node("first")).target_scope is scope
+    assert Cursor(branch=branch).target_scope is scope
+    assert Cursor(branch=branch, in_parameters=True).target_scope is None
+
+
+# --- edits ---------------------------------------------------------------------------------------
+
+
+def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
+    told: list[str] = []
+    desk.model.changed.listeners = (
+        lambda change: told.append(f"first {change.kind}"),
+        lambda change: told.append(f"second {desk.model.version}"),
+    )
+    desk.history.edit("rename_node", scope=[], node="first", name="stem")
+    assert told == ["first edit", "second 1"]
+    desk.model.stop_listening()
+    assert not desk.model.is_listening
+    desk.history.edit("rename_node", scope=[], node="stem", name="first")
+    assert desk.model.version == 1
+
+
+def test_a_signal_has_one_order() -> None:
+    heard: list[int] = []
+    signal: Signal[Change] = Signal()
+    signal.listeners = tuple(lambda change, at=at: heard.append(at) for at in range(4))
+    signal.send(Change("edit", None))
+    assert heard == [0, 1, 2, 3]
+
+
+def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
+    redone: list[str] = []
+    desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
+    assert desk.history.facts() == set()
+    assert desk.history.try_edit("rename_node", scope=[], node="third", name="cube")
+    assert desk.history.facts() == {"dirty", "can_undo"}
+    desk.history.undo()
+    assert desk.gone_to == [desk.node("third")]
+    assert desk.history.facts() == {"can_redo"}
+    desk.history.redo()
+    assert redone == ["rename_node"]
+    assert [text.partition(":")[0] for text in desk.said] == ["Undone", "Done again"]
+
+
+def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
+    assert not desk.history.try_edit("rename_node", scope=[], node="nowhere", name="x")
+    assert len(desk.said) == 1
+    desk.work.is_running = True
+    assert not desk.history.try_edit("rename_node", scope=[], node="first", name="stem")
+    desk.history.change("Renaming", [], large=False)
+    assert desk.said[1:] == [
+        "wait until the file is saved", "wait until the running work has ended"
+    ]  # fmt: skip
+    assert desk.document.history.done == []
+
+
+def test_large_changes_run_beside_the_keys_and_are_told_at_their_end(desk: Desk) -> None:
+    told: list[int] = []
+    desk.model.changed.listeners = (lambda change: told.append(len(desk.started)),)
+
+    def step() -> Any:
+        assert told == []
+        return desk.document.apply("rename_node", scope=[], node="first", name="stem")
+
+    desk.history.change("Renaming", [step], large=True)
+    assert desk.started == ["Renaming"]
+    assert told == [1]
+
+
+@pytest.fixture
+def editing(desk: Desk) -> Editing:
+    return Editing(*desk.base, cast("Any", None), desk.navigation, desk.history)
+
+
+def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Editing) -> None:
+    done: list[str] = []
+    editing.edits = {
+        target: lambda name=target.name: done.append(name)  # type: ignore[misc]
+        for target in Target
+        if target is not Target.OTHER
+    }
+    editing.deletions = {Target.TERMINAL: lambda: done.append("removed")}
+    desk.look(desk.cursor_on_scope("x"))
+    editing.edit()
+    editing.delete()
+    desk.look(desk.cursor_on("first", "node"))
+    editing.edit()
+    desk.look(Cursor(subject=desk.node("first"), in_parameters=True))
+    editing.edit()
+    assert done == ["TERMINAL", "removed", "NAME"]
+    row = ParameterRow(("fact", "size"))
+    desk.look(replace(desk.cursor_on("first", "node"), row=row))
+    editing.edit()
+    assert desk.said == ["Nothing to edit here. Attributes and names can be edited."]
+
+
+def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Editing) -> None:
+    desk.history.edit("disconnect_value", scope=[], value="a")
+    desk.look(Cursor(node=desk.node("first")))
+    editing.delete()
+    assert len(desk.document.main.nodes) == 3
+    desk.history.undo()
+    desk.history.undo()
+    desk.look(Cursor(node=desk.node("first")))
+    editing.delete()
+    assert len(desk.document.main.nodes) == 4
+    assert "1 place" in desk.dialogs[0].message
+    editing.delete_nodes(list(desk.document.main.nodes) * MANY, reconnect=False)
+    assert desk.started == [f"Deleting {4 * MANY:,} nodes"]
+
+
+def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
+    wiring = Wiring(*desk.base, cast("Any", None), desk.history, cast("Any", None))
+    desk.look(desk.cursor_on("second", "w"))
+    wiring.make_input()
+    assert len(desk.document.main.inputs) == 2
+    assert desk.said[0].endswith("is an input of the graph now")
+    desk.look(desk.cursor_on_scope("y"))
+    wiring.remove_terminal()
+    assert desk.document.main.outputs == ()
+
+
+# --- how they are put together -------------------------------------------------------------------
+
+
+def test_every_command_of_a_controller_is_there() -> None:
+    page = WorkspaceScreen()
+    named = [row.action.partition(".") for row in in_scope("workspace") if "." in row.action]
+    assert len(named) > 90
+    for controller, _, method in named:
+        assert callable(getattr(getattr(page, controller), method)), (controller, method)
+    assert set(page.editing.edits) == set(Target) - {Target.OTHER}
+
+
+def test_every_message_that_is_heard_has_a_handler() -> None:
+    page = WorkspaceScreen()
+    heard = {kind for kind, _ in getattr(WorkspaceScreen.pane_message, "_textual_on", ())}
+    assert heard == set(page._handlers)
+    assert len(heard) > 15
+
+
+def test_controllers_do_not_know_the_page() -> None:
+    for path in Path(room.__path__[0]).glob("*.py"):
+        if path.stem == "page":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "dld_tui.screens.workspace.page", path
