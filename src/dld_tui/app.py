@@ -259,7 +259,7 @@ class DldApp(Tabs, Commands, App[int]):
 
         def closed(_: None) -> None:
             if screen.chosen is not None:
-                self.call_later(getattr(page, "run_tool"), screen.chosen)  # noqa: B009
+                self.call_later(page.run_tool, screen.chosen)
 
         self.push_screen(screen, closed)
 

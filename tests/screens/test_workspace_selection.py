@@ -143,7 +143,7 @@ async def test_cut_and_paste_is_as_before(chain: Path) -> None:
 async def test_paste_needs_something_copied(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("first")
-        assert session.screen.check_action("paste_nodes", ()) is None
+        assert session.screen.check_action("command", ("selection.paste",)) is None
         await session.press("p")
         assert len(names(session)) == 4
 

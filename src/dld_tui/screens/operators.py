@@ -8,7 +8,6 @@ from textual.app import App
 from textual.containers import Vertical
 from textual.widget import Widget
 
-from dld_tui.core.document import Node
 from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
 from dld_tui.widgets.add_node import remember_grouping, remembered_grouping
 from dld_tui.widgets.frame import Frame
@@ -64,9 +63,8 @@ def show_operators(app: App[int]) -> None:
     """Show the operators, beginning with that of the node under the cursor of the tab."""
     if isinstance(app.screen, OperatorsScreen):
         return
-    page = host(app.screen).page
-    node = getattr(page, "node", None)
-    start = (node.domain, node.op_type) if isinstance(node, Node) else None
+    node = host(app.screen).page.node_at_cursor
+    start = (node.domain, node.op_type) if node is not None else None
 
     def show(palette: OperatorPalette) -> None:
         app.push_screen(OperatorsScreen(palette, start))

@@ -20,6 +20,7 @@ from dld_tui.widgets.key_bar import KeyBar
 from dld_tui.widgets.tab_strip import TabStrip
 
 if TYPE_CHECKING:
+    from dld_tui.core.custom_tools.model import Tool
     from dld_tui.core.document import Document, Node
     from dld_tui.core.types import JSON
 
@@ -106,6 +107,14 @@ class Page(Front, Commands, Screen[None]):
     def edited_document(self) -> Document | None:
         """The open document that is edited here; None where none is."""
         return None
+
+    @property
+    def node_at_cursor(self) -> Node | None:
+        """The node of the document that is edited here; None without one."""
+        return None
+
+    def run_tool(self, tool: Tool) -> None:
+        """Run a custom tool on the document that is edited here."""
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
         """Make edits as one step of the document that is edited here.

@@ -17,6 +17,7 @@ from textual.worker import Worker
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.commands import Command
+from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.document.scripts import ReplayResult, replay
@@ -391,6 +392,15 @@ class WorkspaceScreen(Page):
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
         self.navigation.reveal(scope_path, node_ref)
+
+    @property
+    def node_at_cursor(self) -> Node | None:
+        """The node that commands act on."""
+        return self.model.cursor.node
+
+    def run_tool(self, tool: Tool) -> None:
+        """Run a custom tool on the model as it is."""
+        self.custom_tools.run_tool(tool)
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
         """Make edits as one step of the document."""

@@ -72,29 +72,28 @@ class Selection(Controller):
 
     def mark_more(self) -> None:
         """Ask what to mark."""
-        marks = bool(self.panes.explorer.list.marks)
-        choices = [
-            Choice("f", "nodes that pass a filter", "filter"),
-            Choice("n", "nodes whose names begin with …", "name"),
-        ]
-        if self.cursor.node is not None:
-            choices.append(Choice("t", "nodes of the same operator type", "same"))
-        if self.cursor.node is not None or marks:
-            choices += [
-                Choice("u", "upstream: what they are computed from", "upstream"),
-                Choice("d", "downstream: what is computed from them", "downstream"),
-            ]
-        if marks:
-            choices.append(Choice("b", "between: all nodes on paths between them", "between"))
-        choices.append(Choice("i", "invert: what is not marked now", "invert"))
-        if marks:
-            choices.append(Choice("c", "clear the marks", "clear"))
+        marks, node = self.cursor.marks, self.cursor.node
+        at_node = node is not None
+        rows: Sequence[tuple[str, str, bool, Callable[[], None]]] = (
+            ("f", "nodes that pass a filter", True, self.mark_filter),
+            ("n", "nodes whose names begin with …", True, self.mark_name),
+            ("t", "nodes of the same operator type", at_node, self.mark_same),
+            ("u", "upstream: what they are computed from", at_node or bool(marks),
+             self.mark_upstream),
+            ("d", "downstream: what is computed from them", at_node or bool(marks),
+             self.mark_downstream),
+            ("b", "between: all nodes on paths between them", bool(marks), self.mark_between),
+            ("i", "invert: what is not marked now", True, self.mark_invert),
+            ("c", "clear the marks", bool(marks), self.mark_clear),
+        )  # fmt: skip
+        actions = {key: action for key, _, fits, action in rows if fits}
+        choices = [Choice(key, label, key) for key, label, fits, _ in rows if fits]
 
         def chosen(answer: str | None) -> None:
-            if answer:
-                getattr(self, f"action_mark_{answer}")()
+            if answer is not None:
+                actions[answer]()
 
-        count = fmt.plural(len(self.panes.explorer.list.marks), "node")
+        count = fmt.plural(len(marks), "node")
         self.ask(ChoiceDialog("Mark", f"{count} marked.", choices), chosen)
 
     def mark_filter(self) -> None:
