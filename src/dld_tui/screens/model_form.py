@@ -23,6 +23,7 @@ from dld_tui.screens.result_views import View
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.fields import ChoiceField
 from dld_tui.widgets.host import host
+from dld_tui.widgets.page import Page
 from dld_tui.widgets.param_form import ParamForm
 from dld_tui.widgets.styled import Rows
 

@@ -18,7 +18,7 @@ from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.commands import Command
 from dld_tui.core.custom_tools.model import Tool
-from dld_tui.core.document import Change, Document
+from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
