@@ -59,11 +59,11 @@ def encoder_model(path: str, layers: str) -> dict[str, float]:
 
 def our_build(path: str, engine: str) -> dict[str, float]:
     """Build as `dld build` does: record, log, progress and cancellation included."""
-    import dld_tui.backends.tensorrt_builder
-    import dld_tui.backends.tensorrt_runtime
+    import dld_tui.backends.tensorrt.builder
+    import dld_tui.backends.tensorrt.runtime
     import dld_tui.core.document  # noqa: F401
     from dld_tui.activities.build_tensorrt import Request, run
-    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.events import Finished
 
     find_library("tensorrt_rtx")

@@ -12,11 +12,10 @@ from typing import TypeVar
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.graph.build import graph_of
-from dld_tui.core.graph.folds import fold_tree
+from dld_tui.core.graph.folding import fold_tree
 from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.lanes import demand_order, lay_rails
 from dld_tui.core.graph.layout import Box, Layout, lay_out
-from dld_tui.core.graph.order import demand_order
-from dld_tui.core.graph.rails import lay_rails
 from dld_tui.core.graph.routes import Wire
 
 _ROUNDS = 3

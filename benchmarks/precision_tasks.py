@@ -16,9 +16,9 @@ def precision_trials(path: str, count: str, way: str) -> dict[str, float]:
         way: ``switched`` as ``dld accuracy --search`` does them, or ``copied``: each with a
             converted model of its own.
     """
-    from dld_tui.backends.onnxruntime_options import SessionSettings
-    from dld_tui.backends.onnxruntime_tensors import TensorRunner
-    from dld_tui.backends.precision_trials import PrecisionTrials
+    from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.tolerance import Tolerances
     from dld_tui.core.document import Document
     from dld_tui.core.inputs.feeds import input_feeds

@@ -8,20 +8,19 @@ import time
 from pathlib import Path
 
 from dld_tui.activities.profile_onnxruntime_request import Request
-from dld_tui.core.connections.asking import Nobody
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.prompts import Nobody
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.events import Finished, Started
 from dld_tui.core.params import RequestData, to_json
 from dld_tui.targets.base import Target
-from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.hashes import KnownHashes, LocalFile
 from dld_tui.targets.ssh.job import SshJob
 from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.patience import Patience
+from dld_tui.targets.ssh.retries import Patience
 from dld_tui.targets.ssh.target import SshTarget
-from dld_tui.targets.ssh.transfer import Upload
+from dld_tui.targets.ssh.transfer import KnownHashes, LocalFile, Upload
 
 
 def send_over_ssh(config: str, file: str, directory: str) -> dict[str, float]:

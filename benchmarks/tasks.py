@@ -88,7 +88,7 @@ def onnx_ir_open(path: str) -> dict[str, float]:
 def document_save(path: str, target: str) -> dict[str, float]:
     """Open a document, rename a node and save it to another file, flushed to the disk."""
     from dld_tui.core.document import Document
-    from dld_tui.core.document.saving import save
+    from dld_tui.core.document.serialise import save
 
     document = Document.open(path)
     node = document.main.nodes[0]

@@ -20,7 +20,7 @@ def _places(count: int, cells: int) -> list[int]:
 def document_cells(path: str, target: str, cells: str) -> dict[str, float]:
     """Set cells of a tensor one at a time, take them all back, make them again, and save."""
     from dld_tui.core.document import Document
-    from dld_tui.core.document.saving import save
+    from dld_tui.core.document.serialise import save
 
     document = Document.open(path)
     address: Any = {"initializer": WEIGHT}

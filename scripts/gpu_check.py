@@ -27,11 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
-from dld_tui.backends.cupti import ActivityTracer
-from dld_tui.backends.gpu_counters import HardwareSampler
-from dld_tui.backends.onnxruntime import Session
-from dld_tui.backends.onnxruntime_binding import BoundFeed
-from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.gpu.counters import HardwareSampler
+from dld_tui.backends.gpu.cupti import ActivityTracer
+from dld_tui.backends.onnxruntime.session import BoundFeed, Session, SessionSettings
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished, Log, Metric

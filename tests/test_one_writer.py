@@ -7,29 +7,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "dld_tui"
-WRITERS = {"core/files/writer.py", "core/files/staged.py"}
+WRITERS = {"core/files/writer.py"}
 ELSEWHERE = {
     # A process's own temporary folder: nobody else reads it, and it goes with the process.
     "activities/check_full.py": "the view of a model",
-    "backends/converted.py": "the view of a model",
-    "backends/onnx_checker.py": "what a child process answers",
-    "backends/onnxruntime_tensors.py": "the view of a model",
-    "backends/quantization.py": "how far a child process is",
-    "backends/tensorrt_library.py": "what a child process answers",
-    "backends/tensorrt_report.py": "files for the reader of engine plans",
+    "backends/conversion/verification.py": "the view of a model",
+    "backends/tools/onnx_checker.py": "what a child process answers",
+    "backends/onnxruntime/tensors.py": "the view of a model",
+    "backends/conversion/quantization.py": "how far a child process is",
+    "backends/tensorrt/library.py": "what a child process answers",
+    "backends/tensorrt/profiling.py": "files for the reader of engine plans",
     "cli/inference.py": "a snapshot for a child process",
-    "core/document/whole.py": "the payloads of a conversion",
+    "core/document/model_swap.py": "the payloads of a conversion",
     "core/files/view.py": "the view of a model",
     "screens/workspace/jobs.py": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.
-    "backends/tensorrt_log.py": "the log of a build, followed while it is written",
+    "backends/tensorrt/log.py": "the log of a build, followed while it is written",
     "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",
     "core/document/journal.py": "a line an edit, so that a crash loses none",
     "core/report/store.py": "a database, renamed when it is whole",
     # Written by others, or on another machine: renamed when whole.
     "activities/run_tool.py": "what a program of the user wrote, renamed when it is whole",
-    "backends/onnxruntime_optimized.py": "what ONNX Runtime wrote, renamed when it is whole",
-    "core/document/payload_store.py": "under the hash of its content, renamed when it is whole",
+    "backends/onnxruntime/session.py": "what ONNX Runtime wrote, renamed when it is whole",
+    "core/document/payloads.py": "under the hash of its content, renamed when it is whole",
     "core/terminal.py": "the terminal itself",
     "targets/ssh/remote/agent.py": "a bare Python on a target, which renames it when it is whole",
     "targets/ssh/remote/environment.py": "a bare Python on a target",

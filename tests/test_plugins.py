@@ -9,9 +9,9 @@ import pytest
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.errors import UnavailableError
-from dld_tui.screens.activity import ActivityScreen
-from dld_tui.screens.palette import entries_for, ranked
-from dld_tui.targets.local import LocalTarget
+from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.home.palette import entries_for, ranked
+from dld_tui.targets.process import LocalTarget
 from tests.support import models, toy_package
 from tests.support.cli import Dld, process
 from tests.support.tui import screen_text

@@ -20,7 +20,7 @@ from dld_tui.core import config as settings
 from dld_tui.core import terminal
 from dld_tui.core.commands import Command, by_id
 from dld_tui.core.config import Config
-from dld_tui.core.connections import asking
+from dld_tui.core.connections import prompts as asking
 from dld_tui.core.errors import DldError
 from dld_tui.core.keys import unknown_and_clashing, with_keys
 from dld_tui.core.plugins import resolve
@@ -28,15 +28,16 @@ from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
-from dld_tui.screens.tabs import START, Tabs
-from dld_tui.widgets import glyphs, scroll_bars
-from dld_tui.widgets.commands import Commands, binding_of, bindings_for
-from dld_tui.widgets.dialogs import ErrorDialog
-from dld_tui.widgets.host import EndedJob
-from dld_tui.widgets.key_queue import KeyQueue
-from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.page import Page
-from dld_tui.widgets.themes import THEMES
+from dld_tui.screens.home.tabs import START, Tabs
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell import frame as scroll_bars
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for
+from dld_tui.widgets.shell.host import EndedJob
+from dld_tui.widgets.shell.key_queue import KeyQueue
+from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.themes import THEMES
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -48,7 +49,7 @@ _CLIPBOARD_LIMIT = 74_000
 
 
 def _start_page() -> Screen[None]:
-    from dld_tui.screens.welcome import WelcomeScreen
+    from dld_tui.screens.home.welcome import WelcomeScreen
 
     return WelcomeScreen()
 
@@ -194,7 +195,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_open_file(self) -> None:
         """Ask for a path and open it."""
-        from dld_tui.screens.open_path import OpenPathDialog
+        from dld_tui.screens.home.welcome import OpenPathDialog
 
         def chosen(path: Path | None) -> None:
             if path is not None:
@@ -204,7 +205,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_new_model(self) -> None:
         """Ask what a new model begins with, and open it."""
-        from dld_tui.screens.new_model import ask_new_model
+        from dld_tui.screens.home.new_model import ask_new_model
 
         ask_new_model(self)
 
@@ -212,14 +213,14 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_help(self) -> None:
         """Show the keys, and the help of the focused widget."""
-        from dld_tui.screens.help import HelpScreen
+        from dld_tui.screens.home.help import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen(self.screen))
 
     def action_command_palette(self) -> None:
         """Search all commands that make sense here."""
-        from dld_tui.screens.palette import Palette
+        from dld_tui.screens.home.palette import Palette
 
         self.push_screen(Palette(self.screen), Palette.run_chosen(self))
 
@@ -232,26 +233,26 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_operators(self) -> None:
         """Read what operators do, beginning with that of the node under the cursor."""
-        from dld_tui.screens.operators import show_operators
+        from dld_tui.screens.home.operators import show_operators
 
         show_operators(self)
 
     def action_settings(self) -> None:
         """Show the settings."""
-        from dld_tui.screens.settings import SettingsScreen
+        from dld_tui.screens.settings.page import SettingsScreen
 
         self.push_screen(SettingsScreen())
 
     def action_targets(self) -> None:
         """Show the machines that are reached over SSH."""
-        from dld_tui.screens.targets import TargetsScreen
+        from dld_tui.screens.targets.list import TargetsScreen
 
         if not isinstance(self.screen, TargetsScreen):
             self.push_screen(TargetsScreen())
 
     def action_tools(self) -> None:
         """Show the programs of the user, and run the one that is chosen on the model."""
-        from dld_tui.screens.tools import ToolsScreen
+        from dld_tui.screens.settings.tools import ToolsScreen
 
         if isinstance(self.screen, ToolsScreen):
             return
@@ -265,26 +266,26 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_activities(self) -> None:
         """Choose an activity."""
-        from dld_tui.screens.activity_choice import choose_activity
+        from dld_tui.screens.activity.choice import choose_activity
 
         path = self.page.path
         choose_activity(self, {"model": str(path)} if path is not None else {})
 
     def action_compare(self) -> None:
         """Ask for another model and compare the shown one with it; without one ask for both."""
-        from dld_tui.screens.diff import ask_and_compare
+        from dld_tui.screens.compare.diff import ask_and_compare
 
         ask_and_compare(self, self.page.path, self.compare)
 
     def compare(self, old: Path, new: Path, *, weights: bool = True) -> None:
         """Show what differs between two models in a tab."""
-        from dld_tui.screens.diff import DiffScreen
+        from dld_tui.screens.compare.diff import DiffScreen
 
         self.add_page(DiffScreen(old, new, weights=weights))
 
     def action_compare_reports(self) -> None:
         """Ask for two reports, or for one when a report is shown, and compare them."""
-        from dld_tui.screens.compare_ask import ask_reports
+        from dld_tui.screens.compare.actions import ask_reports
 
         page = self.page
         ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
@@ -326,7 +327,7 @@ class DldApp(Tabs, Commands, App[int]):
         target: str | None = None,
     ) -> None:
         """Run an activity on a target, this machine by default, and show its progress."""
-        from dld_tui.screens.job import JobScreen
+        from dld_tui.screens.activity.job import JobScreen
 
         self.push_screen(JobScreen(activity, request, on_result, title=title, target=target))
 
@@ -336,7 +337,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_ended_jobs(self) -> None:
         """Show how the jobs of this session ended."""
-        from dld_tui.screens.ended_jobs import EndedJobsScreen
+        from dld_tui.screens.activity.ended_jobs import EndedJobsScreen
 
         self.push_screen(EndedJobsScreen())
 
@@ -344,7 +345,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     async def action_quit(self) -> None:
         """Leave, after asking when something would be lost."""
-        from dld_tui.screens.leaving import ask_to_quit
+        from dld_tui.screens.home.leaving import ask_to_quit
 
         screens = [screen for stack in self._screen_stacks.values() for screen in stack]
         ask_to_quit(self, screens)
@@ -402,7 +403,7 @@ class DldApp(Tabs, Commands, App[int]):
 
 def run(paths: Sequence[Path | str] = (), comparison: tuple[Path, Path, bool] | None = None) -> int:
     """Run the user interface on some files, or on a comparison, and return the exit status."""
-    from dld_tui.widgets.driver import DiffDriver
+    from dld_tui.widgets.shell.driver import DiffDriver
 
     with terminal.guarded():
         app = DldApp(paths, driver_class=DiffDriver)

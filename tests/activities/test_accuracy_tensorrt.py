@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.accuracy import Request, run
-from dld_tui.backends import tensorrt_library, tensorrt_outputs
-from dld_tui.backends.tensorrt_library import Library, use
+from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
+from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log

@@ -11,12 +11,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.build_tensorrt import Request, run
-from dld_tui.backends.tensorrt_library import look
-from dld_tui.core.document.precision import KEY
+from dld_tui.backends.tensorrt.library import look
+from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError, UsageError
 from dld_tui.core.events import Log, Progress
-from dld_tui.core.files.engine_header import engine_header
-from dld_tui.targets.local import LocalTarget
+from dld_tui.core.files.recognise import engine_header
+from dld_tui.targets.process import LocalTarget
 from tests.support import models
 from tests.support.rtx import build, needs_rtx, own_library
 
@@ -134,7 +134,7 @@ def test_compute_capabilities(tmp_path: Path) -> None:
 def test_precisions_in_the_model_become_casts(tmp_path: Path) -> None:
     path = weighted(tmp_path)
     model = onnx.load(path)
-    model.graph.node[2].metadata_props.add(key=KEY, value="fp16")
+    model.graph.node[2].metadata_props.add(key=PRECISION_KEY, value="fp16")
     path.write_bytes(model.SerializeToString())
     before = path.read_bytes()
     result, events = build(path, tmp_path / "m.engine")

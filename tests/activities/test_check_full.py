@@ -10,8 +10,8 @@ import pytest
 
 from dld_tui.activities import check_full
 from dld_tui.activities.check_full import Request, run
-from dld_tui.backends import polygraphy_lint
-from dld_tui.backends.tool_process import ToolEnd
+from dld_tui.backends.tools import polygraphy_lint
+from dld_tui.backends.tools.process import ToolEnd
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
@@ -149,7 +149,7 @@ def test_the_time_limit_ends_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyP
     slow = tmp_path / "slow_tool.py"
     slow.write_text("import time\ndef main():\n    time.sleep(600)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("dld_tui.backends.onnx_checker.__name__", "slow_tool")
+    monkeypatch.setattr("dld_tui.backends.tools.onnx_checker.__name__", "slow_tool")
 
     (finding,) = check(models.write(tmp_path, models.CHAIN), time_limit=0.3)
     assert finding["rule"] == "onnx:time-limit"

@@ -11,7 +11,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends import simplifiers, value_check
+from dld_tui.backends.conversion import simplifiers
+from dld_tui.backends.conversion import verification as value_check
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.types import JSON

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends import simplifiers
+from dld_tui.backends.conversion import simplifiers
 from tests.activities.test_convert_batch import convert
 from tests.support import models
 

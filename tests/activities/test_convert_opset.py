@@ -9,8 +9,8 @@ from onnx import numpy_helper
 
 from dld_tui.activities.convert_opset import Request, run
 from dld_tui.core.document import Document
-from dld_tui.core.document.opset_failures import ConversionError
-from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.document.opset_conversion import ConversionError
+from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.types import JSON

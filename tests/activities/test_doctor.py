@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.activities import doctor
-from dld_tui.backends import probe
+from dld_tui.backends.machine import probe
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.health import GOOD, Check
 

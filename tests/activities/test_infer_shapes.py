@@ -10,11 +10,11 @@ import pytest
 
 from dld_tui.activities.infer_shapes import Request, run
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.places import scope_at
-from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.document.locations import scope_at
+from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
-from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.process import LocalTarget
 from tests.core.document import test_labels
 from tests.support import models
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.isolate_tactic import Request, run
-from dld_tui.backends import tensorrt_library, tensorrt_outputs
-from dld_tui.backends.tensorrt_library import Library, facts_of, use
+from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
+from dld_tui.backends.tensorrt.library import Library, facts_of, use
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.tensorrt.tactics import parse_replay

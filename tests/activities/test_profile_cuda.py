@@ -20,7 +20,7 @@ def why_not() -> str:
     for module in ("onnxruntime", "cupti", "pynvml"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
-    from dld_tui.backends import onnxruntime
+    from dld_tui.backends.onnxruntime import session as onnxruntime
 
     return "" if "CUDA" in onnxruntime.providers() else "ONNX Runtime has no CUDA here"
 

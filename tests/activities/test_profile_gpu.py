@@ -12,14 +12,13 @@ import pytest
 from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import run
 from dld_tui.activities.profile_onnxruntime_request import Request
-from dld_tui.backends import gpu_capture, gpu_remarks
-from dld_tui.backends.onnxruntime import Session
-from dld_tui.backends.onnxruntime_options import SessionSettings
-from dld_tui.backends.onnxruntime_profiling import ProfilingRun
+from dld_tui.backends.gpu import capture as gpu_capture
+from dld_tui.backends.gpu import capture as gpu_remarks
+from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.gpu.activity import Activity, ActivityLog
-from dld_tui.core.gpu.counters import CounterSpec, Series
+from dld_tui.core.gpu.records import Activity, ActivityLog, CounterSpec, Series
 from dld_tui.core.latency import TimeCalls, noting_times
 from dld_tui.core.report.model import Report
 from tests.support import models

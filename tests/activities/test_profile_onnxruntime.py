@@ -22,10 +22,9 @@ from dld_tui.core.errors import (
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.latency import Extent
 from dld_tui.core.params import to_json
-from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.model import Report
-from dld_tui.targets.local import LocalTarget
-from dld_tui.targets.process import Delays
+from dld_tui.targets.process import Delays, LocalTarget
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -283,7 +282,7 @@ def test_a_report_that_cannot_be_written(folder: Path) -> None:
 def test_large_models_are_profiled_in_as_many_passes_as_there_is_room_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends import onnxruntime_profiling
+    from dld_tui.backends.onnxruntime import profiling as onnxruntime_profiling
 
     model = models.write(folder, models.CHAIN)
     monkeypatch.setattr(onnxruntime_profiling, "_MOST_LAYER_EVENTS", 12)
@@ -317,7 +316,7 @@ def test_cancelled_before_anything_was_measured_leaves_nothing(folder: Path) -> 
 def test_cancelled_after_passes_were_written_leaves_a_partial_report(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends import onnxruntime_profiling
+    from dld_tui.backends.onnxruntime import profiling as onnxruntime_profiling
 
     monkeypatch.setattr(onnxruntime_profiling, "_WRITE_SECONDS", 0.0)
     model = models.write(folder, models.CHAIN)
@@ -334,7 +333,7 @@ def test_cancelled_after_passes_were_written_leaves_a_partial_report(
 def test_layers_that_fail_leave_the_latencies_and_say_where(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends import onnxruntime_profiling
+    from dld_tui.backends.onnxruntime import profiling as onnxruntime_profiling
 
     def fail(*_: object, **__: object) -> None:
         raise ActivityError("no profile")

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.profile_tensorrt import Request, run
-from dld_tui.backends import gpu_capture, tensorrt_library, tensorrt_profiling
-from dld_tui.backends.tensorrt_library import Library, use
+from dld_tui.backends.gpu import capture as gpu_capture
+from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt import profiling as tensorrt_profiling
+from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.gpu.activity import Activity, ActivityLog
+from dld_tui.core.gpu.records import Activity, ActivityLog
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.report.inputs import report_inputs
+from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.model import Report, open_report
 from tests.support.engines import FREE, built, write_model
 from tests.support.fake_tensorrt import fake_tensorrt

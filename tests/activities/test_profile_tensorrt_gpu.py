@@ -16,8 +16,8 @@ from tests.support.engines import write_model
 
 def why_not() -> str:
     """Return why no engine can be run here; empty where one can."""
-    from dld_tui.backends.tensorrt_cuda import Cuda
-    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt.cuda import Cuda
+    from dld_tui.backends.tensorrt.library import find_library
 
     try:
         cuda = Cuda()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.refit_engine import Request, run
-from dld_tui.backends import tensorrt_cuda, tensorrt_library
-from dld_tui.backends.tensorrt_library import use
+from dld_tui.backends.tensorrt import cuda as tensorrt_cuda
+from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.events import Finished
 from tests.support.engines import FIXED, built, write_model

@@ -23,7 +23,7 @@ from dld_tui.core.errors import (
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import from_json, to_json
 from dld_tui.core.types import JSON
-from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.process import LocalTarget
 from tests.support.jobs import wait_until
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied')"

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.search_precision import Request, run
-from dld_tui.backends.onnxruntime_options import SessionSettings
-from dld_tui.backends.onnxruntime_tensors import TensorRunner
-from dld_tui.backends.precision_trials import PrecisionTrials
+from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
+from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.document import Document
-from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.scripts import parse_script, replay
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UsageError

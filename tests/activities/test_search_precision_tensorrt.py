@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.search_precision import Request, run
-from dld_tui.backends import tensorrt_builder, tensorrt_library, tensorrt_outputs
-from dld_tui.backends.tensorrt_library import Library, use
+from dld_tui.backends.tensorrt import builder as tensorrt_builder
+from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
+from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -111,7 +113,7 @@ def test_the_cost_is_said_in_builds(world: World) -> None:
 def test_an_engine_that_is_not_built_is_not_good(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, made = "dld_tui.backends.precision_engines.build", []
+    build, made = "dld_tui.backends.accuracy.precision_trials.build", []
 
     def fails_sometimes(*given: Any, **more: Any) -> Any:
         made.append(given)

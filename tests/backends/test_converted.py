@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.backends import converted
+from dld_tui.backends.conversion import verification as converted
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError

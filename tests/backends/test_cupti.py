@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends import cupti
-from dld_tui.backends.cupti import ActivityTracer, demangled
+from dld_tui.backends.gpu import cupti
+from dld_tui.backends.gpu.cupti import ActivityTracer, demangled
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.gpu.activity import Activity
+from dld_tui.core.gpu.records import Activity
 from tests.support import gpu
 
 

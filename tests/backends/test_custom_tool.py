@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends import custom_tool
-from dld_tui.backends.custom_tool import ProgramEnd, find_program, run_program
+from dld_tui.backends.tools import custom as custom_tool
+from dld_tui.backends.tools.custom import ProgramEnd, find_program, run_program
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 

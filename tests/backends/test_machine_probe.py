@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends import machine_probe
-from dld_tui.backends.jetson import Jetson
+from dld_tui.backends.gpu.jetson import Jetson
+from dld_tui.backends.machine import machine_probe
 from dld_tui.core.health import BROKEN, GOOD, WEAK, Check
 from tests.support.jetson_boards import BOARDS, Board, answers, place, put
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.backends import onnxruntime as backend
-from dld_tui.backends import onnxruntime_options
-from dld_tui.backends.onnxruntime import Session
-from dld_tui.backends.onnxruntime_options import SessionSettings
+from dld_tui.backends.onnxruntime import session as backend
+from dld_tui.backends.onnxruntime import session as onnxruntime_options
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
-from dld_tui.core.inputs.generate import random_inputs
+from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.shapes import InputSpec
 from tests.support import models
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.backends import onnxruntime as backend
-from dld_tui.backends.onnxruntime import Session
-from dld_tui.backends.onnxruntime_options import (
+from dld_tui.backends.onnxruntime import session as backend
+from dld_tui.backends.onnxruntime.session import (
+    Session,
     SessionSettings,
     options_by_provider,
     parse_pairs,

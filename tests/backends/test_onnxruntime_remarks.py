@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from dld_tui.backends.onnxruntime_binding import Copies
-from dld_tui.backends.onnxruntime_remarks import copies_note, fallback_notes
-from dld_tui.core.report.ort_kernel import Kernel, kernel_from
+from dld_tui.backends.onnxruntime.profiling import copies_note, fallback_notes
+from dld_tui.backends.onnxruntime.session import Copies
+from dld_tui.core.report.ort_profile import Kernel, kernel_from
 
 
 def kernels(provider: str, *names: str, op_type: str = "Resize") -> list[Kernel]:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import ActivityError
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.onnxruntime_options import SessionSettings
-from dld_tui.backends.onnxruntime_tensors import TensorRunner, groups
+from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
 
 X = np.array([[-1, 0, 1, 2]], np.float32)
 PLAIN = SessionSettings(optimization_level="disabled", quiet=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends import polygraphy_lint
-from dld_tui.backends.polygraphy_lint import LintEntry, read_report
+from dld_tui.backends.tools import polygraphy_lint
+from dld_tui.backends.tools.polygraphy_lint import LintEntry, read_report
 
 
 def test_a_report(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from tests.support.precision_models import WIDTH, write_attention
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends import precision_switches
-from dld_tui.backends.onnxruntime_options import SessionSettings
-from dld_tui.backends.onnxruntime_tensors import TensorRunner, TensorSession
-from dld_tui.backends.precision_switches import SwitchedModel
+from dld_tui.backends.accuracy import precision_switches
+from dld_tui.backends.accuracy.precision_switches import SwitchedModel
+from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
 from dld_tui.core.tensorrt.retyping import lowered
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends import probe
-from dld_tui.backends.jetson import FAILED, Jetson, ToolAnswer
-from dld_tui.backends.probe import (
+from dld_tui.backends.gpu.jetson import FAILED, Jetson, ToolAnswer
+from dld_tui.backends.machine import probe
+from dld_tui.backends.machine.probe import (
     Library,
     conflict_checks,
     counter_checks,

@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends.tensorrt_config import flag_names, tactic_mask
-from dld_tui.backends.tensorrt_network import model_file
+from dld_tui.backends.tensorrt.config import flag_names, tactic_mask
+from dld_tui.backends.tensorrt.network import model_file
 from dld_tui.core.document import Document
-from dld_tui.core.document.precision import KEY
+from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -139,7 +139,7 @@ def precise(folder: Path, text: str, **precisions: str) -> Path:
     model = models.parse(text)
     for node in model.graph.node:
         if found := precisions.get(node.name or node.op_type):
-            node.metadata_props.add(key=KEY, value=found)
+            node.metadata_props.add(key=PRECISION_KEY, value=found)
     path = folder / "precise.onnx"
     path.write_bytes(model.SerializeToString())
     return path

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.backends.tensorrt_calibration import calibrator_for
-from dld_tui.core.document.profiles import Range
+from dld_tui.backends.tensorrt.calibration import calibrator_for
+from dld_tui.core.document.metadata import Range
 from dld_tui.core.errors import InputError, UnavailableError, UsageError
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support.engines import FIXED, FREE, library_of, model_of

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends import tensorrt_cuda
-from dld_tui.backends.tensorrt_cuda import Cuda, select_device
+from dld_tui.backends.tensorrt import cuda as tensorrt_cuda
+from dld_tui.backends.tensorrt.cuda import Cuda, select_device
 from dld_tui.core.errors import ActivityError, UnavailableError
 
 

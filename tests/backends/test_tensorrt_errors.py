@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.tensorrt_errors import ParserProblem, build_error, parser_error, short
+from dld_tui.backends.tensorrt.errors import ParserProblem, build_error, parser_error, short
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from tests.support import body_models, models

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.backends.tensorrt_cuda import Cuda
-from dld_tui.backends.tensorrt_execution import Execution
-from dld_tui.backends.tensorrt_inputs import engine_inputs
-from dld_tui.backends.tensorrt_runtime import Engine
-from dld_tui.backends.tensorrt_timing import PassTimer, layer_passes
+from dld_tui.backends.tensorrt.cuda import Cuda
+from dld_tui.backends.tensorrt.execution import Execution, engine_inputs
+from dld_tui.backends.tensorrt.profiling import PassTimer, layer_passes
+from dld_tui.backends.tensorrt.runtime import Engine
 from dld_tui.core.errors import ActivityError, InputError, UsageError
 from tests.support.engines import FREE, built, loaded
 from tests.support.fake_cuda import FakeCuda

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from dld_tui.backends import tensorrt_library
-from dld_tui.backends.tensorrt_library import facts_of, find_library, look, trt, use, using
-from dld_tui.backends.tensorrt_probe import ask, library_check
+from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt.library import facts_of, find_library, look, trt, use, using
+from dld_tui.backends.tensorrt.probe import ask, library_check
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.health import BROKEN, GOOD, MISSING
 from dld_tui.core.tensorrt.facts import LibraryFacts

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends import tensorrt_log
-from dld_tui.backends.tensorrt_library import using
-from dld_tui.backends.tensorrt_log import BuildLog, logger_of
+from dld_tui.backends.tensorrt import log as tensorrt_log
+from dld_tui.backends.tensorrt.library import using
+from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Log
 from tests.support.fake_tensorrt import fake_tensorrt

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dld_tui.backends import tensorrt_outputs
-from dld_tui.backends.tensorrt_library import Library
-from dld_tui.backends.tensorrt_outputs import engine_outputs
+from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
+from dld_tui.backends.tensorrt.library import Library
+from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from tests.support.engines import FREE, built, library_of
 from tests.support.fake_tensorrt import fake_tensorrt

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.tensorrt_config import configure
-from dld_tui.backends.tensorrt_network import node_names, wanted_precisions
+from dld_tui.backends.tensorrt.config import configure
+from dld_tui.backends.tensorrt.network import node_names, wanted_precisions
 from dld_tui.core.document import Document
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
@@ -61,7 +61,7 @@ def halves(monkeypatch: pytest.MonkeyPatch, model: Path, **settings: Any) -> dic
                 found[layer.type.name] = found.get(layer.type.name, 0) + 1
         return configure(builder, made, *others)
 
-    monkeypatch.setattr("dld_tui.backends.tensorrt_builder.configure", seen)
+    monkeypatch.setattr("dld_tui.backends.tensorrt.builder.configure", seen)
     result, _ = build(model, model.with_suffix(".engine"), **settings)
     assert result["bytes"]
     return found

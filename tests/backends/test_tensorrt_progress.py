@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dld_tui.backends.tensorrt_library import using
-from dld_tui.backends.tensorrt_progress import Phases, monitor_of
+from dld_tui.backends.tensorrt.library import using
+from dld_tui.backends.tensorrt.log import Phases, monitor_of
 from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON
 from tests.support.fake_tensorrt import fake_tensorrt

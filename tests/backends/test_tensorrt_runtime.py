@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.tensorrt_refit import refit, refitted_bytes
-from dld_tui.backends.tensorrt_runtime import trusted_bytes
+from dld_tui.backends.tensorrt.runtime import refit, refitted_bytes, trusted_bytes
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from tests.support.engines import FREE, built, loaded, write_model
 from tests.support.fake_tensorrt import fake_tensorrt

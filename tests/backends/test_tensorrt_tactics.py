@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.tensorrt_library import use
-from dld_tui.backends.tensorrt_tactics import CacheEditor
+from dld_tui.backends.tensorrt.library import use
+from dld_tui.backends.tensorrt.tactics import CacheEditor
 from dld_tui.core.errors import ActivityError, InputError
-from dld_tui.core.tensorrt.greying import refused
+from dld_tui.core.tensorrt.availability import refused
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import Tactic, parse_replay, replay_text
 from tests.support.engines import write_model

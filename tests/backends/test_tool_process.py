@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.tool_process import ToolEnd, run_tool
+from dld_tui.backends.tools.process import ToolEnd, run_tool
 
 TOOL = """
 import os, signal, sys, time

@@ -19,7 +19,7 @@ from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.converted import verify
+from dld_tui.backends.conversion.verification import verify
 from dld_tui.core.document import Document
 
 CLIPPED = """
@@ -97,7 +97,7 @@ def test_good_values_need_no_repair_and_some_models_are_not_compared(
     found = convert(path, repair=True)["values"]
     assert (found["is_good"], found["repaired"], found["first"]) == (True, [], None)
     assert convert(path, values="never")["values"] == {"skipped": "it is switched off"}
-    monkeypatch.setattr("dld_tui.backends.verification.MANY_BYTES", 8)
+    monkeypatch.setattr("dld_tui.backends.conversion.verification.MANY_BYTES", 8)
     assert "--values always" in convert(path)["values"]["skipped"]
     assert convert(path, values="always")["values"]["is_good"]
 
@@ -116,7 +116,7 @@ def test_where_a_library_fails_the_own_converter_is_tried(
         yield Log("begun")
         raise ActivityError("no", where="node 'first'")
 
-    monkeypatch.setattr("dld_tui.backends.library_fp16.convert", fail)
+    monkeypatch.setattr("dld_tui.backends.conversion.library_fp16.convert", fail)
     with pytest.raises(ActivityError, match="no") as caught:
         convert(models.write(tmp_path, models.CHAIN), library="onnxruntime")
     assert str(caught.value.hint).startswith("--library own converts it")

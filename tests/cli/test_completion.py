@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.connections import store as connections
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.custom_tools import store as tools
 from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.paths import config_dir

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.cli import asking as cli_asking
-from dld_tui.core.connections import asking, store
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections import store
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import ExitStatus
 from tests.support.cli import Dld
 from tests.support.sshd import Sshd, free_port, make_key

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.connections import store
-from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import ExitStatus
-from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob, new_id
+from dld_tui.targets.ssh.results import JobsStore, StoredJob, new_id
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.jobs import wait_until

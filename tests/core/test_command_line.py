@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.command_line import command_line, text_of, value_of
-from dld_tui.core.params import param, settings_of
+from dld_tui.core.params import command_line, param, settings_of, text_of, value_of
 from dld_tui.core.types import JSON
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.domains import plain_domain
+from dld_tui.core.types import plain_domain
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx.parser
 import pytest
 
-from dld_tui.core import model_identity
+from dld_tui.core import environment as model_identity
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress

@@ -7,10 +7,10 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import UsageError
 from dld_tui.core.new_model import NewModel, new_document, opsets_of
-from dld_tui.core.operators.opsets import DEFAULT_OPSET
+from dld_tui.core.operators.registry import DEFAULT_OPSET
 
 
 def test_operator_sets() -> None:

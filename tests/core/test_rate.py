@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.core.events import Progress
-from dld_tui.core.rate import RateMeter
+from dld_tui.core.events import Progress, RateMeter
 
 
 class Clock:

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.report.gpu_records import GpuEvent
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.reader import Report
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import GpuEvent, Layer
 from tests.oracles import plain
 from tests.support.gpu_reports import CUDA, gpu_writer
 

@@ -14,7 +14,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.node_cost import cost_shares
 from dld_tui.core.report.attribution import Attribution
 from dld_tui.core.report.groups import group_layers
-from dld_tui.core.report.ort_kernel import Kernel
+from dld_tui.core.report.ort_profile import Kernel
 from dld_tui.core.report.records import Layer
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dld_tui.activities import accuracy, search_precision
-from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
-from dld_tui.screens.accuracy import AccuracyScreen, AccuracyTable
-from dld_tui.screens.activity import ActivityScreen
-from dld_tui.screens.precision import KeptTable, PrecisionScreen
+from dld_tui.screens.accuracy.page import AccuracyScreen, AccuracyTable
+from dld_tui.screens.accuracy.precision import KeptTable, PrecisionScreen
+from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs import PromptDialog
+from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models

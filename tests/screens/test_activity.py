@@ -7,13 +7,13 @@ import pytest
 
 from dld_tui.activities.registry import load
 from dld_tui.app import DldApp
-from dld_tui.core import form_memory
+from dld_tui.core import state as form_memory
 from dld_tui.core.params import settings_of
 from dld_tui.core.state import State
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity import ActivityScreen
-from dld_tui.widgets.dialogs import ChoiceDialog
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
 from tests.support.tui import HOSTILE, screen_text
 

@@ -10,8 +10,8 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.state import State
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity_trust import untrusted_engine
-from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.screens.activity.trust import untrusted_engine
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support.tui import screen_text
 
 

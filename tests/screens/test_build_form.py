@@ -16,13 +16,13 @@ from dld_tui.core.events import Event, Finished
 from dld_tui.core.state import State
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity import ActivityScreen
+from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
-from dld_tui.targets.local import LocalTarget
-from dld_tui.widgets.dialogs import ChoiceDialog
-from dld_tui.widgets.fields import SwitchField
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.targets.process import LocalTarget
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.forms.fields import SwitchField
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
 from tests.support.tui import screen_text
 

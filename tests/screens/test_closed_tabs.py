@@ -13,10 +13,10 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.screens.compare import CompareScreen
-from dld_tui.screens.diff import DiffScreen
+from dld_tui.screens.compare.diff import DiffScreen
+from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.screens.openers import make_page
-from dld_tui.widgets.page import Page
+from dld_tui.widgets.shell.page import Page
 from tests.support import models
 from tests.support.plans import write_layers
 from tests.support.report_files import make_report

@@ -18,14 +18,14 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.state import State
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens import compare as module
-from dld_tui.screens.compare import CompareScreen
-from dld_tui.screens.open_path import OpenPathDialog
-from dld_tui.screens.report import ReportScreen
+from dld_tui.screens.compare import page as module
+from dld_tui.screens.compare.page import CompareScreen
+from dld_tui.screens.home.welcome import OpenPathDialog
+from dld_tui.screens.report.page import ReportScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.compare_pane import CompareAbout, ComparePane
-from dld_tui.widgets.dialogs import ChoiceDialog, Dialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.pick_dialog import PickDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, Dialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.dialogs.search import PickDialog
+from dld_tui.widgets.report.compare import CompareAbout, ComparePane
 from tests.support import models
 from tests.support.profiles import start_report
 from tests.support.tui import screen_text, until

@@ -13,13 +13,13 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.compare import CompareScreen
-from dld_tui.screens.open_path import OpenPathDialog
-from dld_tui.screens.plan import PlanScreen
+from dld_tui.screens.compare.page import CompareScreen
+from dld_tui.screens.home.welcome import OpenPathDialog
+from dld_tui.screens.plan.page import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.compare_pane import CompareAbout, ComparePane
-from dld_tui.widgets.dialogs import ErrorDialog
-from dld_tui.widgets.pick_dialog import PickDialog
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.dialogs.search import PickDialog
+from dld_tui.widgets.report.compare import CompareAbout, ComparePane
 from tests.screens.test_compare import answer
 from tests.support import models
 from tests.support.plans import write_layers, write_profile

@@ -8,9 +8,9 @@ import pytest
 
 from dld_tui.core.commands import Command
 from dld_tui.screens.context_menu import ContextMenu, letters
-from dld_tui.screens.palette import Entry
+from dld_tui.screens.home.palette import Entry
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.lists.line_view import LineView
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 

@@ -14,12 +14,12 @@ from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.diff import ModelDiff
 from dld_tui.core.errors import CancelledError
-from dld_tui.screens import diff as module
-from dld_tui.screens.diff import DiffScreen
-from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.compare import diff as module
+from dld_tui.screens.compare.diff import DiffScreen
+from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs import ErrorDialog
-from dld_tui.widgets.diff_view import DiffDetail, DiffView
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.diff.view import DiffDetail, DiffView
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, screen_text, until
 

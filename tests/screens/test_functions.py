@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document.calls import key_of
-from dld_tui.core.document.function_table import function_attributes
+from dld_tui.core.document.local_functions import function_attributes, key_of
 from dld_tui.core.errors import UsageError
-from dld_tui.screens.function_dialogs import parse_declaration
-from dld_tui.screens.functions import FunctionsScreen
+from dld_tui.screens.model.functions import FunctionsScreen, parse_declaration
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.fields_dialog import FieldsDialog
+from dld_tui.widgets.dialogs.fields import FieldsDialog
 from tests.support import body_models, models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 

@@ -4,9 +4,9 @@ import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.help import HelpScreen, _scope_rows
-from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.table_view import Column, TableView
+from dld_tui.screens.home.help import HelpScreen, _scope_rows
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.table_view import Column, TableView
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import screen_text
 

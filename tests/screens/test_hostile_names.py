@@ -11,8 +11,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Failed, Log, Metric, Progress
 from dld_tui.core.state import State
-from dld_tui.screens.job import JobScreen
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.screens.activity.job import JobScreen
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from tests.screens.test_job import ScriptedJob
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, until

@@ -6,12 +6,12 @@ import numpy as np
 from textual.widgets import TextArea
 
 from dld_tui.core.document import Document
-from dld_tui.screens.create_initializer import CreateInitializer
-from dld_tui.screens.initializers import InitializersScreen
-from dld_tui.screens.tensor_editor import TensorScreen
-from dld_tui.widgets.fields_dialog import FieldsDialog
-from dld_tui.widgets.pick_dialog import PickDialog
-from dld_tui.widgets.text_dialog import TextDialog
+from dld_tui.screens.tensors.create_initializer import CreateInitializer
+from dld_tui.screens.tensors.initializers import InitializersScreen
+from dld_tui.screens.tensors.tensor_editor import TensorScreen
+from dld_tui.widgets.dialogs.dialogs import TextDialog
+from dld_tui.widgets.dialogs.fields import FieldsDialog
+from dld_tui.widgets.dialogs.search import PickDialog
 from tests.support.tensors import listed
 from tests.support.workspace import WIDE, Session
 

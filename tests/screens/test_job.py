@@ -11,12 +11,12 @@ from dld_tui.app import DldApp
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.core.types import JSON
-from dld_tui.screens import job as job_module
-from dld_tui.screens.ended_jobs import EndedJobsScreen
-from dld_tui.screens.job import JobScreen, LogView
+from dld_tui.screens.activity import job as job_module
+from dld_tui.screens.activity.ended_jobs import EndedJobsScreen
+from dld_tui.screens.activity.job import JobScreen, LogView
 from dld_tui.targets.base import Job
-from dld_tui.widgets.dialogs import ChoiceDialog
-from dld_tui.widgets.host import EndedJob
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.shell.host import EndedJob
 from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
 from tests.support.work import steps_in
 

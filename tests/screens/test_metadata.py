@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
-from dld_tui.core.document.precision import precision_of
-from dld_tui.core.document.profiles import profiles_of
-from dld_tui.screens.metadata import MetadataList, MetadataScreen
-from dld_tui.screens.profiles import ProfilesScreen, RangeDialog, shape_of, shape_text
+from dld_tui.core.document.metadata import precision_of, profiles_of
+from dld_tui.screens.model.metadata import MetadataList, MetadataScreen
+from dld_tui.screens.model.profiles import ProfilesScreen, RangeDialog, shape_of, shape_text
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs import PromptDialog
-from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.text_dialog import TextDialog
+from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
+from dld_tui.widgets.lists.line_view import LineView
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 

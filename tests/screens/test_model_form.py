@@ -13,15 +13,15 @@ import pytest
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON
-from dld_tui.screens.accuracy import AccuracyScreen
-from dld_tui.screens.job import JobScreen
-from dld_tui.screens.model_form import BOTH, EDITED, SAVED, ModelForm
-from dld_tui.screens.tactics import TacticsScreen
+from dld_tui.screens.accuracy.page import AccuracyScreen
+from dld_tui.screens.accuracy.tactics import TacticsScreen
+from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.activity.model_form import BOTH, EDITED, SAVED, ModelForm
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
-from dld_tui.widgets.fields import ChoiceField
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.cli.test_tactics import FOUND
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened

@@ -10,14 +10,14 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.plan import PlanScreen
+from dld_tui.screens.plan.page import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.graph_viewed import GraphView
-from dld_tui.widgets.pick_dialog import PickDialog
-from dld_tui.widgets.plan_details import PlanDetails
-from dld_tui.widgets.plan_findings import PlanFindings
-from dld_tui.widgets.plan_tables import SpecialPane
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.dialogs.search import PickDialog
+from dld_tui.widgets.graph.viewed import GraphView
+from dld_tui.widgets.plan.details import PlanDetails
+from dld_tui.widgets.plan.findings import PlanFindings
+from dld_tui.widgets.plan.tables import SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
 from tests.support.tui import screen_text
 

@@ -9,8 +9,13 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.report.model import Report
-from dld_tui.widgets.environment_lines import environment_lines, flat
-from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.report.views import (
+    ChartPane,
+    EnvironmentView,
+    SummaryView,
+    environment_lines,
+    flat,
+)
 from tests.support.report_files import make_nested_report, make_report
 from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
 from tests.support.work import steps_in

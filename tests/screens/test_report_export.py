@@ -11,9 +11,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dld_tui.screens import report_load
-from dld_tui.screens.report_load import load
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.screens.report import loading as report_load
+from dld_tui.screens.report.loading import load
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from tests.support.report_files import make_report
 from tests.support.report_screen import opened, text_of, until
 

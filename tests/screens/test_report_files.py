@@ -15,11 +15,11 @@ from textual.widget import Widget
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.errors import CancelledError
-from dld_tui.screens import report as module
-from dld_tui.screens.report import ReportScreen
-from dld_tui.screens.report_columns import ColumnsDialog
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.report_views import SummaryView
+from dld_tui.screens.report import page as module
+from dld_tui.screens.report.page import ReportScreen
+from dld_tui.screens.report.panes import ColumnsDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.report.views import SummaryView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer
 from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline, until

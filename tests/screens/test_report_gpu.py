@@ -8,12 +8,12 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.report import schema
-from dld_tui.screens.report import ReportScreen
-from dld_tui.widgets.dialogs import ErrorDialog
-from dld_tui.widgets.layer_table import LayerPane
-from dld_tui.widgets.report_summary import summary_lines
-from dld_tui.widgets.report_views import ChartPane, EnvironmentView, SummaryView
-from dld_tui.widgets.timeline import TimelineView
+from dld_tui.screens.report.page import ReportScreen
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.layers.table import LayerPane
+from dld_tui.widgets.report.summary import summary_lines
+from dld_tui.widgets.report.views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import as_version_1, make_gpu_report
 from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until
 

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.events import Failed, Log, Progress
-from dld_tui.screens.job import JobScreen
-from dld_tui.screens.welcome import WelcomeScreen
+from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.home.welcome import WelcomeScreen
 from tests.screens.test_job import ScriptedJob
 from tests.support.tui import HOSTILE, until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.screens.tactics import TacticsScreen, TacticTable
+from dld_tui.screens.accuracy.tactics import TacticsScreen, TacticTable
 from tests.cli.test_tactics import FOUND
 from tests.support import models
 from tests.support.workspace import NARROW, opened

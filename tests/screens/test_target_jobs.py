@@ -9,20 +9,19 @@ import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.connections import store
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.events import Event, Failed, Finished, Metric, Progress
 from dld_tui.core.types import JSON
-from dld_tui.screens import target_jobs
-from dld_tui.screens.activity import ActivityScreen
-from dld_tui.screens.compare import CompareScreen
-from dld_tui.screens.job import JobScreen
-from dld_tui.screens.many_jobs import ManyJobsScreen
-from dld_tui.screens.target_jobs import TargetJobsScreen
-from dld_tui.screens.targets import TargetsScreen
-from dld_tui.screens.targets_dialog import TargetsDialog
+from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.activity.many_jobs import ManyJobsScreen
+from dld_tui.screens.compare.page import CompareScreen
+from dld_tui.screens.targets import jobs as target_jobs
+from dld_tui.screens.targets.jobs import TargetJobsScreen
+from dld_tui.screens.targets.list import TargetsDialog, TargetsScreen
 from dld_tui.targets.base import Job
-from dld_tui.targets.ssh.jobs_store import JobsStore
-from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.targets.ssh.results import JobsStore
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support import models
 from tests.support.report_files import make_report as write_report
 from tests.support.ssh_fixtures import sshd

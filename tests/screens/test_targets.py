@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.connections import asking, store
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections import store
 from dld_tui.core.connections.secrets import SECRETS
-from dld_tui.screens.activity import ActivityScreen
-from dld_tui.screens.target_form import TargetFormScreen
-from dld_tui.screens.targets import TargetsScreen
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
-from dld_tui.widgets.fields import ChoiceField
-from dld_tui.widgets.param_form import ParamForm
-from dld_tui.widgets.secret_dialog import SecretDialog
+from dld_tui.core.connections.store import Connection
+from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.targets.list import TargetFormScreen, TargetsScreen
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support.sshd import Sshd, free_port, make_key
 from tests.support.tui import flat_text, screen_text, until
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from dld_tui.core import config
-from dld_tui.screens.tensor_editor import TensorScreen
-from dld_tui.screens.tensor_place import TensorPlace
-from dld_tui.widgets.tensor_pane import CellEditor
+from dld_tui.screens.tensors.tensor_editor import TensorScreen
+from dld_tui.screens.tensors.tensor_place import TensorPlace
+from dld_tui.widgets.tensors.pane import CellEditor
 from tests.support.tensors import VOLUME, editor, write_tensors
 from tests.support.workspace import WIDE, Session, opened
 

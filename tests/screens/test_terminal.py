@@ -18,8 +18,8 @@ from dld_tui.core import terminal
 
 _LIST = """
 from dld_tui.core import terminal
-from dld_tui.widgets.driver import DiffDriver
-from dld_tui.widgets.line_view import LineView
+from dld_tui.widgets.shell.driver import DiffDriver
+from dld_tui.widgets.lists.line_view import LineView
 from tests.support.tui import HostApp, Numbered
 import os
 app = HostApp(lambda: LineView(Numbered(50_000)))
@@ -33,7 +33,7 @@ raise SystemExit(app.run())
 """
 _CRASH = """
 from dld_tui import app
-from dld_tui.widgets.tab_strip import TabStrip
+from dld_tui.widgets.shell.tab_strip import TabStrip
 def fail(*_): raise RuntimeError("broken here")
 TabStrip.content = fail
 raise SystemExit(app.run())

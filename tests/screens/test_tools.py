@@ -19,13 +19,12 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Cancelled, Failed, Finished
 from dld_tui.core.params import to_json
 from dld_tui.core.types import CancelCheck
-from dld_tui.screens.palette import Palette, entries_for
-from dld_tui.screens.tool_form import ToolFormScreen
-from dld_tui.screens.tool_job import ToolJobScreen
-from dld_tui.screens.tools import ToolsScreen
+from dld_tui.screens.activity.tool_job import ToolJobScreen
+from dld_tui.screens.home.palette import Palette, entries_for
+from dld_tui.screens.settings.tools import ToolFormScreen, ToolsScreen
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
 from tests.support.tui import screen_text, until
 from tests.support.workspace import NARROW, Session, opened

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.state import State
-from dld_tui.screens.welcome import RecentList, StartList, WelcomeScreen, ago
+from dld_tui.screens.home.welcome import RecentList, StartList, WelcomeScreen, ago
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
 
 

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from dld_tui.core.commands import in_scope
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.explorer_items import View
-from dld_tui.widgets.filter_dialog import FilterDialog
+from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+from dld_tui.widgets.explorer.items import View
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, opened
 

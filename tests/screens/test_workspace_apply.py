@@ -10,11 +10,11 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.whole import keep_model
+from dld_tui.core.document.model_swap import keep_model
 from dld_tui.core.errors import ActivityError
-from dld_tui.screens.functions import FunctionsScreen
-from dld_tui.screens.initializers import InitializersScreen
-from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
+from dld_tui.screens.model.functions import FunctionsScreen
+from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
+from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.workspace import apply_conversion
 from dld_tui.screens.workspace.apply_conversion import Result
 from dld_tui.screens.workspace.inference import TypeInference

@@ -21,11 +21,10 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Signal, WorkspaceModel
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.wiring import Wiring
-from dld_tui.widgets.explorer_items import Branch
-from dld_tui.widgets.explorer_model import ExplorerModel
-from dld_tui.widgets.parameter_rows import ParameterRow
-from dld_tui.widgets.parameters_model import NodeRows
-from dld_tui.widgets.parameters_scope import ScopeRows
+from dld_tui.widgets.explorer.items import Branch
+from dld_tui.widgets.explorer.model import ExplorerModel
+from dld_tui.widgets.parameters.model import NodeRows, ScopeRows
+from dld_tui.widgets.parameters.rows import ParameterRow
 from tests.support import models
 
 

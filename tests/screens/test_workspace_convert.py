@@ -8,9 +8,9 @@ import onnx
 import pytest
 from textual.widgets import Input
 
-from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
+from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs import ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from tests.cli.test_convert import NEW
 from tests.core.document.test_opset_conversion import OLD
 from tests.support import models

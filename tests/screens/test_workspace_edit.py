@@ -9,8 +9,8 @@ from textual.widgets import TextArea
 
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.edit_bar import EditBar
-from dld_tui.widgets.text_dialog import TextDialog
+from dld_tui.widgets.dialogs.dialogs import TextDialog
+from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 

@@ -14,7 +14,7 @@ from dld_tui.core.files.view import external_view
 from dld_tui.screens.workspace import checks
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.widgets.job_line import JobLine
+from dld_tui.widgets.shell.progress import JobLine
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.graph_model import GraphModel, GraphView
-from dld_tui.widgets.graph_views import AT_ONCE
+from dld_tui.widgets.graph.model import GraphModel, GraphView
+from dld_tui.widgets.graph.views import AT_ONCE
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
 from tests.support.workspace import NARROW, WIDE, opened

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.geometry import Offset
 
-from dld_tui.core.document.positions import position_of
+from dld_tui.core.document.metadata import position_of
 from dld_tui.screens.context_menu import ContextMenu
 from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models

@@ -8,11 +8,10 @@ import pytest
 
 from dld_tui.core.document import Node
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.add_node import AddNode
-from dld_tui.widgets.dialogs import ChoiceDialog
-from dld_tui.widgets.edit_bar import EditBar
-from dld_tui.widgets.terminal_picker import NodePicker, TerminalPicker
-from dld_tui.widgets.value_picker import ValuePicker
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.dialogs.pickers import NodePicker, TerminalPicker, ValuePicker
+from dld_tui.widgets.dialogs.wiring import AddNode
+from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 

@@ -8,13 +8,13 @@ import onnx
 import pytest
 
 from dld_tui.core.document.payloads import reference
-from dld_tui.screens.convert_form import WRITE, ConvertForm
-from dld_tui.screens.opset_dialogs import ConversionDialog
+from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
+from dld_tui.screens.model.opset_dialogs import ConversionDialog
 from dld_tui.screens.workspace.conversion import LossDialog, PreviewDialog, result_lines
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs import ChoiceDialog
-from dld_tui.widgets.fields import ChoiceField
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened

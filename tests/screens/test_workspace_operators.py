@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, TextArea
 
-from dld_tui.widgets.add_node import AddNode
-from dld_tui.widgets.dialogs import PromptDialog
-from dld_tui.widgets.opset_dialog import OpsetDialog
-from dld_tui.widgets.text_dialog import TextDialog
-from dld_tui.widgets.value_picker import ValuePicker
-from dld_tui.widgets.wiring_dialog import WiringDialog
+from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
+from dld_tui.widgets.dialogs.opset import OpsetDialog
+from dld_tui.widgets.dialogs.pickers import ValuePicker
+from dld_tui.widgets.dialogs.wiring import AddNode, WiringDialog
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
@@ -220,7 +218,7 @@ async def test_an_operator_set_by_name(chain: Path) -> None:
 
 async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
-    from dld_tui.screens.new_model import NewModelScreen
+    from dld_tui.screens.home.new_model import NewModelScreen
     from dld_tui.screens.workspace.page import WorkspaceScreen
     from tests.support.workspace import wait_for
 
@@ -251,8 +249,8 @@ async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
 
 
 async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
-    from dld_tui.screens.operators import OperatorsScreen
-    from dld_tui.widgets.operator_browser import OperatorBrowser
+    from dld_tui.screens.home.operators import OperatorsScreen
+    from dld_tui.widgets.operators.browser import OperatorBrowser
 
     async with opened(chain, NARROW) as session:
         await session.go("last")
@@ -269,7 +267,7 @@ async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
 
 async def test_the_start_page_leads_to_the_operators() -> None:
     from dld_tui.app import DldApp
-    from dld_tui.screens.operators import OperatorsScreen
+    from dld_tui.screens.home.operators import OperatorsScreen
     from tests.support.workspace import wait_for
 
     app = DldApp()

@@ -16,7 +16,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.journal import journal_dir, left_journals
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs import ChoiceDialog, ErrorDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 

@@ -12,9 +12,9 @@ from typing import Any
 import onnx
 import onnx.parser
 
-from dld_tui.backends.tensorrt_library import Library, use
-from dld_tui.backends.tensorrt_log import BuildLog
-from dld_tui.backends.tensorrt_runtime import Engine
+from dld_tui.backends.tensorrt.library import Library, use
+from dld_tui.backends.tensorrt.log import BuildLog
+from dld_tui.backends.tensorrt.runtime import Engine
 
 FIXED = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -6,8 +6,8 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from dld_tui.backends.tensorrt_builder import BuiltEngine, build
-from dld_tui.backends.tensorrt_library import using
+from dld_tui.backends.tensorrt.builder import BuiltEngine, build
+from dld_tui.backends.tensorrt.library import using
 from dld_tui.core.document import Document
 from dld_tui.core.events import Event
 from dld_tui.core.tensorrt.profiles import profiles_for

@@ -1,4 +1,4 @@
-"""A fake of :class:`dld_tui.backends.tensorrt_cuda.Cuda` with memory and clocks of its own.
+"""A fake of :class:`dld_tui.backends.tensorrt.cuda.Cuda` with memory and clocks of its own.
 
 Copies really copy. Work takes simulated time on its stream, which events read; a captured graph
 replays what was captured. Using freed memory or a destroyed stream raises.

@@ -7,8 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from dld_tui.core.report import schema
-from dld_tui.core.report.gpu_records import GpuEvent
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import GpuEvent, Layer
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
 from tests.support.report_files import layer

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.document import Document, Node
-from dld_tui.widgets.graph_model import GraphModel
-from dld_tui.widgets.graph_notes import GraphNotes
-from dld_tui.widgets.graph_overlays import Overlay
-from dld_tui.widgets.graph_rows import GraphRows
+from dld_tui.widgets.graph.model import GraphModel, GraphNotes
+from dld_tui.widgets.graph.overlays import Overlay
+from dld_tui.widgets.graph.rows import GraphRows
 from tests.support import models
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dld_tui.core.document import Node
-from dld_tui.core.graph.folds import Fold
-from dld_tui.widgets.graph_model import GraphView
+from dld_tui.core.graph.folding import Fold
+from dld_tui.widgets.graph.model import GraphView
 from tests.support.workspace import Session
 
 

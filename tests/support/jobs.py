@@ -9,8 +9,7 @@ from typing import Any
 
 from dld_tui.core.events import TERMINAL, Event, Log
 from dld_tui.core.types import JSON
-from dld_tui.targets.local import LocalTarget, worker_command
-from dld_tui.targets.process import Delays, ProcessJob
+from dld_tui.targets.process import Delays, LocalTarget, ProcessJob, worker_command
 
 FAST = Delays(ask=0.05, terminate=0.05, leave=0.2)
 PATIENT = Delays(ask=60, terminate=60, leave=60)

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from dld_tui.app import DldApp
-from dld_tui.widgets.line_view import LineView, ListSource
-from dld_tui.widgets.page import Page
+from dld_tui.widgets.lists.line_view import LineView, ListSource
+from dld_tui.widgets.shell.page import Page
 
 
 class TextPage(Page):

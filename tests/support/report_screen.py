@@ -12,9 +12,9 @@ from textual.widget import Widget
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.report import ReportScreen
-from dld_tui.widgets.layer_table import LayerPane
-from dld_tui.widgets.timeline import TimelineView
+from dld_tui.screens.report.page import ReportScreen
+from dld_tui.widgets.layers.table import LayerPane
+from dld_tui.widgets.timeline.timeline import TimelineView
 
 SMALL, LARGE = (80, 24), (200, 50)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.build_tensorrt import Request, run
-from dld_tui.backends.tensorrt_library import trt
+from dld_tui.backends.tensorrt.library import trt
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.types import JSON
 

@@ -15,8 +15,8 @@ from textual.widget import Widget
 import dld_tui
 from dld_tui.core.config import Config
 from dld_tui.core.state import State
-from dld_tui.widgets.line_source import Piece
-from dld_tui.widgets.themes import THEMES
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.shell.themes import THEMES
 
 HOSTILE = "/blk[0]/Conv [/weight]"
 ESCAPE = "\x1b]0;x\x07"

@@ -93,7 +93,7 @@ def _run(paths: Sequence[str], control: int) -> None:
 
     from dld_tui.app import DldApp
     from dld_tui.core import terminal
-    from dld_tui.widgets.driver import DiffDriver
+    from dld_tui.widgets.shell.driver import DiffDriver
 
     class Watched(DldApp):
         """Keeps what is told for a few seconds, which would depend on the time."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 
 from dld_tui.core.events import Failed, Started
-from dld_tui.targets.local import LocalTarget, worker_command
+from dld_tui.targets.process import LocalTarget, worker_command
 
 
 def test_the_worker_runs_in_the_same_python() -> None:

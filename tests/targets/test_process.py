@@ -11,17 +11,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError
-from dld_tui.core.events import (
-    Cancelled,
-    Event,
-    Failed,
-    Finished,
-    Log,
-    Progress,
-    Started,
-)
-from dld_tui.targets.local import LocalTarget
-from dld_tui.targets.process import Delays
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress, Started
+from dld_tui.targets.process import Delays, LocalTarget
 from tests.support.jobs import FAST, PATIENT, read, start, start_program, texts, wait_until
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dld_tui.core.events import (
-    Cancelled,
-    Failed,
-    Finished,
-    Log,
-    Started,
-)
+from dld_tui.core.events import Cancelled, Failed, Finished, Log, Started
 from tests.support.jobs import FAST, read, start, start_program, texts
 
 

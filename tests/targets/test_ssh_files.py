@@ -10,14 +10,14 @@ import onnx
 import pytest
 
 from dld_tui.activities import convert_opset, profile_onnxruntime_request
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
-from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import inputs
-from dld_tui.targets.ssh.following import End, Listener, Records
+from dld_tui.targets.ssh.event_stream import End, Listener, Records
 from tests.support import models
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import SaveError
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
-from dld_tui.targets.ssh.quoting import command_line, proxy_arguments
+from dld_tui.targets.ssh.route import command_line, proxy_arguments
 
 HOSTILE = ["a b", "$(id)", "`id`", "'", '"', "a\nb", "-n", "\x1b[31m", "*", "~root", "", "\\", "!!"]
 

@@ -11,13 +11,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dld_tui.core.connections.model import Connection, changed
+from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import ActivityError, FileChangedError
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
-from dld_tui.targets.ssh.hashes import KnownHashes, LocalFile
 from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.transfer import Amount, Upload, download
+from dld_tui.targets.ssh.transfer import Amount, KnownHashes, LocalFile, Upload, download
 from tests.support.asker import Answers
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import QUICK

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.connections import store
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.targets import registry
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.widgets import glyphs
+from dld_tui.widgets.shell import glyphs
 from tests.support import style_sheets
 
 style_sheets.share()

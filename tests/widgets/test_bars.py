@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.bars import (
+from dld_tui.widgets.charts.bars import (
     ASCII_EIGHTHS,
     ASCII_LEVELS,
     bar,

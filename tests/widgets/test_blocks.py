@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.widgets.blocks import Block, beside, block, fitted, flow, width_of
+from dld_tui.widgets.charts.bars import Block, beside, block, fitted, flow, width_of
 
 
 def text(line: list[tuple[str, str]]) -> str:

@@ -6,7 +6,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dld_tui.core.commands import in_scope
-from dld_tui.widgets.commands import Commands, binding_of, bindings_for, same_facts
+from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for, same_facts
 from tests.support.tui import HostApp
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.compare_rows import CompareSource, about_lines, compare_columns
-from dld_tui.widgets.row_table import plain
-from dld_tui.widgets.table_view import TableView
+from dld_tui.widgets.lists.row_table import plain
+from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.report.compare import CompareSource, about_lines, compare_columns
 from tests.support.compared import noisy, subject, timed
 
 

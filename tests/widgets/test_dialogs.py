@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dld_tui.core.errors import InputError
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text
 
 

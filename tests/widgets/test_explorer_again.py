@@ -6,9 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.whole import keep_model
-from dld_tui.widgets.explorer_again import model_anew
-from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.core.document.model_swap import keep_model
+from dld_tui.widgets.explorer.model import ExplorerModel, model_anew
 from tests.support import models
 
 NESTED = """

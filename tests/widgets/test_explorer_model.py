@@ -9,12 +9,11 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.widgets import glyphs
-from dld_tui.widgets.explorer_items import Branch, Entry, Item, Sort, View
-from dld_tui.widgets.explorer_model import ExplorerModel
-from dld_tui.widgets.explorer_rows import view_title
-from dld_tui.widgets.explorer_search import next_match, reveal, unfold_to_fill
-from dld_tui.widgets.node_filter import NodeFilter, parse_conditions
+from dld_tui.widgets.explorer.items import Branch, Entry, Item, Sort, View
+from dld_tui.widgets.explorer.model import ExplorerModel, next_match, reveal, unfold_to_fill
+from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
+from dld_tui.widgets.explorer.rows import view_title
+from dld_tui.widgets.shell import glyphs
 from tests.support import models
 
 TREE = """

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document import Document
-from dld_tui.widgets.findings import FindingLines, NoticeLine, summary_text
+from dld_tui.widgets.explorer.findings import FindingLines, NoticeLine, summary_text
 from tests.support import models
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from textual.containers import Vertical
 
-from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.line_view import LineView, ListSource
+from dld_tui.widgets.lists.line_view import LineView, ListSource
+from dld_tui.widgets.shell.frame import Frame
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
 

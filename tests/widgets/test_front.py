@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dld_tui.app import DldApp
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from tests.support.pages import TextPage, open_pages
 
 

@@ -6,8 +6,8 @@ from dataclasses import fields
 import pytest
 
 from dld_tui.core.text import cell_width
-from dld_tui.widgets import glyphs
-from dld_tui.widgets.glyphs import ASCII, UNICODE, Glyphs
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.glyphs import ASCII, UNICODE, Glyphs
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.graph_drawing import (
+from dld_tui.widgets.graph.drawing import (
     GRID_COLUMNS,
     GRID_ROWS,
     ZOOMS,

@@ -8,10 +8,9 @@ import pytest
 
 from dld_tui.core.checks import Finding
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.graph_model import GraphModel, GraphView
-from dld_tui.widgets.graph_notes import GraphNotes
-from dld_tui.widgets.graph_overlays import FindingsOverlay, Overlay, overlays, time_overlay
-from dld_tui.widgets.graph_rows import GraphRows
+from dld_tui.widgets.graph.model import GraphModel, GraphNotes, GraphView
+from dld_tui.widgets.graph.overlays import FindingsOverlay, Overlay, overlays, time_overlay
+from dld_tui.widgets.graph.rows import GraphRows
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of
 from tests.support.tui import HOSTILE

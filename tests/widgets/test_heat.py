@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.widgets.heat import HEATS, heat, hottest
+from dld_tui.widgets.charts.bars import HEATS, heat, hottest
 
 
 def test_one_dominant_time_is_hot_and_the_rest_is_cold() -> None:

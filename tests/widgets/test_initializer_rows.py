@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.widgets.initializer_rows import (
+from dld_tui.widgets.lists.row_table import plain
+from dld_tui.widgets.tensors.initializers import (
     CONSTANT,
     DENSE,
     SPARSE,
@@ -13,7 +14,6 @@ from dld_tui.widgets.initializer_rows import (
     InitializerTable,
     initializer_rows,
 )
-from dld_tui.widgets.row_table import plain
 from tests.support.tensors import write_tensors
 
 

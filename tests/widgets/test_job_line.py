@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dld_tui.core.events import Progress
-from dld_tui.widgets.job_line import JobLine
+from dld_tui.widgets.shell.progress import JobLine
 from tests.support.tui import HostApp
 
 

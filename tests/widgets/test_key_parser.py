@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from dld_tui.widgets.key_parser import KeyParser
+from dld_tui.widgets.shell.key_queue import KeyParser
 
 
 def keys(*reads: str) -> list[str]:

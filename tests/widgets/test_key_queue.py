@@ -8,8 +8,8 @@ from pathlib import Path
 from textual import events
 
 from dld_tui.app import DldApp
-from dld_tui.widgets import key_queue
-from dld_tui.widgets.dialogs import ChoiceDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.shell import key_queue
 from tests.support import models
 from tests.support.pages import TextPage, open_pages
 from tests.support.workspace import opened, wait_for

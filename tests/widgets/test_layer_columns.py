@@ -6,7 +6,7 @@ import pytest
 
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.layer_columns import (
+from dld_tui.widgets.layers.columns import (
     COLUMNS,
     node_names,
     precision_style,
@@ -16,7 +16,7 @@ from dld_tui.widgets.layer_columns import (
     short_provider,
     telling_keys,
 )
-from dld_tui.widgets.layer_sources import GroupSource, LayerSource
+from dld_tui.widgets.layers.sources import GroupSource, LayerSource
 from tests.support.report_files import HOSTILE, layer
 
 

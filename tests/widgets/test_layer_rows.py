@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.widgets.layer_rows import groups_of, matcher, select, summarise_selection
+from dld_tui.widgets.layers.rows import groups_of, matcher, select, summarise_selection
 
 
 def layer(index: int, name: str, type: str, time_ms: float | None, **more: object) -> Layer:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from textual.geometry import Region
 
-from dld_tui.widgets import line_search
-from dld_tui.widgets.line_view import LineView, ListSource
+from dld_tui.widgets.lists import line_source as line_search
+from dld_tui.widgets.lists.line_view import LineView, ListSource
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, Numbered, rows_of, until
 
 

@@ -13,7 +13,12 @@ from onnx import helper, numpy_helper
 
 from dld_tui.core.document import Attribute, Document
 from dld_tui.core.errors import UsageError
-from dld_tui.widgets.literal_preview import attribute_text, edit_value, editable_text, value_text
+from dld_tui.widgets.parameters.literal_preview import (
+    attribute_text,
+    edit_value,
+    editable_text,
+    literal_text,
+)
 
 
 def attributes(folder: Path) -> Document:
@@ -80,8 +85,8 @@ def test_long_values_are_cut_and_counted(document: Document) -> None:
 
 
 def test_defaults_of_operators() -> None:
-    assert value_text(None, "int") == "–"
-    assert value_text(np.array([0.0], np.float32), "tensor") == "float32[1] [0.0]"
+    assert literal_text(None, "int") == "–"
+    assert literal_text(np.array([0.0], np.float32), "tensor") == "float32[1] [0.0]"
 
 
 @pytest.mark.parametrize("name", ["an_int", "a_float", "a_string", "ints", "many", "odd", "tensor"])

@@ -9,8 +9,8 @@ from textual.widgets import Input
 
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
-from dld_tui.widgets import param_form
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.widgets.forms import param_form
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support.tui import STYLES, HostApp, screen_text
 
 

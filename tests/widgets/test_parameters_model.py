@@ -9,9 +9,14 @@ import pytest
 
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.summary import summarise
-from dld_tui.widgets.parameter_rows import ParameterLines, ParameterRow
-from dld_tui.widgets.parameters_model import DEFAULTS, DOCUMENTATION, NodeRows
-from dld_tui.widgets.parameters_scope import INITIALIZERS, ScopeRows
+from dld_tui.widgets.parameters.model import (
+    DEFAULTS,
+    DOCUMENTATION,
+    INITIALIZERS,
+    NodeRows,
+    ScopeRows,
+)
+from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
 from tests.support import models
 
 MODEL = """

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from dld_tui.widgets.path_input import PathInput, complete, find_matches
-from dld_tui.widgets.table_view import TableView
+from dld_tui.widgets.forms.path_input import PathInput, complete, find_matches
+from dld_tui.widgets.lists.table_view import TableView
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text, until
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from dld_tui.widgets.pick_dialog import MOST, PickDialog, PickItem
+from dld_tui.widgets.dialogs.search import MOST, PickDialog, PickItem
 from tests.support.tui import HOSTILE, HostApp, screen_text, until
 
 

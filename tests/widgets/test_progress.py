@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dld_tui.core.events import Progress
-from dld_tui.core.rate import RateMeter
+from dld_tui.core.events import Progress, RateMeter
 from dld_tui.core.types import JSON
-from dld_tui.widgets.progress import ProgressRows
+from dld_tui.widgets.shell.progress import ProgressRows
 from tests.support.tui import ESCAPE, HostApp, rows_of
 
 

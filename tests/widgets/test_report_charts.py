@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dld_tui.core.report.records import Layer
-from dld_tui.widgets.blocks import Line, width_of
-from dld_tui.widgets.report_charts import distribution_lines, memory_lines, precision_rows
+from dld_tui.widgets.charts.bars import Line, width_of
+from dld_tui.widgets.charts.report_charts import distribution_lines, memory_lines, precision_rows
 
 
 def texts(lines: list[Line]) -> list[str]:

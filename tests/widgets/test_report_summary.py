@@ -7,8 +7,8 @@ import pytest
 from dld_tui.core.report.model import Report
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.widgets.blocks import width_of
-from dld_tui.widgets.report_summary import (
+from dld_tui.widgets.charts.bars import width_of
+from dld_tui.widgets.report.summary import (
     Advice,
     costliest,
     input_shapes,

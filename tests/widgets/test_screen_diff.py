@@ -6,8 +6,7 @@ import re
 import pytest
 
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.driver import erases_with_background
-from dld_tui.widgets.screen_diff import ScreenDiff
+from dld_tui.widgets.shell.driver import ScreenDiff, erases_with_background
 
 WIDTH, HEIGHT = 30, 6
 STYLES = [

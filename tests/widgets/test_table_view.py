@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 from textual.events import MouseScrollDown, MouseScrollLeft, MouseScrollRight, MouseScrollUp
 
-from dld_tui.widgets import glyphs
-from dld_tui.widgets.plan_columns import COLUMNS as PLAN_COLUMNS
-from dld_tui.widgets.row_table import RowTable
-from dld_tui.widgets.table_columns import GAP, windows
-from dld_tui.widgets.table_view import Cell, Column, TableView
+from dld_tui.widgets.lists.row_table import RowTable
+from dld_tui.widgets.lists.table_view import GAP, Cell, Column, TableView, windows
+from dld_tui.widgets.plan.columns import COLUMNS as PLAN_COLUMNS
+from dld_tui.widgets.shell import glyphs
 from tests.support.tui import HOSTILE, HostApp, rows_of
 
 COLUMNS = (

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.widgets.tensor_cells import CellBlocks
-from dld_tui.widgets.tensor_layout import GridLayout, layout_of
-from dld_tui.widgets.tensor_text import NumberFormat, exact_text, style_of
+from dld_tui.widgets.tensors.grid import CellBlocks, GridLayout, layout_of
+from dld_tui.widgets.tensors.text import NumberFormat, exact_text, style_of
 
 
 class Counted:

@@ -7,7 +7,7 @@ import numpy as np
 from textual.pilot import Pilot
 
 import dld_tui
-from dld_tui.widgets.tensor_grid import TensorGrid
+from dld_tui.widgets.tensors.grid import TensorGrid
 from tests.support.tui import HostApp, rows_of
 
 STYLES = Path(dld_tui.__file__).parent / "styles"

@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.document import Document, Tensor
-from dld_tui.widgets.tensor_preview import TensorPreview, preview_rows, value_text
+from dld_tui.widgets.tensors.side import TensorPreview, preview_rows, value_text
 
 
 def previewed(array: Any) -> TensorPreview:

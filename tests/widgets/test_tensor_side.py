@@ -7,9 +7,8 @@ import numpy as np
 from onnx import numpy_helper
 
 import dld_tui
-from dld_tui.core.document.statistics import tensor_statistics
-from dld_tui.core.document.tensor import Tensor
-from dld_tui.widgets.tensor_side import (
+from dld_tui.core.document.tensor import Tensor, tensor_statistics
+from dld_tui.widgets.tensors.side import (
     SideState,
     TensorSide,
     chart_lines,

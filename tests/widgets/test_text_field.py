@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.text_field import TextField, drawn
+from dld_tui.widgets.forms.text_field import TextField, drawn
 from tests.support.tui import HostApp, rows_of
 
 

@@ -10,7 +10,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 from dld_tui.core.config import THEMES as NAMES
-from dld_tui.widgets.themes import THEMES
+from dld_tui.widgets.shell.themes import THEMES
 
 COLOURED = [theme for theme in THEMES if not theme.ansi]
 BY_NAME = {theme.name: theme for theme in THEMES}

@@ -5,9 +5,9 @@ import random
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
-from dld_tui.widgets.themes import THEMES
-from dld_tui.widgets.timeline import TimelineView
-from dld_tui.widgets.timeline_model import Span, Timeline, layout
+from dld_tui.widgets.shell.themes import THEMES
+from dld_tui.widgets.timeline.model import Span, Timeline, layout
+from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.work import steps_in
 
 

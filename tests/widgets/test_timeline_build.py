@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Track
-from dld_tui.widgets.timeline_build import short_name, timeline_of, track_title
+from dld_tui.widgets.timeline.model import short_name, timeline_of, track_title
 from tests.support.report_files import HOSTILE, make_nested_report, make_report
 
 

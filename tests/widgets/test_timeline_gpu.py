@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from dld_tui.core.report.gpu_records import GpuEvent
 from dld_tui.core.report.reader import Report
-from dld_tui.widgets.blocks import width_of
-from dld_tui.widgets.span_details import event_lines, kernels_line, span_lines
-from dld_tui.widgets.themes import THEMES
-from dld_tui.widgets.timeline import TimelineView
-from dld_tui.widgets.timeline_build import event_title, kernel_name, timeline_of
-from dld_tui.widgets.timeline_cells import GAP, Cell
-from dld_tui.widgets.timeline_model import TONES, measure
-from dld_tui.widgets.timeline_paint import ASCII_SHADES, TEXTURES, UNICODE_SHADES, paint
+from dld_tui.core.report.records import GpuEvent
+from dld_tui.widgets.charts.bars import width_of
+from dld_tui.widgets.shell.themes import THEMES
+from dld_tui.widgets.timeline.cells import ASCII_SHADES, GAP, TEXTURES, UNICODE_SHADES, Cell, paint
+from dld_tui.widgets.timeline.details import event_lines, kernels_line, span_lines
+from dld_tui.widgets.timeline.model import TONES, event_title, kernel_name, measure, timeline_of
+from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import KERNELS, gpu_writer, make_gpu_report
 from tests.support.report_files import HOSTILE
 from tests.support.work import steps_in

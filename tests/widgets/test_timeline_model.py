@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dld_tui.widgets.timeline_cells import (
+from dld_tui.widgets.timeline.cells import (
     CURSOR,
     EMPTY,
     GAP,
@@ -16,8 +16,8 @@ from dld_tui.widgets.timeline_cells import (
     wide_spans,
     with_cursor,
 )
-from dld_tui.widgets.timeline_model import Lane, Span, Timeline, layout, measure
-from dld_tui.widgets.timescale import TimeScale
+from dld_tui.widgets.timeline.model import Lane, Span, Timeline, layout, measure
+from dld_tui.widgets.timeline.timescale import TimeScale
 from tests.support.work import steps_in
 
 

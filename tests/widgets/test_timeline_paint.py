@@ -1,9 +1,19 @@
 from __future__ import annotations
 
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.timeline_cells import CURSOR, EMPTY, GAP, Cell, Label
-from dld_tui.widgets.timeline_model import TONES
-from dld_tui.widgets.timeline_paint import ASCII_SHADES, TEXT, UNICODE_SHADES, Run, paint
+from dld_tui.widgets.timeline.cells import (
+    ASCII_SHADES,
+    CURSOR,
+    EMPTY,
+    GAP,
+    TEXT,
+    UNICODE_SHADES,
+    Cell,
+    Label,
+    Run,
+    paint,
+)
+from dld_tui.widgets.timeline.model import TONES
 
 BAR = Cell(0, 2, 2)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.values import ValueType
-from dld_tui.widgets.value_picker import ValuePicker
+from dld_tui.core.document.value_types import ValueType
+from dld_tui.widgets.dialogs.pickers import ValuePicker
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, until
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dld_tui.widgets.work_panel import WorkPanel
+from dld_tui.widgets.shell.progress import WorkPanel
 
 
 def text_of(panel: WorkPanel, width: int = 80) -> str:

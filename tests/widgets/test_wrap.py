@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.wrap import wrap
+from dld_tui.widgets.lists.styled import wrap
 
 
 def test_words_are_kept_whole_and_indents_stay() -> None:

@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.accuracy_request import Request as Request
-from dld_tui.core.accuracy.greying import is_engine, run_by
+from dld_tui.core.accuracy.engine_settings import is_engine, run_by
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.accuracy_runs import Comparison
-    from dld_tui.backends.accuracy_sides import Side
-    from dld_tui.backends.onnxruntime_options import SessionSettings
-    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.backends.accuracy.runs import Comparison
+    from dld_tui.backends.accuracy.sides import Side
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.files.engine_header import EngineHeader
+    from dld_tui.core.files.recognise import EngineHeader
     from dld_tui.core.inputs.feeds import Feeds
 
 _MIB = 1 << 20
@@ -64,8 +64,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
-    from dld_tui.backends.accuracy_remarks import comparison_remarks, grouped
-    from dld_tui.backends.accuracy_runs import Comparison, State
+    from dld_tui.backends.accuracy.runs import Comparison, State, comparison_remarks, grouped
     from dld_tui.core.accuracy.result import Result
     from dld_tui.core.accuracy.tolerance import parse_tolerances
 
@@ -170,11 +169,11 @@ class _Plan:
 
     def load_library(self) -> None:
         """Load TensorRT, and refuse what it cannot do here."""
-        from dld_tui.backends.tensorrt_cuda import select_device
-        from dld_tui.backends.tensorrt_library import find_library
-        from dld_tui.backends.tensorrt_outputs import require_gpu
-        from dld_tui.backends.tensorrt_runtime import trusted_bytes
-        from dld_tui.core.tensorrt.greying import refused
+        from dld_tui.backends.tensorrt.cuda import select_device
+        from dld_tui.backends.tensorrt.library import find_library
+        from dld_tui.backends.tensorrt.outputs import require_gpu
+        from dld_tui.backends.tensorrt.runtime import trusted_bytes
+        from dld_tui.core.tensorrt.availability import refused
 
         request = self._request
         for engine in self._engines:
@@ -236,17 +235,17 @@ class _Plan:
         self, document: Document, way: SessionSettings | BuildSettings, folder: Path | None = None
     ) -> Side:
         if self._library is not None and isinstance(way, BuildSettings):
-            from dld_tui.backends.accuracy_engines import BuiltSide
+            from dld_tui.backends.accuracy.sides import BuiltSide
 
             return BuiltSide(document, self._library, way)
-        from dld_tui.backends.accuracy_sides import ModelSide
-        from dld_tui.backends.onnxruntime_options import SessionSettings
+        from dld_tui.backends.accuracy.sides import ModelSide
+        from dld_tui.backends.onnxruntime.session import SessionSettings
 
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
 
     def _engine_side(self, path: Path | None) -> Side:
-        from dld_tui.backends.accuracy_engines import EngineSide
+        from dld_tui.backends.accuracy.sides import EngineSide
 
         assert self._library is not None
         assert path is not None
@@ -255,8 +254,7 @@ class _Plan:
 
 
 def _session(provider: str, level: str) -> SessionSettings:
-    from dld_tui.backends.onnxruntime import find_provider
-    from dld_tui.backends.onnxruntime_options import SessionSettings
+    from dld_tui.backends.onnxruntime.session import SessionSettings, find_provider
 
     return SessionSettings((find_provider(provider),), optimization_level=level, quiet=True)
 
@@ -274,7 +272,7 @@ def _feeds(request: Request, comparison: Comparison) -> Feeds:
 
 def _remarks(request: Request, *sides: Side) -> Iterator[str]:
     """Yield what to say of how ONNX Runtime was asked to run."""
-    from dld_tui.backends.accuracy_sides import ModelSide
+    from dld_tui.backends.accuracy.sides import ModelSide
 
     sessions = [side for side in sides if isinstance(side, ModelSide)]
     on_cpu = [side for side in sessions if side.provider == "CPU"]

@@ -24,10 +24,10 @@ from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.tensorrt_builder import BuiltEngine
-    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.backends.tensorrt.builder import BuiltEngine
+    from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.profiles import Profile
+    from dld_tui.core.document.metadata import Profile
 
 _PACKAGES = ("dld-tui", "onnx", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
 
@@ -42,11 +42,11 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The model cannot be built; names the node where the library does.
         SaveError: The engine cannot be written.
     """
-    from dld_tui.backends.tensorrt_builder import build
-    from dld_tui.backends.tensorrt_cuda import select_device
-    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt.builder import build
+    from dld_tui.backends.tensorrt.cuda import select_device
+    from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.core.tensorrt.availability import refused
     from dld_tui.core.tensorrt.profiles import profiles_for
 
     yield Progress(0, None, stage="Loading TensorRT")
@@ -93,8 +93,8 @@ def run(request: Request) -> Iterator[Event]:
 
 def _layer_information(request: Request, library: Library) -> tuple[Path | None, str]:
     """Write the layers of the engine; return the file, or None and why there is none."""
-    from dld_tui.backends.tensorrt_log import BuildLog
-    from dld_tui.backends.tensorrt_runtime import Engine
+    from dld_tui.backends.tensorrt.log import BuildLog
+    from dld_tui.backends.tensorrt.runtime import Engine
     from dld_tui.core.files.writer import write_pieces
 
     if request.verbosity == "none":
@@ -115,7 +115,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
 
 
 def _identity(model: Path, document: Document) -> dict[str, JSON]:
-    from dld_tui.core.model_identity import identify
+    from dld_tui.core.environment import identify
 
     steps = identify(model, document)
     while True:
@@ -135,7 +135,7 @@ def _record(
     built: BuiltEngine,
 ) -> None:
     """Write how the engine was built."""
-    from dld_tui.core.document.profiles import profiles_json
+    from dld_tui.core.document.metadata import profiles_json
     from dld_tui.core.environment import environment
     from dld_tui.core.files.writer import write_pieces
 

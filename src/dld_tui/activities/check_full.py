@@ -5,7 +5,8 @@ payloads where they are (:mod:`dld_tui.core.files.view`), in which every node ha
 name, so that what they say leads to a node, named or not.
 
 Result: ``{"findings": [{"level", "rule", "message", "place", "index"}]}``, rules such as
-``onnx:checker`` and ``polygraphy:onnxruntime``, places as in :mod:`dld_tui.core.document.places`.
+``onnx:checker`` and ``polygraphy:onnxruntime``, places as in
+:mod:`dld_tui.core.document.locations`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.tool_process import ToolEnd
-    from dld_tui.core.document.labels import Labels, Remark
+    from dld_tui.backends.tools.process import ToolEnd
+    from dld_tui.core.document.locations import Labels, Remark
 
 LIMIT_S = 120.0
 """How long each check may take unless something else is asked for."""
@@ -111,7 +112,7 @@ def _label(path: Path) -> Labels:
     import onnx
     from google.protobuf.message import DecodeError
 
-    from dld_tui.core.document.labels import Labels
+    from dld_tui.core.document.locations import Labels
 
     try:
         model = onnx.ModelProto.FromString(path.read_bytes())
@@ -130,7 +131,7 @@ def _tool(
     limit_s: float,
     more: Sequence[str] = (),
 ) -> Generator[Event, None, ToolEnd]:
-    from dld_tui.backends.tool_process import run_tool
+    from dld_tui.backends.tools.process import run_tool
 
     running = run_tool(module, [str(path), str(report), *more], limit_s)
     with contextlib.closing(running):
@@ -160,7 +161,7 @@ def _guessed_shapes(path: Path) -> list[str]:
 def _check(
     path: Path, report: Path, labels: Labels, limit_s: float
 ) -> Generator[Event, None, list[JSON]]:
-    from dld_tui.backends import onnx_checker
+    from dld_tui.backends.tools import onnx_checker
 
     end = yield from _tool("onnx full check", onnx_checker.__name__, path, report, limit_s)
     if end.status == onnx_checker.COMPLAINS and report.exists():
@@ -174,8 +175,8 @@ def _check(
 def _lint(
     path: Path, report: Path, labels: Labels, limit_s: float
 ) -> Generator[Event, None, list[JSON]]:
-    from dld_tui.backends import polygraphy_lint
-    from dld_tui.core.document.labels import Remark
+    from dld_tui.backends.tools import polygraphy_lint
+    from dld_tui.core.document.locations import Remark
 
     absent = polygraphy_lint.missing()
     if absent:
@@ -197,7 +198,7 @@ def _lint(
 
 
 def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[JSON]:
-    from dld_tui.core.document.labels import Remark
+    from dld_tui.core.document.locations import Remark
     from dld_tui.core.text import clip, visible
 
     if end.timed_out:

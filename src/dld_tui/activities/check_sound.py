@@ -29,7 +29,7 @@ def run(request: Request) -> Iterator[Event]:
         InputError: One of them cannot be opened.
         ActivityError: The result has errors that the model has not.
     """
-    from dld_tui.core.checks.sound import require_sound
+    from dld_tui.core.checks.repairs import require_sound
 
     yield Progress(0, None, stage="Checking the result")
     require_sound(request.before, request.after, lambda: False)

@@ -1,6 +1,6 @@
 """A model in bfloat16, whose values are verified with ONNX Runtime before it is written.
 
-Result: that of :mod:`dld_tui.backends.half_conversion` with ``"library"``, which is ``own``.
+Result: that of :mod:`dld_tui.backends.conversion.half` with ``"library"``, which is ``own``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A blocked node is not there, or settings do not go together.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.half_conversion import convert, require_repairable
+    from dld_tui.backends.conversion.half import convert, require_repairable
     from dld_tui.core.conversion.agreement import BFLOAT16
     from dld_tui.core.conversion.copies import open_model
 

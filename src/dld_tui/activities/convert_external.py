@@ -1,7 +1,7 @@
 """Weights in a data file beside the model.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``
-and what :mod:`dld_tui.backends.verification` says.
+Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``
+and what :mod:`dld_tui.backends.conversion.verification` says.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.verification import verified
+    from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
     from dld_tui.core.conversion.storage import to_external
 
     yield Progress(0, None, stage="Opening the model")

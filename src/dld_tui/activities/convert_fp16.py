@@ -1,6 +1,6 @@
 """A model in float16, verified with ONNX Runtime before it is written.
 
-Result: that of :mod:`dld_tui.backends.half_conversion` with ``"library"``; of other converters than
+Result: that of :mod:`dld_tui.backends.conversion.half` with ``"library"``; of other converters than
 the own one only ``"losses", "values", "latency_ms", "library"``.
 """
 
@@ -18,7 +18,7 @@ from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.verification import Verifier
+    from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.document.document import Document
 
 
@@ -45,8 +45,8 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result; names the node where it does.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.half_conversion import HINT, convert, require_repairable
-    from dld_tui.backends.verification import Verifier
+    from dld_tui.backends.conversion.half import HINT, convert, require_repairable
+    from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion.agreement import FLOAT16
     from dld_tui.core.conversion.copies import open_model
 
@@ -65,10 +65,10 @@ def run(request: Request) -> Iterator[Event]:
 def _library(
     request: Request, document: Document, verifier: Verifier, stack: contextlib.ExitStack
 ) -> Iterator[Event]:
-    from dld_tui.backends.half_conversion import blocked, library_advice
-    from dld_tui.backends.library_fp16 import convert
+    from dld_tui.backends.conversion.half import blocked, library_advice
+    from dld_tui.backends.conversion.library_fp16 import convert
     from dld_tui.core.conversion.agreement import FP16
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
 
     try:
         result = yield from convert(
@@ -94,7 +94,7 @@ def _way_out(
     request: Request, document: Document, verifier: Verifier
 ) -> Generator[Event, None, str]:
     """Return what can be done where a library has failed, when that has been tried."""
-    from dld_tui.backends.half_conversion import HINT, converted
+    from dld_tui.backends.conversion.half import HINT, converted
     from dld_tui.core.conversion.agreement import FP16
 
     yield Log("it failed; trying the own converter, to say whether that can do it")

@@ -51,7 +51,7 @@ def run(request: Request) -> Iterator[Event]:
         ConversionError: It cannot be converted; says what stands in the way.
         SaveError: The result cannot be written.
     """
-    from dld_tui.core.document.opset_failures import ConversionError
+    from dld_tui.core.document.opset_conversion import ConversionError
 
     yield Progress(0, None, stage="Opening the model")
     try:

@@ -2,8 +2,8 @@
 
 Result: ``{"lines": [...], "figures": {...}, "losses": [{"name", "dtype", "overflow", "underflow",
 "rounded", "max_error"}]}``, see :class:`dld_tui.core.tensorrt.retyping.Retyping`; unless it is a
-preview with that of :func:`dld_tui.core.conversion.result.written` and what
-:mod:`dld_tui.backends.verification` says.
+preview with that of :func:`dld_tui.core.conversion.request.written` and what
+:mod:`dld_tui.backends.conversion.verification` says.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.verification import verified
+    from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import of_types
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
     from dld_tui.core.tensorrt.retyping import losses, retyped
 
     if request.output is None and not request.preview:

@@ -1,7 +1,7 @@
 """Quantization by ONNX Runtime: static with QuantizeLinear and DequantizeLinear, or dynamic.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"sets"``, the calibration
-inputs used, ``"method"``, ``"ops"``, and what :mod:`dld_tui.backends.verification` says.
+Result: that of :func:`dld_tui.core.conversion.request.written` with ``"sets"``, the calibration
+inputs used, ``"method"``, ``"ops"``, and what :mod:`dld_tui.backends.conversion.verification` says.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.verification import Checked, Verifier
-    from dld_tui.core.conversion.culprits import Culprit
+    from dld_tui.backends.conversion.verification import Checked, Verifier
+    from dld_tui.core.conversion.error_attribution import Culprit
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
-    from dld_tui.core.inputs.folder import InputSet
+    from dld_tui.core.inputs.feeds import InputSet
     from dld_tui.core.inputs.shapes import InputSpec
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -139,7 +139,7 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: It failed, or ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends import quantization
+    from dld_tui.backends.conversion import quantization
     from dld_tui.core.conversion.copies import open_model
 
     _require_settings(request)
@@ -214,10 +214,10 @@ class _Quantized:
 
 
 def _quantized(request: Request, document: Document) -> Iterator[Event]:
-    from dld_tui.backends.verification import Verifier
+    from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core import fmt
     from dld_tui.core.conversion.agreement import QUANTIZED
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
 
     with contextlib.ExitStack() as stack:
         specs, sets, shapes = _inputs(document), 0, set[_Shapes]()
@@ -335,8 +335,8 @@ def _repaired(
 def _by_library(
     prepared: Document, options: dict[str, JSON], stack: contextlib.ExitStack, sets: int
 ) -> Generator[Event, None, Document]:
-    from dld_tui.backends import quantization
-    from dld_tui.backends.library_file import by_library
+    from dld_tui.backends.conversion import quantization
+    from dld_tui.backends.conversion.library_file import by_library
 
     try:
         return (
@@ -385,8 +385,7 @@ def _prepared(
         further, and notes on what was done.
     """
     from dld_tui.core import fmt
-    from dld_tui.core.conversion.copies import copy_of, inline_calls
-    from dld_tui.core.conversion.lifting import lift_constants
+    from dld_tui.core.conversion.copies import copy_of, inline_calls, lift_constants
 
     prepared = copy_of(document)
     _import_once(prepared)
@@ -486,7 +485,7 @@ def _inputs(document: Document) -> list[InputSpec]:
 
 def _checked(folder: Path, specs: Sequence[InputSpec]) -> Iterator[_Shapes]:
     """Read every set once, so that what does not fit is named before anything is done."""
-    from dld_tui.core.inputs.folder import load_input_sets, set_folders
+    from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 
     for path in set_folders(folder):
         (one,) = load_input_sets(path, specs)

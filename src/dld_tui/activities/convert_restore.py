@@ -1,7 +1,8 @@
 """A stripped model with its weights again.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``
-and what :mod:`dld_tui.backends.verification` says; the original is the model with the weights.
+Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``
+and what :mod:`dld_tui.backends.conversion.verification` says;
+the original is the model with the weights.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.verification import verified
+    from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
     from dld_tui.core.conversion.storage import computes_alike, restored
 
     if request.weights is None:

@@ -5,7 +5,7 @@ the best result, for as long as that makes it smaller. A result counts when ONNX
 the same with it, and only where it brings in no operator set and no larger file than is allowed.
 Where none is left, the model stays as it is: that is no error.
 
-Result: that of :func:`dld_tui.core.conversion.result.written`, and ``"tried"``: a list of ``{"by",
+Result: that of :func:`dld_tui.core.conversion.request.written`, and ``"tried"``: a list of ``{"by",
 "nodes", "problem"}``.
 """
 
@@ -26,7 +26,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.same_values import SameValues
+    from dld_tui.backends.conversion.same_values import SameValues
     from dld_tui.core.document.document import Document
 
 BEST = "best"
@@ -122,7 +122,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import copy_of, open_model
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
 
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
@@ -138,7 +138,7 @@ def run(request: Request) -> Iterator[Event]:
         search = _Search(request, document, same, stack)
         yield from search.run(libraries)
         if large and request.verify and search.best is not None:
-            from dld_tui.backends.converted import verify
+            from dld_tui.backends.conversion.verification import verify
 
             notes += yield from verify(document, search.best, request.output, request.shape)
             notes.append("tried with stand-ins for the weights: values are not compared")
@@ -155,7 +155,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _installed(by: str) -> list[str]:
-    from dld_tui.backends import simplifiers
+    from dld_tui.backends.conversion import simplifiers
 
     wanted = _LIBRARIES if by == BEST else (by,)
     found = [name for name in wanted if not simplifiers.missing(name)]
@@ -173,7 +173,7 @@ def _values_of(
     document: Document, request: Request, notes: list[str]
 ) -> Generator[Event, None, SameValues | None]:
     """Run the model; return what results are compared with, None where it cannot be run."""
-    from dld_tui.backends.same_values import SameValues
+    from dld_tui.backends.conversion.same_values import SameValues
 
     yield Progress(0, None, stage="Running the model")
     try:
@@ -226,8 +226,8 @@ class _Search:
         return "; ".join(texts)
 
     def _try(self, name: str, source: Document, steps: list[str]) -> Iterator[Event]:
-        from dld_tui.backends import simplifiers
-        from dld_tui.backends.library_file import by_library
+        from dld_tui.backends.conversion import simplifiers
+        from dld_tui.backends.conversion.library_file import by_library
 
         request = self.request
         options: dict[str, JSON] = {
@@ -281,7 +281,7 @@ def nodes(document: Document) -> int:
 
 
 def _domains(document: Document) -> set[str]:
-    from dld_tui.core.domains import plain_domain
+    from dld_tui.core.types import plain_domain
 
     return {
         plain_domain(node.domain) or "ai.onnx"

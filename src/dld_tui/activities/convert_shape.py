@@ -1,8 +1,8 @@
 """Dimensions made dynamic or fixed, with the constants that hold their old size.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"dimensions": [{"key", "axes":
-{INPUT: AXIS}, "from", "to"}, ...], "changed": [LINE, ...]`` and what
-:mod:`dld_tui.backends.verification` says.
+Result: that of :func:`dld_tui.core.conversion.request.written` with ``"dimensions": [{"key",
+"axes": {INPUT: AXIS}, "from", "to"}, ...], "changed": [LINE, ...]`` and what
+:mod:`dld_tui.backends.conversion.verification` says.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: A node or a weight stands in the way, or ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.resizing import resized
+    from dld_tui.backends.conversion.resizing import resized
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
 
     if not request.dim:
         raise UsageError("a dimension is needed: --dim batch=N or --dim INPUT:AXIS=4")

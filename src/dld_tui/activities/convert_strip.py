@@ -1,6 +1,6 @@
 """A model without the values of its weights, with their hashes.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"moved", "moved_bytes"``.
+Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
     from dld_tui.core.conversion.storage import stripped
 
     yield Progress(0, None, stage="Opening the model")

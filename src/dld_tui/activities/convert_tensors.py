@@ -1,7 +1,8 @@
 """Weights, constants and lists of numbers in another element type, and what that loses.
 
-Result: that of :func:`dld_tui.core.conversion.result.written` with ``"converted", "casts"`` and
-what :mod:`dld_tui.backends.verification` says. With `list_only` nothing is written; the result is
+Result: that of :func:`dld_tui.core.conversion.request.written` with ``"converted", "casts"`` and
+what :mod:`dld_tui.backends.conversion.verification` says. With `list_only` nothing
+is written; the result is
 ``{"to", "tensors": [{"name", "scope", "kind", "dtype", "shape", "bytes", "overflow", "underflow",
 "rounded", "nan_lost", "max_error"}]}``.
 """
@@ -116,9 +117,9 @@ def run(request: Request) -> Iterator[Event]:
 def _convert(
     request: Request, dtype: str, output: Path, document: Document, chosen: Selection
 ) -> Iterator[Event]:
-    from dld_tui.backends.verification import verified
+    from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import of_types
-    from dld_tui.core.conversion.result import written
+    from dld_tui.core.conversion.request import written
     from dld_tui.core.conversion.tensors import convert_tensors
 
     with contextlib.ExitStack() as stack:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dld_tui.backends import probe
+from dld_tui.backends.machine import probe
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.health import folder_checks, python_checks
 

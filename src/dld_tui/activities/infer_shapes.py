@@ -1,11 +1,11 @@
 """Types and shapes of all values of a model, as the onnx package infers them, and what is wrong.
 
 The model file may be one that the caller wrote for this: the unsaved state of a document without
-its payloads (:mod:`dld_tui.core.document.snapshot`). Payloads are not read, but for small ones in
+its payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, but for small ones in
 files of external data: sizes are computed from them.
 
 The types come as parts, ``{"place": PLACE, "kinds": [TYPE, …], "types": {VALUE: NUMBER}}``, where
-NUMBER is that of a kind. PLACE is as in :mod:`dld_tui.core.document.places`, TYPE is ``[dtype or
+NUMBER is that of a kind. PLACE is as in :mod:`dld_tui.core.document.locations`, TYPE is ``[dtype or
 null, dims or null]`` with the container (``sequence``, ``optional``, …) as a third element where
 there is one. Result: ``{"errors": [{"rule", "message", "place", "index"}]}``, what no runtime will
 take (:mod:`dld_tui.core.checks.prediction`).
@@ -27,8 +27,8 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     import onnx
 
-    from dld_tui.core.document.places import Place
-    from dld_tui.core.document.values import ValueType
+    from dld_tui.core.document.locations import Place
+    from dld_tui.core.document.value_types import ValueType
 
 _PART = 1000
 """Values of one event: they are read in a millisecond."""
@@ -56,7 +56,7 @@ def run(request: Request) -> Iterator[Event]:
         InputError: The model cannot be opened.
     """
     from dld_tui.core.checks.prediction import predict
-    from dld_tui.core.document.places import bodies
+    from dld_tui.core.document.locations import bodies
     from dld_tui.core.document.type_inference import function_types, take_in_small_data
 
     yield Progress(0, None, stage="Opening the model")
@@ -92,8 +92,8 @@ def _read(request: Request) -> onnx.ModelProto:
 
 
 def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
-    from dld_tui.core.document.values import value_type_of
-    from dld_tui.core.document.wiretext import text_of
+    from dld_tui.core.document.proto_text import text_of
+    from dld_tui.core.document.value_types import value_type_of
 
     types: dict[str, JSON] = {}
     kinds: dict[ValueType, int] = {}

@@ -27,12 +27,12 @@ from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.tactic_trials import Expected, TacticTrials
-    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.backends.accuracy.tactic_trials import Expected, TacticTrials
+    from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.tactics import Build, Isolation, Plan
     from dld_tui.core.accuracy.trial_journal import TrialJournal
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.profiles import Profile
+    from dld_tui.core.document.metadata import Profile
     from dld_tui.core.tensorrt.facts import LibraryFacts
     from dld_tui.core.tensorrt.tactics import Tactic
 
@@ -54,10 +54,10 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The model cannot be built or run.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.tensorrt_cuda import select_device
-    from dld_tui.backends.tensorrt_library import find_library
+    from dld_tui.backends.tensorrt.cuda import select_device
+    from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.core.tensorrt.availability import refused
     from dld_tui.core.tensorrt.profiles import profiles_for
 
     if given := [name for name in _OWN_TACTICS if getattr(request, name)]:
@@ -107,14 +107,14 @@ def _way(request: Request, facts: LibraryFacts) -> str:
 
 def _expected(request: Request, document: Document, profiles: list[Profile]) -> Expected:
     """Return inputs, and what ONNX Runtime makes of them."""
-    from dld_tui.backends import onnxruntime as backend
-    from dld_tui.backends.onnxruntime_options import SessionSettings
-    from dld_tui.backends.onnxruntime_tensors import TensorRunner
-    from dld_tui.backends.tactic_trials import Expected
+    from dld_tui.backends.accuracy.tactic_trials import Expected
+    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.tolerance import parse_tolerances
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
-    from dld_tui.core.tensorrt.shape_inputs import shape_inputs
+    from dld_tui.core.tensorrt.profiles import shape_inputs
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
     provider = backend.find_provider(request.provider)
@@ -158,7 +158,7 @@ class _Searching:
         self._estimate: dict[str, JSON] = {}
 
     def events(self) -> Iterator[Event]:
-        from dld_tui.backends.tactic_trials import TacticTrials
+        from dld_tui.backends.accuracy.tactic_trials import TacticTrials
         from dld_tui.core.accuracy.tactics import isolate
         from dld_tui.core.accuracy.trial_journal import TrialJournal
         from dld_tui.core.paths import ensure
@@ -202,8 +202,7 @@ class _Searching:
         return build
 
     def _cost(self, build: Build) -> Log:
-        from dld_tui.core.accuracy.tactics import expected_builds
-        from dld_tui.core.accuracy.tactics_text import cost_text
+        from dld_tui.core.accuracy.tactics import cost_text, expected_builds
 
         layers = sum(len(offers) > 1 for offers in build.offers.values())
         least, most = expected_builds(self._request.tries, layers)
@@ -281,8 +280,7 @@ class _Searching:
 
 def _options(request: Request) -> str:
     """Return the options of the builds as they are written."""
-    from dld_tui.core.command_line import command_line
-    from dld_tui.core.params import settings_of
+    from dld_tui.core.params import command_line, settings_of
     from dld_tui.core.tensorrt.settings import BuildSettings
 
     values = to_json(request)

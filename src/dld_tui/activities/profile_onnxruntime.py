@@ -18,8 +18,8 @@ from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime_options import SessionSettings
-    from dld_tui.backends.onnxruntime_plan import Plan
+    from dld_tui.backends.onnxruntime.profiling import Plan
+    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.latency import Extent
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
@@ -35,10 +35,10 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: ONNX Runtime cannot run the model.
     """
-    from dld_tui.backends.onnxruntime_profiling import ProfilingRun
+    from dld_tui.backends.onnxruntime.profiling import ProfilingRun
     from dld_tui.core.document.document import Document
     from dld_tui.core.environment import environment
-    from dld_tui.core.latency_summary import latency_summary, parse_percentiles
+    from dld_tui.core.latency import latency_summary, parse_percentiles
 
     percentiles = parse_percentiles(request.percentile)
     if request.inputs is not None and request.shape:
@@ -57,9 +57,9 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _plan(request: Request) -> Plan:
-    from dld_tui.backends.gpu_capture import GpuPlan
-    from dld_tui.backends.onnxruntime_plan import Plan
-    from dld_tui.core.latency_summary import report_path
+    from dld_tui.backends.gpu.capture import GpuPlan
+    from dld_tui.backends.onnxruntime.profiling import Plan
+    from dld_tui.core.latency import report_path
 
     session = _session(request)
     settings = to_json(request)
@@ -98,8 +98,8 @@ def _plan(request: Request) -> Plan:
 
 
 def _session(request: Request) -> SessionSettings:
-    from dld_tui.backends import onnxruntime as backend
-    from dld_tui.backends import onnxruntime_options as options
+    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.backends.onnxruntime import session as options
 
     names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
     providers = tuple(backend.find_provider(name) for name in names)

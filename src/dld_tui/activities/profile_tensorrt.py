@@ -21,8 +21,8 @@ from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.tensorrt_library import Library
-    from dld_tui.backends.tensorrt_profiling import Plan
+    from dld_tui.backends.tensorrt.library import Library
+    from dld_tui.backends.tensorrt.profiling import Plan
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import Guess
 
@@ -41,12 +41,12 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: There is no library that works, or no GPU that it supports.
         ActivityError: The engine cannot be built or run.
     """
-    from dld_tui.backends.tensorrt_cuda import select_device
-    from dld_tui.backends.tensorrt_library import find_library
-    from dld_tui.backends.tensorrt_profiling import ProfilingRun
+    from dld_tui.backends.tensorrt.cuda import select_device
+    from dld_tui.backends.tensorrt.library import find_library
+    from dld_tui.backends.tensorrt.profiling import ProfilingRun
     from dld_tui.core.document.document import Document
     from dld_tui.core.environment import environment
-    from dld_tui.core.latency_summary import latency_summary, parse_percentiles
+    from dld_tui.core.latency import latency_summary, parse_percentiles
 
     percentiles = parse_percentiles(request.percentile)
     _check(request)
@@ -66,7 +66,7 @@ def run(request: Request) -> Iterator[Event]:
         document = None
         model: dict[str, JSON] = {}
         if request.onnx is not None:
-            from dld_tui.core.model_identity import identify
+            from dld_tui.core.environment import identify
 
             yield Progress(0, None, stage="Reading the model")
             document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))
@@ -105,7 +105,7 @@ def _prebuilt(request: Request) -> bytes | None:
     """Return the bytes of the engine to load, or None when one is built."""
     if request.prebuilt is None:
         return None
-    from dld_tui.backends.tensorrt_runtime import trusted_bytes
+    from dld_tui.backends.tensorrt.runtime import trusted_bytes
 
     return trusted_bytes(request.prebuilt, request.trust)[0]
 
@@ -114,8 +114,8 @@ def _build(
     request: Request, library: Library, document: Document
 ) -> Generator[Event, None, tuple[bytes, Guess | None]]:
     """Build the engine; return its bytes, and what was guessed of its shapes."""
-    from dld_tui.backends.tensorrt_builder import build
-    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.backends.tensorrt.builder import build
+    from dld_tui.core.tensorrt.availability import refused
     from dld_tui.core.tensorrt.profiles import profiles_for
 
     if problems := refused(request, library.facts):
@@ -134,11 +134,10 @@ def _build(
 
 
 def _plan(request: Request, data: bytes, model: dict[str, JSON], guess: Guess | None) -> Plan:
-    from dld_tui.backends.gpu_capture import GpuPlan
-    from dld_tui.backends.tensorrt_cuda import select_device
-    from dld_tui.backends.tensorrt_profiling import Plan
-    from dld_tui.core.latency import Extent
-    from dld_tui.core.latency_summary import report_path
+    from dld_tui.backends.gpu.capture import GpuPlan
+    from dld_tui.backends.tensorrt.cuda import select_device
+    from dld_tui.backends.tensorrt.profiling import Plan
+    from dld_tui.core.latency import Extent, report_path
 
     settings = {k: v for k, v in to_json(request).items() if k not in _NO_SETTINGS}
     if request.prebuilt is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dld_tui.core.tensorrt.settings_run import ENGINE_SUFFIXES as ENGINE_SUFFIXES
-from dld_tui.core.tensorrt.settings_run import RunSettings
+from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES as ENGINE_SUFFIXES
+from dld_tui.core.tensorrt.settings import RunSettings
 
 
 @dataclass(frozen=True)

@@ -89,13 +89,12 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The library refuses, or there is not enough memory.
         SaveError: The output cannot be written.
     """
-    from dld_tui.backends.tensorrt_cuda import Cuda, select_device
-    from dld_tui.backends.tensorrt_library import find_library
-    from dld_tui.backends.tensorrt_log import BuildLog
-    from dld_tui.backends.tensorrt_refit import refit, refitted_bytes
-    from dld_tui.backends.tensorrt_runtime import Engine, trusted_bytes
+    from dld_tui.backends.tensorrt.cuda import Cuda, select_device
+    from dld_tui.backends.tensorrt.library import find_library
+    from dld_tui.backends.tensorrt.log import BuildLog
+    from dld_tui.backends.tensorrt.runtime import Engine, refit, refitted_bytes, trusted_bytes
     from dld_tui.core.files.writer import write_bytes
-    from dld_tui.core.tensorrt.values import device_text
+    from dld_tui.core.tensorrt.arguments import device_text
 
     data, header = trusted_bytes(request.engine, request.trust)
     if not request.model.is_file():

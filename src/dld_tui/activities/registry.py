@@ -111,7 +111,7 @@ def _convert(name: str, summary: str, show: str = "show_conversion", **about: An
 
 
 _TRTEXEC = "dld_tui.core.tensorrt.arguments:plain_arguments"
-_LIBRARY = "dld_tui.core.tensorrt.greying:library_reasons"
+_LIBRARY = "dld_tui.core.tensorrt.availability:library_reasons"
 
 ACTIVITIES: tuple[Activity, ...] = (
     _own(
@@ -166,7 +166,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(("accuracy",), click=f"{_CLI}.accuracy:command"),
         of_open_model=True,
         result_view=f"{_SCREENS}.accuracy:AccuracyScreen.of_job",
-        reasons="dld_tui.core.accuracy.greying:comparison_reasons",
+        reasons="dld_tui.core.accuracy.engine_settings:comparison_reasons",
         synonyms=("debug", "difference", "polygraphy run"),
         offered=True,
     ),
@@ -177,7 +177,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(("accuracy", "--search", "fp16"), click=f"{_CLI}.accuracy:command"),
         of_open_model=True,
         result_view=f"{_SCREENS}.precision:PrecisionScreen.of_job",
-        reasons="dld_tui.core.accuracy.greying:greyed",
+        reasons="dld_tui.core.accuracy.engine_settings:greyed",
         synonyms=("mixed precision", "debug precision"),
         offered=True,
     ),

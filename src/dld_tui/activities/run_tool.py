@@ -31,7 +31,7 @@ from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.custom_tool import ProgramEnd
+    from dld_tui.backends.tools.custom import ProgramEnd
 
 _PREFIX = ".dld-tool-"
 
@@ -120,7 +120,7 @@ def _output_of(tool: Tool, request: Request, model: Path) -> Path:
 def _run(
     tool: Tool, request: Request, model: Path, output: Path | None, staging: Path = Path()
 ) -> Iterator[Event]:
-    from dld_tui.backends.custom_tool import find_program, run_program
+    from dld_tui.backends.tools.custom import find_program, run_program
 
     home = str(Path(os.path.abspath(request.model_folder or model.parent)))
     written = staging / output.name if output is not None else None

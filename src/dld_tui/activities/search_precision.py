@@ -26,10 +26,9 @@ from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime_options import SessionSettings
-    from dld_tui.backends.precision_engines import EngineTrials
-    from dld_tui.backends.precision_trials import PrecisionTrials, Trial
-    from dld_tui.backends.tensorrt_library import Library
+    from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.search import Guided, Kept, Outcome
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal
     from dld_tui.core.document.document import Document
@@ -84,11 +83,11 @@ def _check(request: Request) -> None:
 
 def _library(request: Request) -> Library:
     """Load TensorRT, and refuse what it cannot do here."""
-    from dld_tui.backends.precision_engines import trial_settings
-    from dld_tui.backends.tensorrt_cuda import select_device
-    from dld_tui.backends.tensorrt_library import find_library
-    from dld_tui.backends.tensorrt_outputs import require_gpu
-    from dld_tui.core.tensorrt.greying import refused
+    from dld_tui.backends.accuracy.precision_trials import trial_settings
+    from dld_tui.backends.tensorrt.cuda import select_device
+    from dld_tui.backends.tensorrt.library import find_library
+    from dld_tui.backends.tensorrt.outputs import require_gpu
+    from dld_tui.core.tensorrt.availability import refused
 
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
@@ -102,8 +101,8 @@ def _library(request: Request) -> Library:
 
 
 def _trials(request: Request, document: Document) -> Generator[Event, None, PrecisionTrials]:
-    from dld_tui.backends.onnxruntime_tensors import TensorRunner
-    from dld_tui.backends.precision_trials import PrecisionTrials
+    from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
+    from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.tolerance import parse_tolerances
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
@@ -125,8 +124,8 @@ def _trials(request: Request, document: Document) -> Generator[Event, None, Prec
 
 
 def _settings(request: Request) -> SessionSettings:
-    from dld_tui.backends import onnxruntime as backend
-    from dld_tui.backends.onnxruntime_options import SessionSettings
+    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.backends.onnxruntime.session import SessionSettings
 
     provider = backend.find_provider(request.provider)
     settings = SessionSettings(providers=(provider,), quiet=True)
@@ -154,7 +153,7 @@ class _Search:
 
     def build_with(self, library: Library) -> EngineTrials:
         """Return what makes trials with TensorRT."""
-        from dld_tui.backends.precision_engines import EngineTrials, Expectation
+        from dld_tui.backends.accuracy.precision_trials import EngineTrials, Expectation
 
         self._library = library
         request, trials = self._request, self._trials

@@ -27,7 +27,7 @@ class Request:
 
 def run(request: Request) -> Iterator[Event]:
     """Look at all of them."""
-    from dld_tui.backends.tensorrt_probe import ask
+    from dld_tui.backends.tensorrt.probe import ask
 
     choices = [*MODULES, *request.paths]
     found = []

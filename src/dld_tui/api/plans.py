@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dld_tui.core.plan.export import finding_json, plan_json, summary_json, timing_json
-from dld_tui.core.plan.filter import matching
-from dld_tui.core.plan.groups import GROUPINGS
+from dld_tui.core.plan.filter import GROUPINGS, matching
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import LayerNodes, map_plan
 from dld_tui.core.plan.reader import open_plan

@@ -15,8 +15,7 @@ from dld_tui.cli.activity import run_activity
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write, write_json
-from dld_tui.core.accuracy.result import Result
-from dld_tui.core.accuracy.rows import rows_csv
+from dld_tui.core.accuracy.result import Result, rows_csv
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.params import settings_of
 

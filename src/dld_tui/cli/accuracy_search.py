@@ -8,7 +8,7 @@ from typing import Any
 
 from dld_tui.cli.output import write, write_table
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.rows import cosine_text, figure, signal_text
+from dld_tui.core.accuracy.result import cosine_text, figure, signal_text
 from dld_tui.core.accuracy.search import cost_text, kept_table, not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.text import visible

@@ -7,12 +7,7 @@ from typing import Any
 
 from dld_tui.cli.output import narrate, write, write_table
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.result import Result, Row
-from dld_tui.core.accuracy.rows import (
-    accuracy_table,
-    listed,
-    side_text,
-)
+from dld_tui.core.accuracy.result import Result, Row, accuracy_table, listed, side_text
 from dld_tui.core.text import visible
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import termios
 
-from dld_tui.core.connections import asking
+from dld_tui.core.connections import prompts as asking
 from dld_tui.core.text import visible
 
 _TERMINAL = "/dev/tty"

@@ -19,7 +19,7 @@ from dld_tui.core.params import from_json, settings_of, to_json, validate
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE
 from dld_tui.core.tensorrt.arguments import plain_arguments
-from dld_tui.core.tensorrt.installed import trtexec_version
+from dld_tui.core.tensorrt.facts import trtexec_version
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
 from dld_tui.core.text import visible
 

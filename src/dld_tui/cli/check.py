@@ -11,11 +11,9 @@ import click
 from dld_tui.cli.inference import predicted
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.checks import RULES, Finding, Level, check
-from dld_tui.core.checks.findings import ORDER, by_severity
-from dld_tui.core.checks.remarks import without_repeats
+from dld_tui.core.checks.findings import ORDER, SPEED_RULES, by_severity, without_repeats
 from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.checks.speed import speed_findings
-from dld_tui.core.checks.speed_rules import SPEED_RULES
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import EditError, ExitStatus
 from dld_tui.core.text import visible
@@ -151,7 +149,7 @@ def _repair(
 
 
 def _save(document: Document, output: Path) -> None:
-    from dld_tui.core.document.saving import save
+    from dld_tui.core.document.serialise import save
 
     save(document, output)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from dld_tui.activities.check_full import LIMIT_S, Request
 from dld_tui.cli.activity import run_activity
-from dld_tui.core.checks.findings import Finding
-from dld_tui.core.checks.remarks import findings_of
+from dld_tui.core.checks.findings import Finding, findings_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import UnavailableError
 

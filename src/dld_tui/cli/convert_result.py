@@ -8,10 +8,8 @@ from typing import Any, cast
 from dld_tui.cli.activity import Result
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
-from dld_tui.core.conversion.loss_text import loss_lines
-from dld_tui.core.conversion.report_text import report_lines
-from dld_tui.core.conversion.values_text import is_wrong
-from dld_tui.core.document.conversion_text import conversion_lines
+from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
+from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, RATIO

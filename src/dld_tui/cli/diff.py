@@ -151,7 +151,7 @@ def _coloured(line: list[Part]) -> str:
 
 
 def _print_text(path: Path, *, weights: bool) -> int:
-    from dld_tui.core.diff.canonical import model_lines
+    from dld_tui.core.diff.text import model_lines
 
     document = Document.open(path)
     try:

@@ -11,9 +11,8 @@ from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded
 from dld_tui.core.graph.pictures.drawing import picture_of, text_picture
 from dld_tui.core.graph.pictures.text import rows_text
-from dld_tui.core.plan.graph import drawn_plan
+from dld_tui.core.plan.graph import drawn_plan, plan_content
 from dld_tui.core.plan.mapping import map_plan
-from dld_tui.core.plan.picture import plan_content
 from dld_tui.core.plan.reader import open_plan
 
 if TYPE_CHECKING:

@@ -53,9 +53,8 @@ def command(
     values that have other names than in the model of the script are found as dld diff does.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.saving import save
-    from dld_tui.core.document.script_files import located
-    from dld_tui.core.document.scripts import parse_script, replay
+    from dld_tui.core.document.scripts import located, parse_script, replay
+    from dld_tui.core.document.serialise import save
 
     require_free(output, force)
     text, folder = _text(script), script.absolute().parent
@@ -116,7 +115,7 @@ def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[
 
 
 def _named_base(text: str, folder: Path) -> Path | None:
-    from dld_tui.core.document.script_files import base_file
+    from dld_tui.core.document.scripts import base_file
 
     try:
         return base_file(text, folder)
@@ -128,7 +127,7 @@ def _named_base(text: str, folder: Path) -> Path | None:
 def _declare_late(document: Document, model: Path) -> None:
     """Give inputs and outputs that the edits made without a type the one that is inferred."""
     from dld_tui.cli.inference import infer
-    from dld_tui.core.document.late_types import late_types, untyped_terminals
+    from dld_tui.core.document.type_inference import late_types, untyped_terminals
     from dld_tui.core.text import visible
 
     if not untyped_terminals(document) or not infer(document, model):

@@ -39,7 +39,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     from dld_tui.cli.inference import infer
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.extraction import declare_inferred
-    from dld_tui.core.document.saving import save
+    from dld_tui.core.document.serialise import save
 
     _require_one(asked)
     require_free(output, force)

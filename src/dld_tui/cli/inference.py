@@ -8,11 +8,10 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any, cast
 
 from dld_tui.cli.output import narrate
-from dld_tui.core.checks.findings import Finding
-from dld_tui.core.checks.remarks import predicted_findings
-from dld_tui.core.document.places import scope_at
-from dld_tui.core.document.snapshot import snapshot
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.checks.findings import Finding, predicted_findings
+from dld_tui.core.document.locations import scope_at
+from dld_tui.core.document.serialise import snapshot
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import ActivityError, CancelledError, DldError
 from dld_tui.core.events import Event, Part
 from dld_tui.core.text import visible

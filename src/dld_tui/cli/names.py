@@ -54,7 +54,7 @@ def _tools() -> Iterable[str]:
 
 
 def _jobs() -> Iterable[str]:
-    from dld_tui.targets.ssh.jobs_store import JobsStore
+    from dld_tui.targets.ssh.results import JobsStore
 
     return [job.id for job in JobsStore().all()]
 

@@ -12,8 +12,7 @@ import click
 
 from dld_tui.cli.output import is_terminal, narrate
 from dld_tui.core import fmt
-from dld_tui.core.events import Event, Log, Progress
-from dld_tui.core.rate import RateMeter
+from dld_tui.core.events import Event, Log, Progress, RateMeter
 from dld_tui.core.text import clip, visible
 
 _RATE_S = 0.5

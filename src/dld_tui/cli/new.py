@@ -14,7 +14,7 @@ from dld_tui.core.params import validate
 
 
 def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
-    from dld_tui.core.document.saving import save
+    from dld_tui.core.document.serialise import save
     from dld_tui.core.new_model import new_document
 
     request: NewModel = request_from(NewModel, values)

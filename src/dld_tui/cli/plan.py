@@ -18,12 +18,12 @@ from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.groups import GROUPINGS
+from dld_tui.core.plan.file_set import trex_paths, write_trex
+from dld_tui.core.plan.filter import GROUPINGS
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
-from dld_tui.core.plan.trex_files import trex_paths, write_trex
 from dld_tui.core.tables.as_csv import csv_of
 
 if TYPE_CHECKING:

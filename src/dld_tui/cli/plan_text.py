@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.cli.output import terminal_cells, write, write_wrapped
 from dld_tui.core import fmt
 from dld_tui.core.plan.filter import matching
-from dld_tui.core.plan.lint_groups import FindingGroup, grouped
+from dld_tui.core.plan.findings import FindingGroup, grouped
 from dld_tui.core.plan.records import layer_records
 from dld_tui.core.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.plan.summary import summary_lines
@@ -20,7 +20,7 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.plan.lint_model import PlanFinding
+    from dld_tui.core.plan.findings import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EnginePlan
 

@@ -13,14 +13,12 @@ from dld_tui.core import fmt
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.node_cost import sharing_note
-from dld_tui.core.report.cost import has_gpu_times
 from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.export_file import write_html, write_parquet
 from dld_tui.core.report.export_trace import write_trace
-from dld_tui.core.report.groups import GROUPINGS
-from dld_tui.core.report.inputs import input_lines
+from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible

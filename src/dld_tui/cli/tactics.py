@@ -13,12 +13,7 @@ from dld_tui.cli.activity import RewritingCommand, run_activity
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
-from dld_tui.core.accuracy.tactics_text import (
-    avoiding_command,
-    counts_text,
-    tactic_table,
-    verdict_text,
-)
+from dld_tui.core.accuracy.tactics import avoiding_command, counts_text, tactic_table, verdict_text
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.text import visible

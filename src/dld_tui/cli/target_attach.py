@@ -22,7 +22,7 @@ def command(job: str, cancel: bool, as_json: bool) -> None:
     JOB is the name that `dld target jobs` lists, or the end of it. The result goes to the path
     that was asked for when the job was started; a file that is there by now is replaced.
     """
-    from dld_tui.targets.ssh.jobs_store import JobsStore
+    from dld_tui.targets.ssh.results import JobsStore
     from dld_tui.targets.ssh.target import SshTarget
 
     stored = JobsStore().find(job)

@@ -11,7 +11,7 @@ from dld_tui.cli.options import parameters_of
 from dld_tui.cli.output import narrate
 from dld_tui.core.connections import store
 from dld_tui.core.connections.form import ConnectionForm, changed_by
-from dld_tui.core.connections.model import changed
+from dld_tui.core.connections.store import changed
 from dld_tui.core.errors import UsageError
 
 

@@ -35,7 +35,7 @@ def command(name: str | None, as_json: bool) -> int:
 
     Jobs whose connection was lost go on; `dld target attach JOB` fetches their results.
     """
-    from dld_tui.targets.ssh.jobs_store import JobsStore
+    from dld_tui.targets.ssh.results import JobsStore
     from dld_tui.targets.ssh.target import SshTarget
 
     known = {job.id: job for job in JobsStore().all()}

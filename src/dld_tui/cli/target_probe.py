@@ -7,8 +7,9 @@ import click
 from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import write, write_json
-from dld_tui.core.connections import asking, store
-from dld_tui.core.connections.steps import BAD, GOOD, WEAK, Step
+from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections import store
+from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.text import visible
 

@@ -14,7 +14,7 @@ from dld_tui.core.errors import UsageError
 @click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
 def command(names: tuple[str, ...]) -> None:
     """Forget targets and their secrets. What lies on the machines stays there."""
-    from dld_tui.targets.ssh.forgetting import forget_secrets
+    from dld_tui.targets.ssh.clear_secrets import forget_secrets
 
     known = store.load()
     for name in names:

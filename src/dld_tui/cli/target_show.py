@@ -8,7 +8,7 @@ from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.connections import store
 from dld_tui.core.connections.form import form_values, settings_shown
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.text import visible
 
 _LABEL = 18

@@ -15,7 +15,7 @@ from dld_tui.core.events import Event, Log
 from dld_tui.core.params import to_json
 from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
-from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.process import LocalTarget
 
 
 @click.command("run")

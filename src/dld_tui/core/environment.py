@@ -1,16 +1,26 @@
-"""What machine this is, and the state it is in: recorded with every measurement."""
+"""Which model file was run: enough to tell later whether it is still the same.
+
+What machine this is, and the state it is in: recorded with every measurement.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui import __version__
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
 
 _CPU_ROOT = Path("/sys/devices/system/cpu")
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
@@ -221,3 +231,40 @@ def _busy_seconds() -> float | None:
         return None
     user, nice, system, _idle, _wait, interrupts, soft, stolen = map(int, fields[1:9])
     return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
+
+
+HASHED_BYTES = 1_000_000_000
+"""Larger files are not read for their hash: size and time must do."""
+_CHUNK = 32 << 20
+
+
+def identify(path: Path, document: Document) -> Generator[Progress, None, dict[str, JSON]]:
+    """Return the facts of a model file, in the form that a report keeps; yield progress.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    try:
+        status = os.stat(path)
+        digest = None
+        if status.st_size <= HASHED_BYTES:
+            digest = yield from _sha256(path, status.st_size)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(path)) from None
+    return {
+        "path": str(path.absolute()),
+        "bytes": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "sha256": digest,
+        "opsets": dict(document.opset_imports),
+        "nodes": sum(len(scope.nodes) for scope in document.scopes()),
+    }
+
+
+def _sha256(path: Path, size: int) -> Generator[Progress, None, str]:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            yield Progress(file.tell(), size, "bytes", "Reading the model")
+    return digest.hexdigest()

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.operators.opsets import DEFAULT_OPSET
+from dld_tui.core.operators.registry import DEFAULT_OPSET
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.values import ValueType
+    from dld_tui.core.document.value_types import ValueType
 
 _VALUES = "NAME:float32[N,3,224,224]"
 _ML = "ai.onnx.ml"
@@ -66,8 +66,7 @@ def opsets_of(request: NewModel) -> dict[str, int]:
     Raises:
         UsageError: The opset is newer than what is known here.
     """
-    from dld_tui.core.operators.opsets import importable_version, least_ir_version
-    from dld_tui.core.operators.registry import newest_opset
+    from dld_tui.core.operators.registry import importable_version, least_ir_version, newest_opset
 
     newest = newest_opset() or 1
     if request.opset > newest:
@@ -87,7 +86,7 @@ def new_document(request: NewModel) -> Document:
         UsageError: A setting makes no sense; names its flag.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.wiretext import set_text
+    from dld_tui.core.document.proto_text import set_text
 
     taken: set[str] = set()
     inputs = [_value("--input", text, taken) for text in request.inputs]
@@ -100,7 +99,7 @@ def new_document(request: NewModel) -> Document:
 
 
 def _value(flag: str, text: str, taken: set[str]) -> tuple[str, ValueType | None]:
-    from dld_tui.core.document.type_text import parse_type
+    from dld_tui.core.document.value_types import parse_type
 
     name, colon, kind = text.rpartition(":")
     if not colon:
@@ -119,7 +118,7 @@ def _value(flag: str, text: str, taken: set[str]) -> tuple[str, ValueType | None
 def _declare(document: Document, side: str, values: Sequence[tuple[str, ValueType | None]]) -> None:
     import onnx
 
-    from dld_tui.core.document.edits.body_templates import declare
+    from dld_tui.core.document.edits.subgraphs import declare
 
     for name, value_type in values:
         info = onnx.ValueInfoProto()

@@ -1,4 +1,7 @@
-"""Type names shared by several rooms."""
+"""Names of operator sets.
+
+Type names shared by several rooms.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +16,8 @@ ProgressCallback: TypeAlias = Callable[[int, int], None]
 
 CancelCheck: TypeAlias = Callable[[], bool]
 """Returns True when the work should stop; the worker then raises CancelledError."""
+
+
+def plain_domain(domain: str) -> str:
+    """Return a domain with ``ai.onnx``, which is another name of the default one, as ``""``."""
+    return "" if domain == "ai.onnx" else domain

@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, TypeVar
 
 from dld_tui.core.text import visible
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, Dialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ class DialogAsker:
 
     def secret(self, question: str) -> str | None:
         """Return what was typed; None when the dialog was closed."""
-        from dld_tui.widgets.secret_dialog import SecretDialog
+        from dld_tui.widgets.dialogs.dialogs import SecretDialog
 
         return self._ask(lambda: SecretDialog(question))
 

@@ -14,11 +14,11 @@ from textual.widget import Widget
 from dld_tui.core.commands.menus import fits
 from dld_tui.core.keys import key_name
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.screens.palette import Entry, Palette, entries_for
-from dld_tui.widgets.dialogs import Dialog, DialogBox
-from dld_tui.widgets.graph_canvas import GraphCanvas
-from dld_tui.widgets.line_source import ListSource, Piece
-from dld_tui.widgets.line_view import LineView
+from dld_tui.screens.home.palette import Entry, Palette, entries_for
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
+from dld_tui.widgets.graph.canvas import GraphCanvas
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.text import visible
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 
 if TYPE_CHECKING:
     from textual.screen import Screen

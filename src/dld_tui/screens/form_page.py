@@ -8,10 +8,11 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.core.errors import DldError
-from dld_tui.widgets.frame import Frame
-from dld_tui.widgets.host import host
-from dld_tui.widgets.page import SubPage
-from dld_tui.widgets.param_form import ParamForm
+from dld_tui.styles import STYLES
+from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import SubPage
 
 
 class FormBox(Frame, Vertical):
@@ -21,7 +22,7 @@ class FormBox(Frame, Vertical):
 class FormPage(SubPage):
     """Base of the pages with a form; the fact ``valid`` says that nothing is wrong in it."""
 
-    CSS_PATH = "../styles/form.tcss"
+    CSS_PATH = STYLES / "form.tcss"
 
     def boxed(self, title: str, keys: str, form: ParamForm, *below: Widget) -> FormBox:
         """Return the frame with the form, and what is below it."""

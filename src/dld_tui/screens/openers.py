@@ -10,11 +10,11 @@ from dld_tui.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from dld_tui.core.new_model import NewModel
-    from dld_tui.widgets.page import Page
+    from dld_tui.widgets.shell.page import Page
 
 _WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"
-_REPORT = "dld_tui.screens.report:ReportScreen"
-_PLAN = "dld_tui.screens.plan:PlanScreen"
+_REPORT = "dld_tui.screens.report.page:ReportScreen"
+_PLAN = "dld_tui.screens.plan.page:PlanScreen"
 
 OPENERS: dict[str, str] = {
     "ONNX": _WORKSPACE,
@@ -27,7 +27,7 @@ OPENERS: dict[str, str] = {
     "ENGINE_LAYERS": _PLAN,
     "ENGINE_ARCHIVE": _PLAN,
     "ENGINE_METADATA": _PLAN,
-    "TRTEXEC_LOG": "dld_tui.screens.trtexec_log:LogScreen",
+    "TRTEXEC_LOG": "dld_tui.screens.plan.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""
 

@@ -9,7 +9,7 @@ from dld_tui.core.document import Change, Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.working import Working
-from dld_tui.widgets.work_panel import WorkLine
+from dld_tui.widgets.shell.progress import WorkLine
 
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 
-from dld_tui.widgets.blocks import Line
-from dld_tui.widgets.styled import Rows
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.lists.styled import Rows
 
 if TYPE_CHECKING:
     from textual.screen import Screen

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.widgets.page import Page
+from dld_tui.widgets.shell.page import Page
 
 View: TypeAlias = "Page | Path | str | None"
 """A page, a file to open, a text to show, or nothing."""

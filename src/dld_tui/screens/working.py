@@ -13,8 +13,8 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Transaction
-    from dld_tui.widgets.page import Page as _Base
-    from dld_tui.widgets.work_panel import WorkPanel
+    from dld_tui.widgets.shell.page import Page as _Base
+    from dld_tui.widgets.shell.progress import WorkPanel
 else:
     _Base = object
 

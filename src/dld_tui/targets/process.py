@@ -1,4 +1,6 @@
-"""A worker process, read without threads: one selector over its pipes and its end.
+"""Jobs on this machine: the worker in a child process of the same Python.
+
+A worker process, read without threads: one selector over its pipes and its end.
 
 Whatever happens to the process, the iteration ends with exactly one terminal event. The pipes are
 read only while somebody iterates, so a flood of output makes the worker wait instead of filling
@@ -15,6 +17,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -306,3 +309,35 @@ class ProcessJob(Job):
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # full: it wakes up anyway
             os.write(self._wake_write, b"\0")
+
+
+# Not `-m`: that would put the current folder first on the module path, and a stray numpy.py beside
+# a model would be run. The child gets the path of this process, as multiprocessing does it.
+_BOOTSTRAP = (
+    "import sys; sys.path[:] = sys.argv.pop().split('\\n'); from {module} import main; main()"
+)
+WORKER_MODULE = "dld_tui.activities.worker"
+
+
+def worker_command(module: str = WORKER_MODULE) -> list[str]:
+    """Return the command line of a worker of this Python with this module path."""
+    return [sys.executable, "-c", _BOOTSTRAP.format(module=module), "\n".join(sys.path)]
+
+
+class LocalTarget:
+    """This machine."""
+
+    name = "local"
+
+    def __init__(self, command: Sequence[str] = (), delays: Delays | None = None) -> None:
+        self._command = list(command)
+        self._delays = delays or Delays()
+
+    def start(self, activity_id: str, request: dict[str, JSON]) -> ProcessJob:
+        """Start the worker.
+
+        Raises:
+            UnavailableError: No process can be started.
+        """
+        command = self._command or worker_command()
+        return ProcessJob(command, {"activity": activity_id, "request": request}, self._delays)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.targets.base import Target
-from dld_tui.targets.local import LocalTarget
+from dld_tui.targets.process import LocalTarget
 
 LOCAL = LocalTarget.name
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.accuracy.greying import greyed, has_two_runs, is_engine, needs_tensorrt, run_by
+from dld_tui.core.accuracy.engine_settings import (
+    greyed,
+    has_two_runs,
+    is_engine,
+    needs_tensorrt,
+    run_by,
+)
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dld_tui.core.accuracy.matching import as_type, carried_over, match_names
+from dld_tui.core.accuracy.result import as_type, carried_over, match_names
 
 
 def test_names_come_before_places() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dld_tui.core.accuracy.params import about_atol, about_rtol, about_tolerance
+from dld_tui.core.accuracy.tolerance import about_atol, about_rtol, about_tolerance
 
 
 def test_declarations_are_changed_by_arguments() -> None:

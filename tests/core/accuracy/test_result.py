@@ -9,12 +9,15 @@ import math
 
 import numpy as np
 
-from dld_tui.core.accuracy.result import Result, Row, in_order, merged
-from dld_tui.core.accuracy.rows import (
+from dld_tui.core.accuracy.result import (
     VIEWS,
+    Result,
+    Row,
     cosine_text,
     figure,
+    in_order,
     listed,
+    merged,
     rows_csv,
     signal_text,
     special_text,

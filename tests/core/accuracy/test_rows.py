@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.accuracy.rows import cosine_text, figure, side_text
+from dld_tui.core.accuracy.result import cosine_text, figure, side_text
 
 
 def test_a_side_says_library_and_version() -> None:

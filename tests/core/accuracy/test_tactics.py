@@ -16,11 +16,13 @@ from dld_tui.core.accuracy.tactics import (
     Build,
     Isolation,
     Plan,
+    avoiding_command,
+    cost_text,
     expected_builds,
     isolate,
     suspects,
+    verdict_text,
 )
-from dld_tui.core.accuracy.tactics_text import avoiding_command, cost_text, verdict_text
 from dld_tui.core.accuracy.trial_journal import TrialJournal, search_name, stamps
 from dld_tui.core.tensorrt.tactics import Tactic
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.checks import Checker, Finding, liveness, order
+from dld_tui.core.checks import Checker, Finding
 from dld_tui.core.checks import checker as checker_module
+from dld_tui.core.checks import ordering as liveness
+from dld_tui.core.checks import ordering as order
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON
 from tests.core.checks import random_edits

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from dld_tui.core.checks.remarks import findings_of, remark_finding
+from dld_tui.core.checks.findings import findings_of, remark_finding
 from dld_tui.core.document import Document
-from dld_tui.core.document.labels import Remark
+from dld_tui.core.document.locations import Remark
 from dld_tui.core.types import JSON
 from tests.support import models
 

@@ -10,9 +10,10 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from dld_tui.core.checks import RULES, Finding, check, model
+from dld_tui.core.checks import RULES, Finding, check
+from dld_tui.core.checks import model_rules as model
+from dld_tui.core.checks.findings import PREDICTED
 from dld_tui.core.checks.repairs import repair_steps
-from dld_tui.core.checks.rules import PREDICTED
 from dld_tui.core.document import Document
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
@@ -256,7 +257,7 @@ def test_many_unused_nodes_are_one_finding(tmp_path: Path) -> None:
 
 
 def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
-    from dld_tui.core.document.values import ValueType
+    from dld_tui.core.document.value_types import ValueType
 
     document = opened(tmp_path, models.parse(models.CHAIN))
     document.main.inferred = {"a": ValueType("int64", ("N", 4)), "y": ValueType("float32", (7, 4))}

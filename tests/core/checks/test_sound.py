@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.checks.sound import require_sound
+from dld_tui.core.checks.repairs import require_sound
 from dld_tui.core.errors import ActivityError, CancelledError, InputError
 from tests.support import models
 

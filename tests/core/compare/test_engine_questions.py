@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dld_tui.core.compare.alike import KIND, MEANS, MEDIANS, PER_ITEM, batch_sizes
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.html_page import comparison_page
 from dld_tui.core.compare.matching import match_layers
 from dld_tui.core.compare.model import Comparable
-from dld_tui.core.compare.subject import Subject
+from dld_tui.core.compare.subject import KIND, MEANS, MEDIANS, PER_ITEM, Subject, batch_sizes
 from dld_tui.core.plan.subject import plan_subject
 from tests.support.plans import layer, plan
 

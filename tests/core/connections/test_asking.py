@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dld_tui.core.connections import asking
-from dld_tui.core.connections.steps import GOOD, Step
+from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections.prompts import GOOD, Step
 
 
 def test_nobody_answers_no() -> None:

@@ -10,7 +10,7 @@ from dld_tui.core.connections.form import (
     connection_of,
     form_values,
 )
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json
 

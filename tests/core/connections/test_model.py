@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.model import (
-    Connection,
-    changed,
-    hops,
-    problems,
-    split_hop,
-    validate,
-)
+from dld_tui.core.connections.store import Connection, changed, hops, problems, split_hop, validate
 from dld_tui.core.errors import UsageError
 
 GOOD = Connection("orin", "orin.lan")

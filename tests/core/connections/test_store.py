@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.connections import store
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, SaveError, UsageError
 
 FULL = Connection(

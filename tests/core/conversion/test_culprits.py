@@ -13,8 +13,13 @@ import pytest
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.conversion.agreement import FLOAT16, FP16
-from dld_tui.core.conversion.culprits import Findings, culprits, first_culprit, nodes_to_keep
-from dld_tui.core.conversion.values_text import is_wrong, values_lines
+from dld_tui.core.conversion.error_attribution import (
+    Findings,
+    culprits,
+    first_culprit,
+    nodes_to_keep,
+)
+from dld_tui.core.conversion.report_text import is_wrong, values_lines
 from dld_tui.core.document import Document
 from tests.support import models
 

@@ -16,7 +16,7 @@ from dld_tui.core.conversion.report_text import report_lines
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, UsageError
-from dld_tui.core.files.splice import splice
+from dld_tui.core.files.wire import splice
 from tests.support import models
 
 HALF, FLOAT = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT

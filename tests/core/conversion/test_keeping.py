@@ -5,8 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from dld_tui.core.conversion.copies import open_model
-from dld_tui.core.conversion.keeping import keep
+from dld_tui.core.conversion.copies import keep, open_model
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.view import discard_view, external_view

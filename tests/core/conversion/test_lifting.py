@@ -7,8 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.conversion.copies import copy_of
-from dld_tui.core.conversion.lifting import lift_constants
+from dld_tui.core.conversion.copies import copy_of, lift_constants
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from tests.support import models

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from dld_tui.core.conversion.rounded import rounded_copy
+from dld_tui.core.conversion.error_attribution import rounded_copy
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from tests.support import models

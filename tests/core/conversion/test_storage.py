@@ -8,10 +8,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.conversion.copies import copy_of
-from dld_tui.core.conversion.lifting import lift_constants
-from dld_tui.core.conversion.request import ConversionRequest
-from dld_tui.core.conversion.result import written
+from dld_tui.core.conversion.copies import copy_of, lift_constants
+from dld_tui.core.conversion.report_text import summary_lines
+from dld_tui.core.conversion.request import ConversionRequest, written
 from dld_tui.core.conversion.storage import (
     HASH_KEY,
     content_digest,
@@ -20,7 +19,6 @@ from dld_tui.core.conversion.storage import (
     to_external,
     to_inline,
 )
-from dld_tui.core.conversion.summary import summary_lines
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished

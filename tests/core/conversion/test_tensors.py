@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.conversion.loss_text import loss_lines
-from dld_tui.core.conversion.result import written
+from dld_tui.core.conversion.report_text import loss_lines
+from dld_tui.core.conversion.request import written
 from dld_tui.core.conversion.tensors import Selection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError

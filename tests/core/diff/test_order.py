@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.diff.by_order import common_subsequence
-from dld_tui.core.diff.order import out_of_order
+from dld_tui.core.diff.matching import common_subsequence, out_of_order
 
 
 def test_out_of_order() -> None:

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
 from dld_tui.core.diff import diff_documents
-from dld_tui.core.diff.canonical import model_lines
-from dld_tui.core.diff.text import lines, summary
+from dld_tui.core.diff.text import lines, model_lines, summary
 from dld_tui.core.document import Document
 from tests.support import models
 from tests.support.diff_models import copy_of, graphs

@@ -11,7 +11,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetAttribute
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from tests.support.sessions import bytes_of
 
 

@@ -11,13 +11,11 @@ import pytest
 from dld_tui.core.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.document import Document
 from dld_tui.core.document.fragment import fragment_of
-from dld_tui.core.document.saving import save
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.statistics import tensor_statistics
+from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.tensor import Tensor, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, FileChangedError
-from dld_tui.core.files.patched import PatchedBlob
+from dld_tui.core.files.blobs import PatchedBlob
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON
 from tests.support import models

@@ -18,8 +18,8 @@ from dld_tui.core.document.extraction import (
     extract_nodes,
     nodes_at,
 )
-from dld_tui.core.document.saving import save
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.serialise import save
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from tests.support import models
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.function_table import function_attributes, function_rows
+from dld_tui.core.document.local_functions import function_attributes, function_rows
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
 

@@ -18,15 +18,15 @@ from dld_tui.core.document.journal import (
     left_journals,
     sweep_journals,
 )
-from dld_tui.core.document.saving import save
 from dld_tui.core.document.scripts import parse_script, replay
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import InputError
 from tests.support import models
 
 KILLED = """
 import os, signal, sys
 from dld_tui.core.document import Document
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 THEN = ["choose:then_branch"]
 document = Document.open(sys.argv[1], journaled=True)
 for line in sys.argv[2].split(","):
@@ -95,7 +95,7 @@ def test_a_journal_in_use_is_not_offered_and_goes_when_closed(tmp_path: Path) ->
 SAVED_AND_KILLED = """
 import os, signal, sys
 from dld_tui.core.document import Document
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 document = Document.open(sys.argv[1], journaled=True)
 document.apply("rename_node", scope=[], node="first", name="one")
 def die(*names): os.kill(os.getpid(), signal.SIGKILL)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from dld_tui.core.document.labels import Labels, Remark, label
+from dld_tui.core.document.locations import Labels, Remark, label
 from tests.support import models
 
 WRONG = """

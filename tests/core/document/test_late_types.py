@@ -6,10 +6,14 @@ import onnx
 
 from dld_tui.core.checks import check
 from dld_tui.core.document import Document
-from dld_tui.core.document.late_types import late_types, untyped_terminals
-from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.type_inference import infer_types, take_types
+from dld_tui.core.document.type_inference import (
+    infer_types,
+    late_types,
+    take_types,
+    untyped_terminals,
+)
 from tests.support import models
 from tests.support.sessions import bytes_of
 

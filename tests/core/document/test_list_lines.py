@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from dld_tui.core.document.list_lines import lines_literal, list_lines
-from dld_tui.core.document.literals import LiteralValue, parse_literal
+from dld_tui.core.document.literals import LiteralValue, lines_literal, list_lines, parse_literal
 from dld_tui.core.errors import UsageError
 
 

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.order import is_ordered
-from dld_tui.core.document.traverse import depends_on, upstream
+from dld_tui.core.document.traversal import depends_on, is_ordered, upstream
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models

@@ -14,17 +14,19 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.journal import discard, left_journals
-from dld_tui.core.document.payload_store import PayloadStore, payload_dir, sweep
 from dld_tui.core.document.payloads import (
     INLINE_LIMIT,
+    PayloadStore,
     decode_message,
     encode_message,
     payload_blob,
+    payload_dir,
     reference,
     resolve,
+    sweep,
 )
-from dld_tui.core.document.saving import save
 from dld_tui.core.document.scripts import replay
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, EditError, SaveError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.types import JSON
@@ -159,7 +161,7 @@ import os, signal, sys
 import numpy as np
 from dld_tui.core.document import Document
 from dld_tui.core.document.payloads import reference
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 document = Document.open(sys.argv[1], journaled=True)
 data = np.arange(50_000, dtype=np.float32).tobytes()
 def apply(edit, **arguments): document.apply(edit, scope=[], **arguments)

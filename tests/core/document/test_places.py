@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.places import bodies, node_at, scope_at
+from dld_tui.core.document.locations import bodies, node_at, scope_at
 from dld_tui.core.types import JSON
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models

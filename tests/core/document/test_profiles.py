@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.profiles import (
+from dld_tui.core.document.metadata import (
     Range,
     declared_inputs,
     new_profile,
@@ -18,7 +18,7 @@ from dld_tui.core.document.profiles import (
     profiles_of,
     validate,
 )
-from dld_tui.core.document.values import Dims
+from dld_tui.core.document.value_types import Dims
 from dld_tui.core.errors import InputError
 from dld_tui.core.types import JSON
 from tests.support import models

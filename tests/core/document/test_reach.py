@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.document import Document, Node, reach
+from dld_tui.core.document import Document, Node
+from dld_tui.core.document import traversal as reach
 from tests.support import models
 
 DIAMOND = """

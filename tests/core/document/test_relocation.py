@@ -11,8 +11,13 @@ import pytest
 
 from dld_tui.core.diff.relocation import Relocation
 from dld_tui.core.document import Document
-from dld_tui.core.document.script_files import base_file, export_script
-from dld_tui.core.document.scripts import ReplayResult, parse_script, replay
+from dld_tui.core.document.scripts import (
+    ReplayResult,
+    base_file,
+    export_script,
+    parse_script,
+    replay,
+)
 from dld_tui.core.types import JSON
 from tests.support import models
 

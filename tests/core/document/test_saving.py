@@ -10,7 +10,7 @@ import onnx.numpy_helper
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, UsageError
 from tests.support import models
 

@@ -11,8 +11,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.fragment import fragment_of
-from dld_tui.core.document.script_files import export_script, located, with_files
-from dld_tui.core.document.scripts import parse_script, replay
+from dld_tui.core.document.scripts import export_script, located, parse_script, replay, with_files
 from dld_tui.core.types import JSON
 from tests.support import models
 

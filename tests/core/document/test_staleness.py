@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.value_types import ValueType
 from tests.support import models
 
 TYPED = """

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.switches import add_switches
+from dld_tui.core.document.casting import add_switches
 from dld_tui.core.tensorrt.retyping import infer_into
 from tests.support import models
 from tests.support.sessions import bytes_of

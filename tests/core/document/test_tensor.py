@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from dld_tui.core.document import Document, Tensor
-from dld_tui.core.document.statistics import tensor_statistics
+from dld_tui.core.document.tensor import tensor_statistics
 from dld_tui.core.errors import InputError
 from tests.support import models
 
@@ -128,7 +128,7 @@ def test_external_data(tmp_path: Path) -> None:
 def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dld_tui.core.document.statistics.PART_ELEMENTS", 7)
+    monkeypatch.setattr("dld_tui.core.document.tensor.PART_ELEMENTS", 7)
     values = np.linspace(-3, 5, 100).astype(np.float32)
     values[[1, 2, 3]] = [np.nan, np.inf, -np.inf]
     values[[10, 11]] = 0

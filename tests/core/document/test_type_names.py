@@ -4,14 +4,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.core.document.type_names import (
+from dld_tui.core.document.value_types import (
+    ValueType,
     dtype_of,
     shown,
     type_of_proto,
     type_of_value,
     types_text,
+    value_type_of,
 )
-from dld_tui.core.document.values import ValueType, value_type_of
 
 _FLOAT = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
 _SPARSE = helper.make_sparse_tensor_type_proto(TensorProto.DOUBLE, None)

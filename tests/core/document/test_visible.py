@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.visible import visible_values
+from dld_tui.core.document.scope import visible_values
 from tests.support import models
 
 

@@ -15,11 +15,11 @@ import pytest
 from dld_tui.core.checks import Checker
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.journal import discard, left_journals
-from dld_tui.core.document.payload_store import payload_dir, sweep
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.model_swap import PresentModel, keep_model
+from dld_tui.core.document.payloads import payload_dir, sweep
 from dld_tui.core.document.scripts import replay
+from dld_tui.core.document.serialise import save
 from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.whole import PresentModel, keep_model
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -240,8 +240,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from dld_tui.core.document import Document
-from dld_tui.core.document.saving import save
-from dld_tui.core.document.whole import keep_model
+from dld_tui.core.document.serialise import save
+from dld_tui.core.document.model_swap import keep_model
 def rename(node, name): document.apply("rename_node", scope=[], node=node, name=name)
 opened = []
 for steps in sys.argv[2:]:

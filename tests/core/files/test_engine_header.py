@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.engine_header import EngineHeader, engine_header
-from dld_tui.core.files.recognise import recognise
+from dld_tui.core.files.recognise import EngineHeader, engine_header, recognise
 
 
 def head(magic: bytes, *version: int, serialization: int = 0, mask: int = 0) -> bytes:

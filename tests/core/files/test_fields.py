@@ -4,8 +4,8 @@ import onnx
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from dld_tui.core.files import fields
-from dld_tui.core.files.fields import Kind, read_varint, varint
+from dld_tui.core.files import wire as fields
+from dld_tui.core.files.wire import Kind, read_varint, varint
 
 
 @pytest.mark.parametrize(

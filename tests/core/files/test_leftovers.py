@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.files.leftovers import PREFIX, hold_file, hold_folder, let_go, sweep
+from dld_tui.core.files.writer import PREFIX, hold_file, hold_folder, let_go, sweep
 
 _OWNER = """
 import sys, time
 from pathlib import Path
-from dld_tui.core.files.leftovers import hold_file, hold_folder
+from dld_tui.core.files.writer import hold_file, hold_folder
 folder = Path(sys.argv[1])
 made = hold_file(folder, ".onnx")
 for name in (f"{made.name}.data", f"{made.stem}-out.onnx"):

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
-from dld_tui.core.files.patched import PatchedBlob, patched
+from dld_tui.core.files.blobs import (
+    Blob,
+    BlobTable,
+    ByteCount,
+    PatchedBlob,
+    SpillFile,
+    patched,
+    stream,
+)
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.streaming import ByteCount, stream
 
 SIZE = 300
 

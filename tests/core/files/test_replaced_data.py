@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.files.replaced_data import named_data_files, remove_unused
+from dld_tui.core.files.external import named_data_files, remove_unused
 from tests.core.files.test_model_set import Opened
 from tests.support.payloads import weights
 

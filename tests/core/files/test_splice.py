@@ -7,9 +7,8 @@ import pytest
 from onnx import helper
 
 from dld_tui.core.files.blobs import Blob, BlobTable
-from dld_tui.core.files.fields import TENSOR
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import pieces_length, splice
+from dld_tui.core.files.wire import TENSOR, pieces_length, splice
 from tests.support.payloads import cut_file, joined, weights
 
 

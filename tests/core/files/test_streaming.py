@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CancelledError, FileChangedError
-from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.blobs import Blob, ByteCount, stream
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.streaming import ByteCount, stream
 from tests.support.payloads import NUMBERS
 
 

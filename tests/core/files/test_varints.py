@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.varints import fixed_width
+from dld_tui.core.files.wire import fixed_width
 
 
 @given(

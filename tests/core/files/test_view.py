@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.blobs import BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.leftovers import PREFIX
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.files.wire import cut
+from dld_tui.core.files.writer import PREFIX
 from tests.support.payloads import typed_tensors, weights, write_model
 
 

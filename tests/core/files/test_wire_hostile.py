@@ -12,8 +12,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.errors import CancelledError, CorruptFileError
 from dld_tui.core.files.blobs import BlobTable
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import splice
-from dld_tui.core.files.wire import cut
+from dld_tui.core.files.wire import cut, splice
 from tests.support.payloads import cut_file, everything, joined, weights, write_model
 from tests.support.work import steps_in
 

@@ -21,8 +21,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import splice
-from dld_tui.core.files.wire import verify_model
+from dld_tui.core.files.wire import splice, verify_model
 from dld_tui.core.files.writer import write_bytes, write_pieces, write_text
 from tests.support.payloads import cut_file, weights
 
@@ -35,7 +34,7 @@ def names(folder: Path) -> list[str]:
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with temporary files without a name, and as on a file system that has none."""
     if request.param == "named":
-        monkeypatch.setattr("dld_tui.core.files.staged._HAS_UNNAMED", False)
+        monkeypatch.setattr("dld_tui.core.files.writer._HAS_UNNAMED", False)
 
 
 pytestmark = pytest.mark.usefixtures("either_way")
@@ -147,7 +146,7 @@ def test_a_file_made_by_somebody_meanwhile_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     if not links:
-        monkeypatch.setattr("dld_tui.core.files.staged._HAS_UNNAMED", False)
+        monkeypatch.setattr("dld_tui.core.files.writer._HAS_UNNAMED", False)
 
         def refuse(*_: object, **__: object) -> None:
             raise PermissionError(errno.EPERM, "no hard links here")

@@ -27,7 +27,7 @@ def names(folder: Path) -> list[str]:
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with temporary files without a name, and as on a file system that has none."""
     if request.param == "named":
-        monkeypatch.setattr("dld_tui.core.files.staged._HAS_UNNAMED", False)
+        monkeypatch.setattr("dld_tui.core.files.writer._HAS_UNNAMED", False)
 
 
 pytestmark = pytest.mark.usefixtures("either_way")

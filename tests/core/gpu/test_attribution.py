@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.gpu.activity import Activity, ActivityLog
 from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, attribute
-from dld_tui.core.report.gpu_records import GpuEvent
+from dld_tui.core.gpu.records import Activity, ActivityLog
+from dld_tui.core.report.records import GpuEvent
 
 ORIGIN = 1_700_000_000_000_000_000
 """Nanoseconds of the Unix epoch at which profiling began; a float could not tell microseconds."""

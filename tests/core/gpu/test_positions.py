@@ -7,10 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.gpu.activity import Activity, ActivityLog, in_launch_order
-from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, attribute
-from dld_tui.core.gpu.positions import Joined, Launches, TimedPass, join, work_of_passes
-from dld_tui.core.report.gpu_records import GpuEvent
+from dld_tui.core.gpu.attribution import (
+    Joined,
+    Launches,
+    LayerSpan,
+    PassSpan,
+    TimedPass,
+    attribute,
+    join,
+    work_of_passes,
+)
+from dld_tui.core.gpu.records import Activity, ActivityLog, in_launch_order
+from dld_tui.core.report.records import GpuEvent
 
 PASS_NS = 1_000_000
 ORIGIN = 1_700_000_000_000_000_000

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.graph.detours import pass_lines, shake
-from dld_tui.core.graph.sweeps import Ordering
+from dld_tui.core.graph.crossings import Ordering, pass_lines, shake
 from tests.core.graph.test_sweeps import ordering, pairs
 
 

@@ -4,12 +4,16 @@ import itertools
 
 import pytest
 
-from dld_tui.core.graph.blocks import repeats
-from dld_tui.core.graph.folds import Fold, fold_tree
+from dld_tui.core.graph.folding import (
+    Fold,
+    common_scope,
+    filled_gaps,
+    fold_tree,
+    name_scopes,
+    repeats,
+)
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.order import demand_order
-from dld_tui.core.graph.rails import Rails, lay_rails
-from dld_tui.core.graph.scopes import common_scope, filled_gaps, name_scopes
+from dld_tui.core.graph.lanes import Rails, demand_order, lay_rails
 from tests.support.graphs import graph_of_links, random_graph
 
 

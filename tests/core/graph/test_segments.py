@@ -9,10 +9,9 @@ import pytest
 from dld_tui.core.graph import segments
 from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layers import Layers, make_layers
+from dld_tui.core.graph.lanes import demand_order
 from dld_tui.core.graph.layout import Layout, lay_out
-from dld_tui.core.graph.order import demand_order
-from dld_tui.core.graph.ranks import linked_targets, ranks_of
+from dld_tui.core.graph.ranks import Layers, linked_targets, make_layers, ranks_of
 from tests.support.graphs import graph_of_links, random_graph
 
 

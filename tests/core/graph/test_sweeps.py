@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dld_tui.core.graph.sweeps import Ordering
+from dld_tui.core.graph.crossings import Ordering
 
 
 def ordering(seed: int, sizes: tuple[int, ...] = (5, 7, 6, 4)) -> Ordering:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.document import Document
 from dld_tui.core.graph.build import graph_of
-from dld_tui.core.graph.order import demand_order
-from dld_tui.core.graph.rails import lay_rails
+from dld_tui.core.graph.lanes import demand_order, lay_rails
 from dld_tui.core.graph.weights import Weights
 from tests.support import models
 

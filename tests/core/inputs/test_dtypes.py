@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.inputs.dtypes import is_extended, numpy_dtype
+from dld_tui.core.inputs.shapes import is_extended, numpy_dtype
 
 
 @pytest.mark.parametrize(

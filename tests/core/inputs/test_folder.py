@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.inputs.folder import load_input_sets
+from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.shapes import InputSpec
 
 X = InputSpec("x", "float32", ("N", 2))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.inputs.generate import random_inputs
+from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.shapes import InputSpec
 
 RANGES = {

@@ -3,11 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.inputs.shapes import (
-    InputSpec,
-    check_given,
-    parse_shapes,
-)
+from dld_tui.core.inputs.shapes import InputSpec, check_given, parse_shapes
 
 NAMES = ["x", "a", "b", "input:0", "gpu_0/data_0", "odd,name", "c"]
 

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.operators.categories import CATEGORIES
-from dld_tui.core.operators.colours import COLOUR_CLASSES, colour_class, colour_class_of
+from dld_tui.core.operators.categories import (
+    CATEGORIES,
+    COLOUR_CLASSES,
+    colour_class,
+    colour_class_of,
+)
 
 
 @pytest.mark.parametrize(

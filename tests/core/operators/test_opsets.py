@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.operators.opsets import (
+from dld_tui.core.operators.registry import (
     DEFAULT_OPSET,
     importable_version,
     known_versions,
     least_ir_version,
+    newest_opset,
     runtimes_for,
 )
-from dld_tui.core.operators.registry import newest_opset
 
 
 def test_known_versions_end_with_the_newest() -> None:

@@ -9,9 +9,17 @@ import pytest
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.plan.archive import archive_set, text_of_file
-from dld_tui.core.plan.file_set import FileName, file_name, find_set
-from dld_tui.core.plan.metadata_files import device_name, device_of, model_of, read_metadata
+from dld_tui.core.plan.file_set import (
+    FileName,
+    archive_set,
+    device_name,
+    device_of,
+    file_name,
+    find_set,
+    model_of,
+    read_metadata,
+    text_of_file,
+)
 from dld_tui.core.plan.reader import open_plan
 
 GRAPH = '{"Layers": [{"Name": "a", "LayerType": "kgen", "Inputs": [], "Outputs": []}]}'

@@ -8,8 +8,8 @@ from dld_tui.core.plan.filter import matching
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.records import layer_records
-from dld_tui.widgets.layer_rows import select
-from dld_tui.widgets.plan_columns import PLAN_COLUMNS
+from dld_tui.widgets.layers.rows import select
+from dld_tui.widgets.plan.columns import PLAN_COLUMNS
 from tests.support.plans import layer, plan
 
 PLAN = plan([

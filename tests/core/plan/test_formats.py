@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.plan.formats import dtype_of
+from dld_tui.core.plan.json_text import dtype_of
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from dld_tui.core.plan.graph import (
     colour_of_type,
     drawn_plan,
     first_node,
+    plan_content,
     plan_graph,
 )
-from dld_tui.core.plan.picture import plan_content
 from dld_tui.core.plan.reader import open_plan
 from tests.support.engine_files import write_engine
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from dld_tui.core.plan.html import plan_page, write_page
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.mapping import map_plan
-from dld_tui.core.plan.missing import missing
+from dld_tui.core.plan.model import missing
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.report.html.page import digest
 from tests.support.engine_files import HOSTILE, write_engine

@@ -9,16 +9,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dld_tui.core.plan.formats import layout_of
-from dld_tui.core.plan.html_charts import (
+from dld_tui.core.plan.graph import plan_content
+from dld_tui.core.plan.html import (
     convolution_chart,
     memory_chart,
     precision_chart,
     roofline_chart,
     scatter_chart,
 )
+from dld_tui.core.plan.json_text import layout_of
 from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.picture import plan_content
 from tests.support.plans import layer, plan
 
 HOSTILE = "<b>&\x1b"

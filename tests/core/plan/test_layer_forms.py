@@ -7,8 +7,7 @@ import json
 import pytest
 
 from dld_tui.core.errors import CorruptFileError
-from dld_tui.core.plan.layer_forms import find_layers
-from dld_tui.core.plan.layers import read_layers
+from dld_tui.core.plan.layers import find_layers, read_layers
 from dld_tui.core.plan.model import EngineTensor
 from dld_tui.core.types import JSON
 

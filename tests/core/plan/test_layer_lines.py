@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.plan import layer_lines
-from dld_tui.core.plan.layer_forms import find_layers
-from dld_tui.core.plan.layer_lines import layer_of_line
+from dld_tui.core.plan import layers as layer_lines
+from dld_tui.core.plan.layers import find_layers, layer_of_line
 
 ONELINE = (
     "Name: conv, one + relu [profile 1], LayerType: CaskConvolution, Inputs: [ { Name: x,"

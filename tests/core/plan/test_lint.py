@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.plan.lint import LEVELS, PlanFinding, findings
-from dld_tui.core.plan.lint_kinds import on_tensor_cores
+from dld_tui.core.plan.lint import LEVELS, PlanFinding, findings, on_tensor_cores
 from dld_tui.core.plan.mapping import LayerNodes, NodeRef
 from dld_tui.core.plan.model import EngineLayer, TimeStatistics, TimingSummary
 from tests.support.plans import layer, plan, tensor

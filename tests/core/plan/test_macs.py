@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.plan.folding import is_pointwise, operations
 from dld_tui.core.plan.layers import read_layers
 from dld_tui.core.plan.macs import (
     Gemm,
@@ -18,7 +19,6 @@ from dld_tui.core.plan.macs import (
     with_weights,
 )
 from dld_tui.core.plan.model import EngineLayer
-from dld_tui.core.plan.pointwise import is_pointwise, operations
 from dld_tui.core.plan.roofline import computed_bandwidth, peaks_of, placement, unknown_device
 from dld_tui.core.plan.tables import make_table
 from tests.support.plans import plan

@@ -6,8 +6,7 @@ from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.records import layer_records
-from dld_tui.core.report.cost import output_bytes
-from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.groups import group_layers, output_bytes
 from tests.support.engine_files import write_engine
 
 

@@ -13,19 +13,13 @@ import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.filter import matching
-from dld_tui.core.plan.groups import distribution, groups
+from dld_tui.core.plan.filter import distribution, groups, matching
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.summary import summary_lines
-from dld_tui.core.plan.tables import (
-    VIEWS,
-    group_table,
-    make_table,
-    tensor_text,
-)
-from dld_tui.core.report.encoding import finite
+from dld_tui.core.plan.tables import VIEWS, group_table, make_table, tensor_text
+from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tables.units import FINE_MS, RATIO, SHORT, TEXT

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.plan.file_set import write_trex
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.trex_files import write_trex
 from tests.support.plans import write_layers, write_profile
 
 

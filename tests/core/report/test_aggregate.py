@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.aggregate import collect, counted_passes, summarise_layers
+from dld_tui.core.report.statistics import collect, counted_passes, summarise_layers
 
 
 def test_only_measured_passes_count() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.cost import has_gpu_times, output_bytes, priced
+from dld_tui.core.report.groups import has_gpu_times, output_bytes, priced
 from dld_tui.core.report.records import Layer
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"

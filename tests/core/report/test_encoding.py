@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import SaveError
-from dld_tui.core.report.encoding import as_json, as_list, as_text, saving
+from dld_tui.core.report.schema import as_json, as_list, as_text, saving
 
 
 def test_numbers_that_json_cannot_hold_become_null() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.report.gpu_records import GpuEvent
 from dld_tui.core.report.gpu_summary import (
     busy_intervals,
     covered,
@@ -11,6 +10,7 @@ from dld_tui.core.report.gpu_summary import (
     union,
 )
 from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import GpuEvent
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_files import make_report
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.report.node_finder import NodeFinder, outwards
-from dld_tui.core.report.ort_names import Clue
+from dld_tui.core.report.attribution import NodeFinder, outwards
+from dld_tui.core.report.ort_profile import Clue
 from tests.support import models
 
 UNNAMED = """

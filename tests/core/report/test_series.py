@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import CorruptFileError
-from dld_tui.core.report import series
+from dld_tui.core.report import pass_times as series
 from dld_tui.core.report.model import Report
-from dld_tui.core.report.series import read_series
+from dld_tui.core.report.pass_times import read_series
 from tests.support.report_files import make_nested_report, make_report
 
 NAN = float("nan")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.trt_names import layer_type
+from dld_tui.core.report.groups import layer_type
 
 
 @pytest.mark.parametrize(

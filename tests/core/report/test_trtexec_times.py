@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.model import open_report
-from dld_tui.core.report.trtexec_times import report_from_trtexec_times
+from dld_tui.core.report.trtexec_files import report_from_trtexec_times
 
 
 def inference(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dld_tui.core.report import values as v
+from dld_tui.core.report import schema as v
 
 
 @pytest.mark.parametrize(

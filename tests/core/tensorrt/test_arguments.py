@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.arguments import plain_arguments
-from dld_tui.core.tensorrt.installed import RTX_VERSION, trtexec_version
-from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.tensorrt.settings_run import RunSettings
-from dld_tui.core.tensorrt.values import mebibytes, named_value, split_items
+from dld_tui.core.tensorrt.arguments import mebibytes, named_value, plain_arguments, split_items
+from dld_tui.core.tensorrt.facts import RTX_VERSION, trtexec_version
+from dld_tui.core.tensorrt.settings import BuildSettings, RunSettings
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.tensorrt.availability import reasons, refused
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.tensorrt.greying import reasons, refused
 from dld_tui.core.tensorrt.settings import BuildSettings
 
 WEAK = LibraryFacts(

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.profiles import Profile, Range
+from dld_tui.core.document.metadata import Profile, Range
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
+from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from, shape_inputs
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.tensorrt.shape_inputs import shape_inputs
 from tests.support import models
 
 TWO = """

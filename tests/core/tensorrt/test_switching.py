@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.core.document.precision import precision_of
-from dld_tui.core.tensorrt.retyping import lowered
-from dld_tui.core.tensorrt.switching import assigned, switchable
+from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.tensorrt.retyping import assigned, lowered, switchable
 from tests.core.tensorrt.test_retyping import CALLS, X
 from tests.support import models
 from tests.support.sessions import run

@@ -9,13 +9,13 @@ import pytest
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.tensorrt.tactic_log import measured_tactics
 from dld_tui.core.tensorrt.tactics import (
     CACHE,
     REPLAY,
     Tactic,
     TensorForm,
     by_time,
+    measured_tactics,
     parse_replay,
     reason_against,
     replay_text,

@@ -266,7 +266,7 @@ def test_explained_for_a_version_before() -> None:
 
 
 def test_every_option_that_11_lacks_says_what_to_do() -> None:
-    from dld_tui.core.tensorrt.trtexec_options import LAST
+    from dld_tui.core.tensorrt.trtexec import LAST
 
     for option in LAST:
         line = explain(f"trtexec {option}=1")[0]

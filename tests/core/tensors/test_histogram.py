@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.document.statistics import tensor_statistics
+from dld_tui.core.document.tensor import tensor_statistics
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.tensors.elements import encoded, require_dtype
 from dld_tui.core.tensors.histogram import tensor_histogram

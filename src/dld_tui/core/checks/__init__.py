@@ -7,8 +7,7 @@ A new rule is a line in :mod:`.rules`, a few lines in the file for what it is ab
 from __future__ import annotations
 
 from dld_tui.core.checks.checker import Checker
-from dld_tui.core.checks.findings import Finding
-from dld_tui.core.checks.rules import RULES, Level
+from dld_tui.core.checks.findings import RULES, Finding, Level
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError

@@ -11,17 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import perf_counter
 
-from dld_tui.core.checks.changes import EverythingError, marks_of
+from dld_tui.core.checks.calls import Root, functions_of
 from dld_tui.core.checks.findings import ORDER, Finding
-from dld_tui.core.checks.liveness import find_live, say_unused, update_live
-from dld_tui.core.checks.model import check_model
-from dld_tui.core.checks.names import check_node_name
-from dld_tui.core.checks.nodes import check_node, operator_of
-from dld_tui.core.checks.order import is_late, say_order, search_order
-from dld_tui.core.checks.signatures import Root, functions_of
-from dld_tui.core.checks.spread import Spread
+from dld_tui.core.checks.invalidation import EverythingError, Spread, marks_of
+from dld_tui.core.checks.model_rules import check_model, check_node_name
+from dld_tui.core.checks.node_rules import check_node, operator_of
+from dld_tui.core.checks.ordering import (
+    find_live,
+    is_late,
+    say_order,
+    say_unused,
+    search_order,
+    update_live,
+)
 from dld_tui.core.checks.state import ScopeState
-from dld_tui.core.checks.values import check_value
+from dld_tui.core.checks.value_rules import check_value
 from dld_tui.core.document import Change, Document, Node, Scope
 
 UPDATE_S = 0.012

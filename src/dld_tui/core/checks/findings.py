@@ -1,16 +1,115 @@
-"""What a check says: one finding, with a rule id, a place and a sentence."""
+"""The rules about speed by id; docs/checks.md explains each.
+
+The rules by id. Ids are stable: scripts filter by them; docs/checks.md explains each.
+
+Findings that other programs report have ids that start with ``onnx:`` or ``polygraphy:``.
+
+What a check says: one finding, with a rule id, a place and a sentence.
+
+What tools of others say of a model, as findings that lead to its nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, cast
 
-from dld_tui.core.checks.rules import RULES, Level
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.locations import Remark, node_at, scope_at
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
+
+Level: TypeAlias = Literal["error", "warning", "info"]
+
+RULES: dict[str, Level] = {
+    # the model
+    "ir-missing": "error",
+    "ir-unsupported": "warning",
+    "opset-missing": "error",
+    "opset-future": "warning",
+    "opset-import": "error",
+    "duplicate-opset": "warning",
+    "unused-opset": "info",
+    "unknown-domain": "info",
+    "model-size": "error",
+    "initializer-not-input": "warning",
+    "graph-name": "info",
+    "empty-graph": "error",
+    # functions and subgraphs
+    "recursive-function": "error",
+    "duplicate-function": "error",
+    "unused-function": "info",
+    "nesting-depth": "warning",
+    "subgraph-signature": "error",
+    "outer-output": "error",
+    # links
+    "undefined-input": "error",
+    "missing-output": "error",
+    "graph-cycle": "error",
+    "unsorted-nodes": "warning",
+    "unused-node": "warning",
+    "unused-output": "info",
+    "unused-input": "info",
+    # names
+    "duplicate-producer": "error",
+    "duplicate-node-name": "error",
+    "duplicate-input": "error",
+    "duplicate-output": "warning",
+    "shadowed-value": "error",
+    "empty-name": "error",
+    "odd-name": "info",
+    # operators
+    "unknown-operator": "error",
+    "deprecated-operator": "warning",
+    "arity": "error",
+    "missing-input": "error",
+    "unknown-attribute": "error",
+    "attribute-type": "error",
+    "missing-attribute": "error",
+    "duplicate-attribute": "error",
+    "attribute-reference": "error",
+    "attribute-value": "error",
+    # what ONNX Runtime takes
+    "runtime-version": "error",
+    "runtime-operator": "error",
+    "no-kernel": "warning",
+    # types and shapes
+    "onnx:shape-inference": "error",
+    "operand-shape": "error",
+    "input-type": "error",
+    "output-type": "error",
+    "type-conflict": "error",
+    "shape-conflict": "warning",
+    "missing-type": "error",
+    "shape": "error",
+    "negative-dimension": "warning",
+    "unused-value-info": "info",
+    # tensors
+    "unused-initializer": "warning",
+    "duplicate-initializer": "error",
+    "tensor-without-data": "error",
+    "tensor-data": "error",
+    "external-data": "error",
+    "external-keys": "warning",
+}
+"""The level that findings of each rule usually have."""
+
+PREDICTED = frozenset(
+    {
+        "onnx:shape-inference",
+        "operand-shape",
+        "attribute-value",
+        "runtime-version",
+        "runtime-operator",
+        "no-kernel",
+    }
+)
+"""Rules of what inference finds (:mod:`.prediction`); the others need none."""
+
 
 ORDER: dict[Level, int] = {"error": 0, "warning": 1, "info": 2}
 
@@ -120,3 +219,74 @@ def names_of(names: list[str], most: int = 5) -> str:
     """Return a few foreign names for a message, and how many more there are."""
     text = ", ".join(name_of(name) for name in names[:most])
     return f"{text} and {len(names) - most} more" if len(names) > most else text
+
+
+_LEVELS = ("error", "warning", "info")
+
+
+def remark_finding(document: Document, level: str, rule: str, remark: Remark) -> Finding:
+    """Return a remark as a finding.
+
+    Args:
+        document: The model, as it was when the tool saw it.
+        level: ``error`` or ``warning``; anything else is a mere remark.
+        rule: A stable id such as ``onnx:checker``.
+        remark: What was said.
+    """
+    found = next((known for known in _LEVELS if known == level), "info")
+    place = remark.place
+    scope = None if place is None else scope_at(document, place)
+    node = None if place is None else node_at(document, place, remark.index)
+    return Finding(found, rule, remark.message, scope, node)  # type: ignore[arg-type]
+
+
+def findings_of(document: Document, result: JSON) -> list[Finding]:
+    """Return the findings in the result of the activity ``check_full``."""
+    found = []
+    for entry in cast("list[dict[str, JSON]]", result):
+        level, rule = str(entry["level"]), str(entry["rule"])
+        found.append(remark_finding(document, level, rule, Remark.from_json(entry)))
+    return found
+
+
+def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
+    """Leave out predictions that say of a node what a rule of the checker says of it already."""
+    said = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
+    return [finding for finding in predicted if (finding.rule, id(finding.node)) not in said]
+
+
+def predicted_findings(document: Document, errors: JSON) -> list[Finding]:
+    """Return the findings in the result of the activity ``infer_shapes``.
+
+    Args:
+        document: The model, as it was when it was looked at.
+        errors: ``errors`` of the result.
+    """
+    found = []
+    for entry in cast("list[dict[str, JSON]]", errors):
+        rule = str(entry["rule"])
+        level = RULES.get(rule, "error")
+        found.append(remark_finding(document, level, rule, Remark.from_json(entry)))
+    return found
+
+
+SPEED_RULES: dict[str, Level] = {
+    "speed:alignment": "info",
+    "speed:transposes": "warning",
+    "speed:casts": "warning",
+    "speed:cast-in-loop": "warning",
+    "speed:float64": "warning",
+    "speed:int64": "info",
+    "speed:data-dependent": "info",
+    "speed:dynamic-channels": "warning",
+    "speed:dynamic-input": "info",
+    "speed:half-quantized": "warning",
+    "speed:float-residual": "warning",
+    "speed:requantized": "info",
+}
+"""The level of each rule."""
+
+
+def speed_finding(rule: str, message: str, node: Node, repair: Repair | None = None) -> Finding:
+    """Return a finding of one of :data:`SPEED_RULES`."""
+    return Finding(SPEED_RULES[rule], rule, message, node.scope, node, None, repair)

@@ -17,7 +17,7 @@ from onnx import TensorProto
 
 from dld_tui.core.checks.calls import Call
 from dld_tui.core.checks.findings import name_of
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.proto_text import text_of
 
 _OWN = "dld_tui.core.operators"
 _HALF = (TensorProto.FLOAT16,)
@@ -156,7 +156,7 @@ def _fits(taken: dict[str, list[int]], types: dict[str, list[int]], texts: list[
 
 
 def _type_text(kind: int) -> str:
-    from dld_tui.core.document.type_names import tensor_type
+    from dld_tui.core.document.value_types import tensor_type
 
     full = tensor_type(kind) or ""
     return full.removeprefix("tensor(").removesuffix(")")

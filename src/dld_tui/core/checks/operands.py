@@ -15,8 +15,8 @@ from dld_tui.core.checks import operands_shapes as shapes
 from dld_tui.core.checks import operands_windows as windows
 from dld_tui.core.checks.calls import Call
 from dld_tui.core.checks.operand_tools import VALUE, Said, wrong
-from dld_tui.core.document.type_names import shown, tensor_type
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.value_types import shown, tensor_type
 from dld_tui.core.text import clip, visible
 
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")

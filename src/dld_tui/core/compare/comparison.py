@@ -16,28 +16,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from dld_tui.core.compare.alike import made_alike
 from dld_tui.core.compare.conditions import differences, doubts, same_model, unfair
 from dld_tui.core.compare.engines import (
     Inserted,
     Mismatch,
+    PrecisionFigures,
     any_engine,
     find_mismatches,
     inserted_layers,
+    precision_figures,
 )
 from dld_tui.core.compare.explain import explain
 from dld_tui.core.compare.matching import Match, match_layers
-from dld_tui.core.compare.measured import Measured, Part, measure
 from dld_tui.core.compare.model import Comparable, Difference, Row
-from dld_tui.core.compare.precision import PrecisionFigures, precision_figures
 from dld_tui.core.compare.rows import (
     GROUPINGS,
+    Measured,
+    Part,
     Side,
     column_cells,
+    measure,
     rows_by,
     rows_of_matches,
     side_of,
 )
+from dld_tui.core.compare.subject import made_alike
 from dld_tui.core.errors import UsageError
 from dld_tui.core.paths import apart
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.conditions import same_model, telling
+from dld_tui.core.compare.engines import precision_lines
 from dld_tui.core.compare.matching import Match, is_conversion
 from dld_tui.core.compare.model import Cell, Row, label
-from dld_tui.core.compare.precision import precision_lines
 from dld_tui.core.compare.text import ratio_text, signed, verdict
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.compare.engines import WORK, answers
 from dld_tui.core.compare.model import Row, label
 from dld_tui.core.compare.noise import METHOD
-from dld_tui.core.compare.precision import WORK, answers
 from dld_tui.core.compare.tables import (
     compare_table,
     difference_table,

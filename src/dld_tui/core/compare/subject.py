@@ -1,14 +1,18 @@
-"""A profile report, or an engine plan, as something to compare."""
+"""Making what is compared comparable: times of one kind, and of one item where batches differ.
+
+A profile report, or an engine plan, as something to compare.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.compare.model import Comparable
 from dld_tui.core.report.model import open_report
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
@@ -90,3 +94,122 @@ def open_subject(
         return open_plan_subject(path, document)
     with open_report(path, progress, cancelled) as report:
         return subject_of(report)
+
+
+KIND = "layer_times"
+"""The fact that tells whether the times of layers are ``medians`` or ``means`` over the passes."""
+PER_ITEM = "per_item"
+"""The fact that times were divided by this batch."""
+MEANS, MEDIANS = "means", "medians"
+
+
+def made_alike(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:
+    """Return what is compared, and what was done to it, as visible text.
+
+    Where one engine's file has means of the layers only, means are taken of all. Where the inputs
+    differ in their batch alone, all times are divided by it.
+    """
+    alike, lines = _of_one_kind(tuple(subjects))
+    batches = batch_sizes([subject.settings.get("input_shapes") for subject in alike])
+    if batches is not None and len(set(batches)) > 1:
+        alike = tuple(
+            _per_item(subject, batch) for subject, batch in zip(alike, batches, strict=True)
+        )
+        sizes = " / ".join(map(str, batches))
+        lines.append(f"Different batch sizes ({sizes}): all times are for one item of the batch.")
+    return alike, lines
+
+
+def batch_sizes(shapes: Sequence[JSON]) -> list[int] | None:
+    """Return the batch of each, by the dimensions of its inputs; None where more than it differs.
+
+    Inputs are compared in their order, as engines of one model may name them otherwise.
+    """
+    batches, rest = [], []
+    for one in shapes:
+        dims = list(one.values()) if isinstance(one, dict) else []
+        known = [dim for dim in dims if isinstance(dim, list) and dim]
+        firsts = {dim[0] for dim in known if isinstance(dim[0], int)}
+        if not known or len(known) != len(dims) or len(firsts) != 1:
+            return None
+        [batch] = firsts
+        if not isinstance(batch, int) or batch < 1:
+            return None
+        batches.append(batch)
+        rest.append([dim[1:] for dim in known])
+    return batches if all(one == rest[0] for one in rest) else None
+
+
+def _of_one_kind(subjects: tuple[Comparable, ...]) -> tuple[tuple[Comparable, ...], list[str]]:
+    kinds = {subject.facts.get(KIND) for subject in subjects} - {None}
+    if kinds != {MEANS, MEDIANS}:
+        return subjects, []
+    made = []
+    for subject in subjects:
+        if subject.facts.get(KIND) == MEDIANS:
+            layers = [replace(layer, time_ms=layer.mean_ms) for layer in subject.layers]
+            subject = _changed(subject, layers=layers, facts={**subject.facts, KIND: MEANS})
+        made.append(subject)
+    return tuple(made), ["Not all files have medians of the layers: means are compared."]
+
+
+def _per_item(subject: Comparable, batch: int) -> Comparable:
+    return _changed(
+        subject,
+        facts={**subject.facts, PER_ITEM: batch},
+        layers=[_layer_per_item(layer, batch) for layer in subject.layers],
+        times=_divided(subject.times, batch),
+        gpu_times=_divided(subject.gpu_times, batch),
+        latencies_ms=[time / batch for time in subject.latencies_ms],
+        profiled_ms=[time / batch for time in subject.profiled_ms],
+    )
+
+
+def _layer_per_item(layer: Layer, batch: int) -> Layer:
+    def part(time_ms: float | None) -> float | None:
+        return None if time_ms is None else time_ms / batch
+
+    return replace(
+        layer,
+        time_ms=part(layer.time_ms),
+        mean_ms=part(layer.mean_ms),
+        min_ms=part(layer.min_ms),
+        max_ms=part(layer.max_ms),
+        gpu_time_ms=part(layer.gpu_time_ms),
+        input_dims=_of_one_item(layer.input_dims, batch),
+        output_dims=_of_one_item(layer.output_dims, batch),
+    )
+
+
+def _of_one_item(dims: tuple[Dims, ...], batch: int) -> tuple[Dims, ...]:
+    """Return shapes as they would be with a batch of one, so that layers are matched by them."""
+    return tuple((1, *one[1:]) if one and one[0] == batch else one for one in dims)
+
+
+def _divided(times: FloatArray | None, batch: int) -> FloatArray | None:
+    return None if times is None else times / batch
+
+
+def _changed(
+    subject: Comparable,
+    *,
+    layers: Sequence[Layer],
+    facts: Mapping[str, JSON] | None = None,
+    times: FloatArray | None = None,
+    gpu_times: FloatArray | None = None,
+    latencies_ms: Sequence[float] | None = None,
+    profiled_ms: Sequence[float] | None = None,
+) -> Subject:
+    return Subject(
+        title=subject.title,
+        path=subject.path,
+        layers=layers,
+        times=subject.times if times is None else times,
+        gpu_times=subject.gpu_times if gpu_times is None else gpu_times,
+        latencies_ms=subject.latencies_ms if latencies_ms is None else latencies_ms,
+        profiled_ms=subject.profiled_ms if profiled_ms is None else profiled_ms,
+        facts=subject.facts if facts is None else facts,
+        model=subject.model,
+        settings=subject.settings,
+        environment=subject.environment,
+    )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
+from dld_tui.core.compare.engines import WORK, PrecisionFigures, counts_text
 from dld_tui.core.compare.model import Cell, Difference, Row, label
-from dld_tui.core.compare.precision import WORK, PrecisionFigures, counts_text
 from dld_tui.core.compare.text import half_width, margin, ratio_text, remark, signed
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.tables.table import Column, Table

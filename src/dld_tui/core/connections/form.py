@@ -9,16 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.command_line import text_of
-from dld_tui.core.connections.model import (
-    AUTH,
-    DEFAULT_DIRECTORY,
-    REMEMBER,
-    Connection,
-    validate,
-)
+from dld_tui.core.connections.store import AUTH, DEFAULT_DIRECTORY, REMEMBER, Connection, validate
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json, param, settings_of, to_json
+from dld_tui.core.params import from_json, param, settings_of, text_of, to_json
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.types import JSON
 

@@ -17,9 +17,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import plain_domain
 
 Sizes: TypeAlias = "tuple[int, ...]"
 Values: TypeAlias = "np.ndarray[Any, Any]"

@@ -1,5 +1,9 @@
 """A model in float16 or bfloat16: nodes compute in it, weights are converted, casts are added.
 
+Weights in float16 or bfloat16, converted one after the other.
+
+Inputs and outputs of a model in float16 or bfloat16, and what a model declares of its values.
+
 Made of the casts of :mod:`dld_tui.core.document.casting` for all nodes that can: those of weights
 become weights in float16, one at a time, and those at the model's borders new types of these.
 Values keep their names where nothing needs them in the old type any more. As in ONNX Runtime's
@@ -9,24 +13,418 @@ converter, weights out of range become the largest number of the type, and none 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import onnx
 
 from dld_tui.core.conversion.agreement import FP16, NarrowType
-from dld_tui.core.conversion.copies import copy_of, infer, inline_calls
-from dld_tui.core.conversion.fp16_borders import halve_borders, redeclare
-from dld_tui.core.conversion.fp16_weights import Stored, WeightLoss, convert_weights, stored_casts
-from dld_tui.core.document.casting import Cast, CastPlan, Relink, changes_of, plan_casts
+from dld_tui.core.conversion.copies import (
+    copy_of,
+    infer,
+    inline_calls,
+    is_graph_output,
+    relink,
+    relink_users,
+)
+from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of, plan_casts
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.casting import carry_out
+from dld_tui.core.document.edits.attributes import find_attribute
+from dld_tui.core.document.edits.batch import carry_out
+from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.edits.tensors import emptied, location_of, place_of, put_payload
 from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.primitives import SetAttribute, Splice
+from dld_tui.core.document.proto_text import set_text, set_texts, text_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.errors import UsageError
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.inputs.shapes import numpy_dtype
+from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.text import visible
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+_FLOATS = ("float32", "float64", "bfloat16")
+
+
+@dataclass(frozen=True)
+class WeightLoss:
+    """A weight with values that the narrow type does not hold."""
+
+    name: str
+    """Foreign text."""
+    count: int
+    """All elements."""
+    overflow: int
+    """Finite numbers out of range, which became the largest that is."""
+    underflow: int
+    """Numbers too near to zero, which became the smallest."""
+    largest: float
+    """The largest magnitude before."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the loss as JSON data."""
+        return {
+            "name": self.name, "count": self.count, "overflow": self.overflow,
+            "underflow": self.underflow, "largest": self.largest,
+        }  # fmt: skip
+
+
+@dataclass
+class Stored:
+    """A weight that nodes want in the narrow type."""
+
+    scope: Scope
+    """Where it is defined."""
+    name: str
+    """Foreign text."""
+    node: Node | None
+    """The Constant that makes it; None for an initializer."""
+    target: str
+    """What the nodes call it there."""
+    targets: list[str] = field(default_factory=list)
+    """What casts of it would have been called."""
+
+
+def stored_casts(plan: CastPlan) -> dict[str, Stored]:
+    """Return the weights whose casts can be done now, by the name of the first cast."""
+    found: dict[tuple[int, str], Stored] = {}
+    for cast in plan.casts:
+        home = cast.scope.resolve(cast.source) if not cast.after else None
+        if home is None or _tensor(home.scope, home.node, cast.source) is None:
+            continue
+        key = (id(home.scope), cast.source)
+        if key not in found:
+            found[key] = Stored(home.scope, cast.source, home.node, cast.target)
+        found[key].targets.append(cast.target)
+    return {stored.target: stored for stored in found.values()}
+
+
+def _tensor(scope: Scope, node: Node | None, name: str) -> Tensor | None:
+    """Return the values of a weight of a floating point type; None for what stays a cast."""
+    if node is None:
+        tensor = scope.initializer(name)
+    elif node.op_type not in ("Constant", "ConstantOfShape"):
+        return None
+    else:
+        _, attribute = find_attribute(node, "value")
+        if attribute is None or not attribute.HasField("t"):
+            return _of_number(node)
+        tensor = Tensor(attribute.t, scope.document)
+    return tensor if tensor is not None and tensor.dtype in _FLOATS else None
+
+
+def _of_number(node: Node) -> Tensor | None:
+    for name in ("value_float", "value_floats"):
+        _, attribute = find_attribute(node, name)
+        if attribute is not None:
+            many = name.endswith("s")
+            values = list(attribute.floats) if many else [attribute.f]
+            dims = [len(values)] if many else []
+            proto = onnx.helper.make_tensor("", onnx.TensorProto.FLOAT, dims, values)
+            return Tensor(proto, node.scope.document)
+    return None
+
+
+def convert_weights(
+    copy: Document,
+    transaction: Transaction,
+    stored: dict[str, Stored],
+    narrow: NarrowType,
+    losses: list[WeightLoss],
+    cancelled: CancelCheck | None,
+) -> Iterator[tuple[int, int]]:
+    """Convert weights; those that nothing wants in their old type make place for the new ones.
+
+    Yields:
+        Bytes done and bytes in all.
+    """
+    sources = [(one, _tensor(one.scope, one.node, one.name)) for one in stored.values()]
+    total = sum(tensor.nbytes or 0 for _, tensor in sources if tensor is not None)
+    done = 0
+    for weight, tensor in sources:
+        assert tensor is not None
+        proto = emptied(tensor.proto, narrow.dtype)
+        loss = _Tally(weight.name)
+        put_payload(
+            copy,
+            proto,
+            _halves(tensor, narrow, loss, cancelled),
+            location=location_of(tensor.proto),
+        )
+        if loss.overflow or loss.underflow:
+            losses.append(
+                WeightLoss(weight.name, tensor.element_count, loss.overflow, loss.underflow,
+                           loss.largest)
+            )  # fmt: skip
+        _place(transaction, weight, proto)
+        done += tensor.nbytes or 0
+        yield done, total
+
+
+@dataclass
+class _Tally:
+    name: str
+    overflow: int = 0
+    underflow: int = 0
+    largest: float = 0.0
+
+
+def _halves(
+    tensor: Tensor, narrow: NarrowType, loss: _Tally, cancelled: CancelCheck | None
+) -> Iterator[bytes]:
+    for start in range(0, tensor.element_count, PART_ELEMENTS):
+        if cancelled is not None and cancelled():
+            raise CancelledError
+        values = tensor.read(start, PART_ELEMENTS)
+        if values.dtype.kind == "V" or values.dtype.itemsize < 4:
+            values = values.astype(np.float32)
+        yield encoded(_halved(values, narrow, loss), narrow.dtype)
+
+
+def largest(tensor: Tensor) -> float:
+    """Return the largest finite magnitude in a weight of a floating point type, read in parts.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    found = 0.0
+    for start in range(0, tensor.element_count, PART_ELEMENTS):
+        values = tensor.read(start, PART_ELEMENTS)
+        if values.dtype.kind == "V" or values.dtype.itemsize < 4:
+            values = values.astype(np.float32)
+        finite = values[np.isfinite(values)]
+        found = max(found, float(np.abs(finite).max())) if finite.size else found
+    return found
+
+
+def _halved(values: Array, narrow: NarrowType, loss: _Tally) -> Array:
+    with np.errstate(all="ignore"):
+        dtype = numpy_dtype(narrow.dtype)
+        half: Array = values.astype(dtype)
+        over = np.isinf(half) & np.isfinite(values)
+        under = (half == 0) & (values != 0)
+        if over.any():
+            loss.overflow += int(over.sum())
+            half[over] = np.copysign(narrow.largest, values[over]).astype(dtype)
+        if under.any():
+            loss.underflow += int(under.sum())
+            half[under] = np.copysign(narrow.smallest, values[under]).astype(dtype)
+        finite = np.isfinite(values)
+        if (over.any() or under.any()) and finite.any():
+            loss.largest = max(loss.largest, float(np.abs(values[finite]).max()))
+    return half
+
+
+def _place(transaction: Transaction, weight: Stored, proto: onnx.TensorProto) -> None:
+    """Put a converted weight beside the old one, or in its place."""
+    home, name = weight.scope, weight.name
+    alone = not home.users(name) and not is_graph_output(home, name)
+    kept = name if alone else weight.target
+    if alone:
+        relink_users(transaction, home, weight.target, name)
+    if weight.node is None:
+        set_text(proto, "name", kept)
+        old = home.named("initializer").first(name)
+        at = place_of(home, "initializer", old)
+        if alone:
+            transaction.do(Splice(home, "initializer", at, [old], [proto]))
+        else:
+            transaction.do(Splice(home, "initializer", at + 1, [], [proto]))
+            _list_as_input(transaction, home, proto)
+        return
+    _place_constant(transaction, weight, weight.node, proto, kept if not alone else "")
+
+
+def _list_as_input(transaction: Transaction, home: Scope, proto: onnx.TensorProto) -> None:
+    """Before version 4 of the format, initializers had to be inputs as well."""
+    if home.owner is None and home.document.model.ir_version < 4:
+        record = onnx.helper.make_tensor_value_info("", proto.data_type, list(proto.dims))
+        set_text(record, "name", text_of(proto.name))
+        transaction.do(Splice(home, "input", len(home.records["input"]), [], [record]))
+
+
+def _place_constant(
+    transaction: Transaction, weight: Stored, node: Node, proto: onnx.TensorProto, new: str
+) -> None:
+    """Put a converted weight into the Constant that had it, or into one with another output."""
+    home = weight.scope
+    attribute = onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR)
+    attribute.t.CopyFrom(proto)
+    if new:
+        made = onnx.NodeProto(op_type=node.op_type)
+        set_texts(made, "input", node.inputs)
+        set_text(
+            made,
+            "name",
+            free_node_name(
+                home, f"{text_of(node.proto.name)}_{Tensor(proto, home.document).dtype}"
+            ),
+        )
+        set_texts(made, "output", [new])
+        made.attribute.append(attribute)
+        place = home.index_of(node) + 1
+        transaction.do(Splice(home, "node", place, [], [home.new_node(made)]))
+        return
+    place = next(
+        at for at, one in enumerate(node.proto.attribute)
+        if text_of(one.name) in ("value", "value_float", "value_floats")
+    )  # fmt: skip
+    before = onnx.AttributeProto()
+    before.CopyFrom(node.proto.attribute[place])
+    transaction.do(SetAttribute(node, place, before, attribute))
+
+
+_FLOAT = onnx.TensorProto.FLOAT
+
+
+def redeclare(document: Document, renamed: Mapping[str, str], narrow: NarrowType) -> None:
+    """Make ``value_info`` right: drop what is no more, and tell what is narrow now.
+
+    Args:
+        document: The document; its records are changed in place.
+        renamed: Values that are narrow now, as the values of the table.
+        narrow: The type.
+    """
+    halved = set(renamed.values())
+    half = element_type(narrow)
+    for scope in document.main.walk():
+        for record in scope.records["input"]:
+            if _is_half(scope, text_of(record.name), half) and record.type.HasField("tensor_type"):
+                record.type.tensor_type.elem_type = half
+        kept, changed = [], False
+        for record in scope.records["value_info"]:
+            name = text_of(record.name)
+            if scope.definition(name) is None:
+                changed = True
+                continue
+            if name in halved or _is_half(scope, name, half):
+                record.type.tensor_type.elem_type = half
+            kept.append(record)
+        if changed:
+            old = list(scope.records["value_info"])
+            Splice(scope, "value_info", 0, old, kept).do()
+
+
+def element_type(narrow: NarrowType) -> int:
+    """Return the number of a type in ONNX."""
+    return onnx.TensorProto.DataType.Value(narrow.dtype.upper())
+
+
+def _is_half(scope: Scope, name: str, half: int) -> bool:
+    """Return whether a value is a weight in the narrow type."""
+    node = scope.producer(name)
+    if node is None:
+        tensor = scope.initializer(name)
+        return tensor is not None and tensor.proto.data_type == half
+    if node.op_type not in ("Constant", "ConstantOfShape"):
+        return False
+    _, value = find_attribute(node, "value")
+    return value is not None and value.t.data_type == half
+
+
+def halve_borders(copy: Document, transaction: Transaction, narrow: NarrowType) -> list[str]:
+    """Give the inputs and outputs of a model the narrow type; return what could not be done."""
+    names, half = FreshNames(copy), element_type(narrow)
+    notes = []
+    for side, halve in (("input", _halve_input), ("output", _halve_output)):
+        for record in list(copy.main.records[side]):
+            if record.type.tensor_type.elem_type != _FLOAT:
+                continue
+            name = text_of(record.name)
+            if side == "input" and name in copy.main.named("initializer"):
+                continue  # a weight that could be given: it follows the weight
+            if not halve(copy.main, transaction, names, name, half):
+                notes.append(f"{side} {visible(name)} stays float32: a body below gives it out")
+                continue
+            _declare_half(copy.main, transaction, side, record, half)
+    return notes
+
+
+def _halve_input(
+    main: Scope, transaction: Transaction, names: FreshNames, name: str, half: int
+) -> bool:
+    if any(name in reached.outputs for reached in main.reach(name)):
+        return False
+    users = list(dict.fromkeys(use.node for use in main.users(name)))
+    casts = [node for node in users if node.op_type == "Cast"]  # they take any type
+    if len(casts) < len(users):
+        wide = names.take(f"{name}_float32")
+        relink_users(transaction, main, name, wide, but=casts)
+        _add_cast(transaction, main, 0, name, wide, _FLOAT)
+    for cast in casts:
+        target = cast.outputs[0]
+        if _cast_type(cast) == half and not is_graph_output(cast.scope, target):
+            _remove(transaction, cast)
+            relink_users(transaction, cast.scope, target, name)
+    return True
+
+
+def _halve_output(
+    main: Scope, transaction: Transaction, names: FreshNames, name: str, half: int
+) -> bool:
+    node = main.producer(name)
+    if node is None or any(name in s.outputs for s in main.reach(name) if s is not main):
+        return node is None and _is_half(main, name, half)
+    wide = names.take(f"{name}_float32")
+    users = main.users(name)
+    source = node.inputs[0] if node.op_type == "Cast" and node.inputs else ""
+    maker = main.producer(source) if source and _is_cast_of_half(node, source, half) else None
+    if maker is not None and not is_graph_output(main, source):
+        if users:
+            relink_users(transaction, main, name, wide)
+            relink(transaction, node, "output", name, wide)
+        else:
+            _remove(transaction, node)
+        relink(transaction, maker, "output", source, name)
+        relink_users(transaction, main, source, name)
+        return True
+    relink_users(transaction, main, name, wide)
+    relink(transaction, node, "output", name, wide)
+    _add_cast(transaction, main, main.index_of(node) + 1, wide, name, half)
+    return True
+
+
+def _is_cast_of_half(node: Node, source: str, half: int) -> bool:
+    # Named so by the plan of casts: what comes out of a node that computes in the narrow type.
+    dtype = onnx.TensorProto.DataType.Name(half).lower()
+    return _cast_type(node) == _FLOAT and source.startswith(f"{node.outputs[0]}_{dtype}")
+
+
+def _cast_type(node: Node) -> int:
+    if node.op_type != "Cast":
+        return 0
+    return next((int(a.i) for a in node.proto.attribute if a.name == "to"), 0)
+
+
+def _remove(transaction: Transaction, node: Node) -> None:
+    transaction.do(Splice(node.scope, "node", node.scope.index_of(node), [node], []))
+
+
+def _add_cast(
+    transaction: Transaction, scope: Scope, place: int, source: str, target: str, to: int
+) -> None:
+    proto = onnx.NodeProto(op_type="Cast")
+    set_text(proto, "name", free_node_name(scope, f"{target}_cast"))
+    set_texts(proto, "input", [source])
+    set_texts(proto, "output", [target])
+    proto.attribute.append(onnx.helper.make_attribute("to", to))
+    transaction.do(Splice(scope, "node", place, [], [scope.new_node(proto)]))
+
+
+def _declare_half(
+    scope: Scope, transaction: Transaction, side: str, record: Any, half: int
+) -> None:
+    changed = onnx.ValueInfoProto()
+    changed.CopyFrom(record)
+    changed.type.tensor_type.elem_type = half
+    transaction.do(Splice(scope, side, place_of(scope, side, record), [record], [changed]))
+
 
 _SIZES = ("Shape", "Size")
 _FILLS = ("ConstantOfShape", "Expand", "Tile", "OneHot", "EyeLike", "RandomNormal",

@@ -1,20 +1,196 @@
-"""The result of any conversion, for people: figures before and after, values, latency, notes."""
+"""The result of any conversion, for people: figures before and after, values, latency, notes.
+
+A model in figures, before and after a conversion.
+
+How near a converted model is to the original, for people.
+
+What weights lose in another type, for people.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.loss_text import loss_lines
-from dld_tui.core.conversion.summary import summary_lines
-from dld_tui.core.conversion.values_text import values_lines
+from dld_tui.core.accuracy.result import figure, signal_text
+from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
+_LISTED = 12
+"""Operators that a summary names."""
+
+
+def figures(document: Document) -> dict[str, JSON]:
+    """Return nodes, weights, operators and element types of a model as JSON data."""
+    summary = summarise(document)
+    weights: Counter[str] = Counter()
+    for scope in document.scopes():
+        for tensor in scope.initializers:
+            if tensor.location != "none":
+                weights[tensor.dtype] += tensor.nbytes or 0
+        for node in scope.nodes_of_type("Constant"):
+            for attribute in node.proto.attribute:
+                if attribute.HasField("t"):
+                    tensor = Tensor(attribute.t, document)
+                    weights[tensor.dtype] += tensor.nbytes or 0
+    return {
+        "nodes": summary.nodes_total,
+        "operators": dict(summary.op_types),
+        "initializers": summary.initializers,
+        "weight_bytes": sum(weights.values()),
+        "external_bytes": summary.external_bytes,
+        "weights_by_type": dict(weights.most_common()),
+        "functions": len(summary.functions),
+        "opsets": dict(summary.opsets),
+    }
+
+
+def summary_lines(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[str]:
+    """Return what two sets of :func:`figures` say of a conversion. Fit for a terminal."""
+    lines = [
+        _line("nodes", before["nodes"], after["nodes"]),
+        _line("initializers", before["initializers"], after["initializers"]),
+        _sizes("weights", before["weight_bytes"], after["weight_bytes"]),
+    ]
+    if before["external_bytes"] or after["external_bytes"]:
+        lines.append(_sizes("  external", before["external_bytes"], after["external_bytes"]))
+    types = [cast("dict[str, int]", side["weights_by_type"]) for side in (before, after)]
+    for dtype in dict.fromkeys([*types[0], *types[1]]):
+        lines.append(_sizes(f"  {dtype}", types[0].get(dtype, 0), types[1].get(dtype, 0)))
+    if before["functions"] or after["functions"]:
+        lines.append(_line("functions", before["functions"], after["functions"]))
+    return lines + _operators(before, after)
+
+
+def _operators(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[str]:
+    one, two = (Counter(cast("dict[str, int]", side["operators"])) for side in (before, after))
+    changed = [
+        (abs(two[name] - one[name]), name) for name in {*one, *two} if one[name] != two[name]
+    ]
+    changed.sort(key=lambda item: (-item[0], item[1]))
+    lines = [
+        _line(f"  {clip(visible(name), 24)}", one[name], two[name]) for _, name in changed[:_LISTED]
+    ]
+    if len(changed) > _LISTED:
+        lines.append(f"  and {fmt.plural(len(changed) - _LISTED, 'operator')} more")
+    return ["operators that became more or fewer:", *lines] if lines else []
+
+
+def _line(what: str, before: JSON, after: JSON) -> str:
+    one, two = cast("int", before), cast("int", after)
+    change = "" if one == two else f"  ({two - one:+,})"
+    return f"{what:<26} {fmt.count(one):>12} → {fmt.count(two)}{change}"
+
+
+def _sizes(what: str, before: JSON, after: JSON) -> str:
+    one, two = cast("int", before), cast("int", after)
+    return f"{what:<26} {fmt.size(one):>12} → {fmt.size(two)}"
+
+
+_LISTED_OUTPUTS = 12
+
+
+def values_lines(values: Mapping[str, Any]) -> list[str]:
+    """Return lines on the ``values`` of a conversion's result. Fit for a terminal.
+
+    Args:
+        values: As :mod:`dld_tui.backends.conversion.verification` has them.
+    """
+    if values["skipped"]:
+        return [f"values were not compared: {visible(values['skipped'])}"]
+    lines = _repaired(values["repaired"])
+    errors = {name: TensorError.from_json(error) for name, error in values["outputs"].items()}
+    lines += [f"tried with {visible(line)}" for line in values.get("guess", ())]
+    if values["is_good"]:
+        if errors:
+            name, worst = max(errors.items(), key=lambda item: item[1].noise)
+            fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
+            lines.append(
+                f"values are near the original's on {fed}; worst output {_output(name, worst)}"
+            )
+        return lines
+    for name, output in values["outputs"].items():
+        if output["problem"]:
+            problem = visible(output["problem"])
+            lines.append(f"WRONG VALUES: output {_output(name, errors[name])}: {problem}")
+    if (first := values["first"]) is not None:
+        lines.append(f"  first at {_node(first)}: {_short(first['reason'], 200)}")
+    if values.get("advice"):
+        lines.append(f"  {visible(values['advice'])}")
+    return lines
+
+
+def is_wrong(values: object) -> bool:
+    """Return whether the values of a result were compared and are not near enough."""
+    if not isinstance(values, Mapping):
+        return False
+    known = cast("Mapping[str, Any]", values)
+    return not known["skipped"] and not known["is_good"]
+
+
+def _repaired(nodes: list[Mapping[str, Any]]) -> list[str]:
+    if not nodes:
+        return []
+    lines = [f"{fmt.plural(len(nodes), 'node')} left as they were for the values:"]
+    lines += [f"  {_node(one)}: {_short(one['reason'], 120)}" for one in nodes[:_LISTED_OUTPUTS]]
+    if len(nodes) > _LISTED_OUTPUTS:
+        lines.append(f"  and {fmt.count(len(nodes) - _LISTED_OUTPUTS)} more")
+    return lines
+
+
+def _output(name: str, error: TensorError) -> str:
+    noise = signal_text(error)
+    ratio = "" if not noise else ", exact" if noise == "same" else f", signal to noise {noise} dB"
+    off = figure(error.max_abs)
+    return f"{_short(name, 60)}{f' is off by at most {off}' if off else ''}{ratio}"
+
+
+def _node(one: Mapping[str, Any]) -> str:
+    return f"{visible(one['op_type'])} {_short(one['node'], 80)}"
+
+
+def _short(text: str, width: int) -> str:
+    return clip(visible(text), width, keep="middle")
+
+
+_LISTED_LOSSES = 12
+
+
+def loss_lines(losses: Sequence[Mapping[str, JSON]]) -> list[str]:
+    """Return lines on weights that lose something, those out of range first. Fit for a terminal."""
+    if not losses:
+        return []
+
+    def out_of_range(one: Mapping[str, JSON]) -> int:
+        return cast("int", one["overflow"]) + cast("int", one["underflow"])
+
+    ordered = sorted(losses, key=lambda one: -out_of_range(one))
+    lines = [f"{fmt.plural(len(losses), 'weight')} would be rounded:"]
+    for one in ordered[:_LISTED_LOSSES]:
+        counts = [
+            f"{fmt.count(cast('int', one[key]))} {text}"
+            for key, text in (
+                ("overflow", "too large"), ("underflow", "to zero"), ("rounded", "rounded")
+            )
+            if one[key]
+        ]  # fmt: skip
+        name = clip(visible(str(one["name"])), 50, keep="middle")
+        error = cast("float", one["max_error"])
+        lines.append(f"  {name}: {', '.join(counts)}; largest error {error:.3g}")
+    if len(ordered) > _LISTED_LOSSES:
+        lines.append(f"  and {fmt.count(len(ordered) - _LISTED_LOSSES)} more")
+    return lines
+
+
 _CHANGED = 10
 """Nodes with constants that held an old size, which are named."""
-_LISTED = 5
+_LISTED_LINES = 5
 """Weights out of range that are named when not all are asked for."""
 
 
@@ -82,7 +258,7 @@ def _half_lines(result: Mapping[str, JSON]) -> list[str]:
     all_losses = bool(result.get("range_check"))
     if losses:
         lines.append(f"{fmt.plural(len(losses), 'weight')} with values out of {dtype}'s range:")
-    for loss in losses if all_losses else losses[:_LISTED]:
+    for loss in losses if all_losses else losses[:_LISTED_LINES]:
         lines.append(
             f"  {clip(visible(str(loss['name'])), 60, keep='middle')}: of"
             f" {fmt.count(cast('int', loss['count']))}"
@@ -90,6 +266,6 @@ def _half_lines(result: Mapping[str, JSON]) -> list[str]:
             f" {fmt.count(cast('int', loss['underflow']))} too small;"
             f" largest {cast('float', loss['largest']):.3g}"
         )
-    if len(losses) > _LISTED and not all_losses:
-        lines.append(f"  and {len(losses) - _LISTED} more: --range-check lists all")
+    if len(losses) > _LISTED_LINES and not all_losses:
+        lines.append(f"  and {len(losses) - _LISTED_LINES} more: --range-check lists all")
     return lines

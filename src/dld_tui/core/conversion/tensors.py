@@ -17,14 +17,14 @@ from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.edits.tensor_targets import emptied, location_of, put_payload
+from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.values import dtype_number
-from dld_tui.core.document.wiretext import set_text, set_texts
+from dld_tui.core.document.value_types import dtype_number
 from dld_tui.core.errors import InputError
 from dld_tui.core.tensors.conversion import ConversionReport, converted_payload, plan_conversion
 from dld_tui.core.tensors.elements import require_dtype

@@ -11,9 +11,9 @@ from dld_tui.core.diff.model import Field
 from dld_tui.core.diff.tensors import Meter, TensorDifference, same_inline, tensor_difference
 from dld_tui.core.document.literals import KINDS, LiteralError, format_literal
 from dld_tui.core.document.node import Attribute, Node
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.values import ValueType, value_type_of
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.value_types import ValueType, value_type_of
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.tensors import has_external

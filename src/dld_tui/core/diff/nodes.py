@@ -14,7 +14,7 @@ from dld_tui.core.diff.model import Change, Field
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.proto_text import text_of
 
 _KNOWN = frozenset(
     ("input", "output", "name", "op_type", "domain", "overload", "attribute", "doc_string",

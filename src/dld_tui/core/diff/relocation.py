@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.diff.match import match_scopes
+from dld_tui.core.diff.matching import match_scopes
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter, digest
 from dld_tui.core.document.document import Document

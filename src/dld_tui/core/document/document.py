@@ -12,17 +12,16 @@ from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.journal import Journal, Recorder
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.payload_store import PayloadStore
+from dld_tui.core.document.payloads import PayloadStore
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import splice
-from dld_tui.core.files.wire import cut
+from dld_tui.core.files.wire import cut, splice
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 NEW_DATA_LIMIT = 4 << 30

@@ -1,5 +1,7 @@
 """Copied nodes: independent of the document that they come from, to be pasted anywhere.
 
+Names inside node messages that are in no document yet: what they define, and renaming.
+
 A fragment is a small model: the nodes with their subgraphs, the initializers, constants, types,
 operator sets and functions that belong to them, and as its inputs what they take from outside.
 Payloads stay in their files, which it keeps open. As an argument of an edit it is JSON::
@@ -12,18 +14,19 @@ constants, and of shared initializers it has the shape only: the target has them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
+from dld_tui.core.document.extraction import parts_of, small_model, typed
+from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts import parts_of, small_model, typed
 from dld_tui.core.document.payloads import decode_message, encode_message
+from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
-from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import DldError, EditError, UsageError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.tensors import (
@@ -39,6 +42,88 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.files.source import Source
+
+_VALUE_LISTS = ("input", "initializer", "sparse_initializer")
+_TYPE_LISTS = ("value_info", "output", "quantization_annotation")
+
+
+def nested_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield node messages and those of their subgraphs."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for graph in graphs_of(node):
+            waiting.extend(graph.node)
+
+
+def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Return the subgraphs of a node message."""
+    found = []
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            found.append(attribute.g)
+        found.extend(attribute.graphs)
+    return found
+
+
+def defined_in(graph: onnx.GraphProto) -> set[str]:
+    """Return the values that a graph message defines itself."""
+    names = {name for node in graph.node for name in texts_of(node.output)}
+    for list_name in _VALUE_LISTS:
+        names.update(record_name(list_name, record) for record in getattr(graph, list_name))
+    return names - {""}
+
+
+def inner_names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """Return the values that the subgraphs of nodes define, at any depth."""
+    inner = (graph for node in nested_nodes(nodes) for graph in graphs_of(node))
+    return {name for graph in inner for name in defined_in(graph)}
+
+
+def rename_links(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    """Rename what a node message uses and makes, captured uses in its subgraphs included."""
+    for side in ("input", "output"):
+        links = texts_of(getattr(node, side))
+        if any(name in names for name in links):
+            set_texts(node, side, (names.get(name, name) for name in links))
+    for configuration in getattr(node, "device_configurations", ()):
+        for spec in configuration.sharding_spec:
+            _rename_field(spec, "tensor_name", names)
+    for graph in graphs_of(node):
+        own = defined_in(graph)
+        outer = {old: new for old, new in names.items() if old not in own}
+        if outer:
+            _rename_in(graph, outer)
+
+
+def rename_inside(nodes: Iterable[onnx.NodeProto], names: Mapping[str, str]) -> None:
+    """Rename values where the subgraphs of node messages define them."""
+    for node in list(nested_nodes(nodes)):
+        for graph in graphs_of(node):
+            own = defined_in(graph)
+            inner = {old: new for old, new in names.items() if old in own}
+            if inner:
+                _rename_in(graph, inner)
+
+
+def _rename_in(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
+    for node in graph.node:
+        rename_links(node, names)
+    for list_name in (*_VALUE_LISTS, *_TYPE_LISTS):
+        for record in getattr(graph, list_name):
+            holder = record.values if list_name == "sparse_initializer" else record
+            _rename_field(holder, NAME_FIELD.get(list_name, "name"), names)
+    for annotation in graph.quantization_annotation:
+        for entry in annotation.quant_parameter_tensor_names:
+            _rename_field(entry, "value", names)
+
+
+def _rename_field(message: Any, field: str, names: Mapping[str, str]) -> None:
+    old = text_of(getattr(message, field))
+    if old in names:
+        set_text(message, field, names[old])
+
 
 _CHUNK = 4 << 20
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.wiretext import text_of
-from dld_tui.core.domains import plain_domain
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.operators.registry import newest_opset
+from dld_tui.core.types import plain_domain
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,41 @@
-"""Who makes and who uses each value of one scope, kept up to date by the edit primitives."""
+"""Who makes and who uses each value of one scope, kept up to date by the edit primitives.
+
+Where values come from, and where they are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.texts import NodeTexts
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.proto_text import text_of
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Where a value comes from."""
+
+    scope: Scope
+    kind: str
+    """``node``, ``input`` or ``initializer``."""
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One input of one node."""
+
+    node: Node
+    index: int
+
 
 NAME_FIELD = {"quantization_annotation": "tensor_name"}
 """The field with the value's name, where it is not ``name``."""

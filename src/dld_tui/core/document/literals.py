@@ -1,4 +1,6 @@
-r"""Attribute values as people type and read them.
+r"""Lists of numbers and texts as lines: one value a line, as a text area shows them.
+
+Attribute values as people type and read them.
 
 ::
 
@@ -9,18 +11,24 @@ r"""Attribute values as people type and read them.
 
 Strings are bytes in a model and need not be UTF-8: ``\xNN`` is one byte, ``\uNNNN`` one
 character. What :func:`format_literal` prints, :func:`parse_literal` reads back to the same value.
+
+What is read is more than what is written: numbers may be separated by commas and blanks and be in
+brackets, as other programs print them. A text needs quotes only where it begins with one, is
+empty, or has characters that no line can hold.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dld_tui.core.document.literal_printer import format_float, format_string
 from dld_tui.core.document.literal_scanner import (
     LiteralError,
     LiteralRangeError,
     Scanner,
+    format_float,
+    format_string,
     scan_float32,
     scan_int64,
     scan_list,
@@ -28,20 +36,11 @@ from dld_tui.core.document.literal_scanner import (
     scan_string,
 )
 from dld_tui.core.document.tensor_literals import format_tensor, scan_tensor
+from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     import numpy as np
-
-__all__ = (
-    "KINDS",
-    "LiteralError",
-    "LiteralRangeError",
-    "LiteralValue",
-    "format_literal",
-    "infer_kind",
-    "parse_literal",
-)
 
 LiteralValue: TypeAlias = (
     "int | float | bytes | list[int] | list[float] | list[bytes] | np.ndarray[Any, Any]"
@@ -133,3 +132,53 @@ _PRINTERS: dict[str, Callable[[Any], str]] = {
     "string": format_string,
     "strings": format_string,
 }
+
+
+LISTS = {"ints": "int", "floats": "float", "strings": "string"}
+"""The kinds of attributes that are lists, and the kind of one item."""
+_BETWEEN = re.compile(r"[\s,;]+")
+
+
+def list_lines(value: LiteralValue, kind: str) -> str:
+    """Return the values of a list, one a line."""
+    assert isinstance(value, list)
+    return "\n".join(format_literal(item, LISTS[kind]) for item in value)
+
+
+def lines_literal(text: str, kind: str) -> str:
+    """Return the literal of the list that lines of text stand for.
+
+    Raises:
+        UsageError: A line has no value of this kind; says which.
+    """
+    item_kind = LISTS[kind]
+    items: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for word in _words(line, item_kind):
+            try:
+                items.append(format_literal(parse_literal(word, item_kind), item_kind))
+            except UsageError as error:
+                raise UsageError(f"line {number}: {error.message}") from None
+    return f"[{', '.join(items)}]"
+
+
+def _words(line: str, kind: str) -> list[str]:
+    stripped = line.strip()
+    if kind != "string":
+        return [word for word in _BETWEEN.split(stripped.strip("[](),; \t")) if word]
+    if not stripped:
+        return []
+    if stripped[0] in "'\"":
+        return [stripped.rstrip(",").rstrip()]
+    return [format_literal(line.encode("utf-8", "surrogateescape"), "string")]
+
+
+__all__ = [
+    "KINDS",
+    "LiteralError",
+    "LiteralRangeError",
+    "LiteralValue",
+    "format_literal",
+    "infer_kind",
+    "parse_literal",
+]

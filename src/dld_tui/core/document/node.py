@@ -1,4 +1,7 @@
-"""Nodes and their attributes, as views over the protobuf messages that hold them."""
+"""The axes of Transpose nodes.
+
+Nodes and their attributes, as views over the protobuf messages that hold them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.wiretext import text_of, texts_of
-from dld_tui.core.domains import plain_domain
+from dld_tui.core.document.proto_text import text_of, texts_of
+from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
@@ -223,3 +226,16 @@ class Node:
     def subgraphs(self) -> list[Scope]:
         """Return the scopes of its graph attributes."""
         return [scope for scopes in self.children.values() for scope in scopes]
+
+
+def permutation(node: Node) -> list[int] | None:
+    """Return which axis of its input each axis of a Transpose is; None when that is not known."""
+    attribute = node.attribute("perm")
+    if attribute is None:
+        known = node.scope.value_type(node.inputs[0]) if node.inputs else None
+        dims = known.dims if known is not None else None
+        return None if dims is None else list(range(len(dims)))[::-1]
+    axes = attribute.value
+    if not isinstance(axes, list) or sorted(axes) != list(range(len(axes))):
+        return None
+    return axes

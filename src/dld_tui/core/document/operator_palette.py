@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import onnx
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.opsets import imports_of
-from dld_tui.core.document.function_table import FunctionAttribute, function_attributes
+from dld_tui.core.document.edits.imports import versions_by_domain
+from dld_tui.core.document.local_functions import FunctionAttribute, function_attributes
 from dld_tui.core.document.node import Node, attribute_type
+from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.wiretext import text_of, texts_of
 from dld_tui.core.operators.palette import OperatorPalette
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
@@ -36,7 +36,9 @@ def operator_palette(scope: Scope, uses: Uses | None = None) -> OperatorPalette:
         if key not in known and schema_for(key[1], key[0], None) is None and key[1]
     }  # fmt: skip
     custom = _observed(document, unknown) if unknown else []
-    return OperatorPalette(imports_of(scope), functions=functions, custom=custom, uses=counts)
+    return OperatorPalette(
+        versions_by_domain(scope), functions=functions, custom=custom, uses=counts
+    )
 
 
 def used_operators(document: Document) -> Counter[tuple[str, str]]:

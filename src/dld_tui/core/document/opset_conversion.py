@@ -1,32 +1,195 @@
 """Another version of the ai.onnx operators for a whole model, by onnx's version converter.
 
+What onnx's version converter says when it gives up, as one line that names a node.
+
+Nodes before and after onnx's version converter: what it changed, and what it has lost.
+
+The report of an opset conversion, for people.
+
 The converter rebuilds a model from what it knows of it, and loses the rest: local functions, the
-metadata of nodes, sparse initializers, references to parameters of functions. So only its decisions
-are taken over. Every node gets a label, the model is converted, and what the labels show to be
-changed, new or gone is put into the original; all else stays as it is. Functions are converted each
-for itself. Payloads may be cut out of the model.
+metadata of nodes, sparse initializers, references to parameters of functions. So only its
+decisions are taken over. Every node gets a label, the model is converted, and what the labels
+show to be changed, new or gone is put into the original; all else stays as it is. Functions are
+converted each for itself. Payloads may be cut out of the model.
 
 The converter is native code that ends the process when it fails badly: call this in a child.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import onnx
 from onnx import version_converter
 
-from dld_tui.core.document.labels import Labels
-from dld_tui.core.document.opset_failures import ConversionError, refusal
+from dld_tui.core import fmt
+from dld_tui.core.document.locations import Body, Labels, bodies
 from dld_tui.core.document.opset_lowering import lower
-from dld_tui.core.document.opset_nodes import is_same, rename, take_over
-from dld_tui.core.document.places import Body, bodies
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
-__all__ = ["Conversion", "ConversionError", "convert_opset", "known_versions"]
+_NO_ADAPTER = re.compile(r"No Adapter (From|To) Version \$(\d+) for (\w+)")
+_NO_PREVIOUS = re.compile(r"No Previous Version of (\w+) exists")
+_UNKNOWN = re.compile(r"has no registered schema.* to %lld\.?(.+)$", re.DOTALL)
+"""The operator follows, with the digits of two versions behind it."""
+_SOURCE = re.compile(r"^\S+\.(?:h|cc|cpp):\d+: \w+: ")
+_ASSERTION = re.compile(r"Assertion `.*?` failed: ")
+
+
+class ConversionError(ActivityError):
+    """A model, or a function of it, cannot be converted; says why in one line."""
+
+
+def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> ConversionError:
+    """Return why the converter gave up.
+
+    Args:
+        text: Its message.
+        labels: The labels in the model that it saw.
+        model: The model with its real names.
+        version: The version that was asked for.
+    """
+    if match := _NO_ADAPTER.search(text):
+        end, step, op_type = match.groups()
+        steps = f"from opset {step}" if end == "From" else f"to opset {step}"
+        why = f"the converter cannot take {op_type} {steps} on the way to opset {version}"
+        return ConversionError(why + _nodes(model, op_type))
+    if match := _NO_PREVIOUS.search(text):
+        op_type = match.group(1)
+        return ConversionError(
+            f"{op_type} does not exist in opset {version}" + _nodes(model, op_type)
+        )
+    if match := _UNKNOWN.search(text):
+        known = {text_of(node.op_type) for _, body in bodies(model) for node in body.node}
+        said = match.group(1)
+        fitting = (name for name in known if said.removeprefix(name).isdigit())
+        op_type = max(fitting, key=len, default=said)
+        why = f"{visible(op_type)} is not an operator of ai.onnx"
+        return ConversionError(why + _nodes(model, op_type))
+    remark = labels.remarks(_ASSERTION.sub("", _SOURCE.sub("", text)))[0]
+    return ConversionError(f"the converter stopped: {remark.message}")
+
+
+def _nodes(model: onnx.ModelProto, op_type: str) -> str:
+    """Return ``: node NAME and 3 more`` for the nodes of an operator."""
+    found = [
+        text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
+        for _, body in bodies(model)
+        for node in body.node
+        if text_of(node.op_type) == op_type and node.domain in ("", "ai.onnx")
+    ]
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f": node {clip(visible(found[0]), 120, keep='middle')}{more}"
+
+
+def is_same(old: onnx.NodeProto, made: onnx.NodeProto) -> bool:
+    """Return whether the converter left a node as it was, but for what it does not know of."""
+    if (old.op_type, _stripped(old.input), _stripped(old.output)) != (
+        made.op_type, _stripped(made.input), _stripped(made.output)
+    ):  # fmt: skip
+        return False
+    before = {attribute.name: attribute for attribute in old.attribute}
+    after = {attribute.name: attribute for attribute in made.attribute}
+    return before.keys() == after.keys() and all(
+        _is_same_value(before[name], after[name]) for name in before
+    )
+
+
+def _is_same_value(old: onnx.AttributeProto, made: onnx.AttributeProto) -> bool:
+    if old.ref_attr_name or old.HasField("g") or len(old.graphs):
+        return True  # the converter loses references; graphs are merged by themselves
+    plain: list[bytes] = []
+    for attribute in (old, made):
+        copied = onnx.AttributeProto()
+        copied.CopyFrom(attribute)
+        copied.ClearField("doc_string")
+        copied.ClearField("type")
+        tensors = [*copied.tensors, *([copied.t] if copied.HasField("t") else [])]
+        for tensor in tensors:
+            tensor.ClearField("doc_string")
+            tensor.ClearField("name")
+        plain.append(copied.SerializeToString())
+    return plain[0] == plain[1]
+
+
+def take_over(old: onnx.NodeProto, made: onnx.NodeProto) -> None:
+    """Give a changed node what the converter does not know of.
+
+    Raises:
+        ConversionError: A parameter of the function has become an input, which it cannot be.
+    """
+    for attribute in old.attribute:
+        if not attribute.ref_attr_name:
+            continue
+        theirs = next((a for a in made.attribute if a.name == attribute.name), None)
+        if theirs is None:
+            raise ConversionError(
+                f"attribute {text_of(attribute.name)} of {text_of(old.op_type)} is a parameter of"
+                " the function and would become an input"
+            )
+        theirs.CopyFrom(attribute)
+    for name in ("name", "doc_string", "domain", "overload"):
+        if old.HasField(name):
+            setattr(made, name, getattr(old, name))
+        else:
+            made.ClearField(name)
+    del made.metadata_props[:]
+    made.metadata_props.extend(old.metadata_props)
+    del made.device_configurations[:]
+    made.device_configurations.extend(old.device_configurations)
+
+
+def _stripped(names: Iterable[str]) -> list[str]:
+    found = list(names)
+    while found and not found[-1]:
+        found.pop()
+    return found
+
+
+def rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
+    """Rename values that a node uses or makes."""
+    for field_names in (node.input, node.output):
+        if any(name in names for name in field_names):
+            new = [names.get(name, name) for name in field_names]
+            del field_names[:]
+            field_names.extend(new)
+
+
+_PARTS = ("changed", "added", "removed")
+
+
+def conversion_lines(result: Mapping[str, JSON]) -> list[str]:
+    """Return lines that say what a conversion did; the first is a summary. Fit for a terminal.
+
+    Args:
+        result: What the activity ``convert_opset`` gives.
+    """
+    counts = {part: cast("dict[str, int]", result[part]) for part in _PARTS}
+    totals = {part: sum(counted.values()) for part, counted in counts.items()}
+    said = [f"{fmt.count(total)} {part}" for part, total in totals.items() if total]
+    summary = ", ".join(said) or "no node had to change"
+    lines = [f"opset {result['from']} to {result['to']}: {summary}"]
+    width = max((len(op) for counted in counts.values() for op in counted), default=0)
+    for part, counted in counts.items():
+        lines += [
+            f"  {part:<8} {clip(visible(op_type), 60):<{min(width, 60)}}  {fmt.count(number)}"
+            for op_type, number in counted.items()
+        ]
+    if result["initializers"]:
+        lines.append(f"  added    {fmt.plural(cast('int', result['initializers']), 'initializer')}")
+    lines += [
+        f"  not converted: {visible(str(note))}" for note in cast("list[JSON]", result["notes"])
+    ]
+    return lines
+
 
 _DEFAULT = ("", "ai.onnx")
 
@@ -339,3 +502,6 @@ def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
     copied = onnx.NodeProto()
     copied.CopyFrom(node)
     return copied
+
+
+__all__ = ["Conversion", "ConversionError", "convert_opset", "known_versions"]

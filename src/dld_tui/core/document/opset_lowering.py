@@ -17,8 +17,8 @@ import onnx
 import onnx.inliner
 from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
 
-from dld_tui.core.document.places import Body, bodies
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.locations import Body, bodies
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.text import clip, visible
 
 _DEFAULT = ("", "ai.onnx")

@@ -1,4 +1,7 @@
-"""Scopes: the main graph, the subgraphs of If, Loop and Scan, and local functions."""
+"""The values that a node of a scope may use.
+
+Scopes: the main graph, the subgraphs of If, Loop and Scan, and local functions.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.definitions import Definition as Definition
-from dld_tui.core.document.definitions import Use as Use
+from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
+from dld_tui.core.document.index import Use as Use
 from dld_tui.core.document.node import Node, attribute_type
+from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.texts import NodeTexts
-from dld_tui.core.document.values import ValueType, value_type_of
-from dld_tui.core.document.wiretext import text_of, texts_of
+from dld_tui.core.document.value_types import ValueType, value_type_of
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -405,3 +408,38 @@ class Scope:
         if tensor is not None:
             return ValueType(tensor.dtype, tensor.shape)
         return self.inferred.get(name)
+
+
+def visible_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
+    """Yield each value that nodes of a scope can use, and where it is defined.
+
+    The scope's own ones come first: inputs, what nodes make in the order of the file, initializers;
+    then those of the scopes around it, without the ones whose names mean something else inside.
+    """
+    seen: set[str] = set()
+    home: Scope | None = scope
+    while home is not None:
+        for name, definition in _own_values(home):
+            if name not in seen:
+                seen.add(name)
+                yield name, definition
+        home = home.parent
+
+
+def _own_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
+    given = Definition(scope, "input")
+    stored = Definition(scope, "initializer")
+    for name in scope.inputs:
+        # Old models list their initializers among the inputs too.
+        is_stored = not scope.is_function and name in scope.named("initializer")
+        if name and not is_stored:
+            yield name, given
+    for node in scope.nodes:
+        for name in node.outputs:
+            if name:
+                yield name, Definition(scope, "node", node)
+    if not scope.is_function:
+        for list_name in ("initializer", "sparse_initializer"):
+            for name in scope.named(list_name):
+                if name:
+                    yield name, stored

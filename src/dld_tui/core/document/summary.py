@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import onnx
 
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.values import ValueType
-from dld_tui.core.document.wiretext import text_of
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.types import JSON
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL

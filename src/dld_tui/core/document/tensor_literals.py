@@ -14,10 +14,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.literal_printer import format_float, format_string
 from dld_tui.core.document.literal_scanner import (
     LiteralError,
     Scanner,
+    format_float,
+    format_string,
     round_to_float32,
     scan_integer,
     scan_list,

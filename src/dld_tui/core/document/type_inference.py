@@ -1,6 +1,11 @@
-"""Types and shapes of all values, as the onnx package infers them.
+"""Types of inputs and outputs that edits made before their types were known.
+
+Types and shapes of all values, as the onnx package infers them.
 
 It is native code that can end the process on a bad model: call this in a child process.
+
+A value that is made an input or output gets the type that is known of it. Where nothing was known
+then, shape inference may tell it later; what the file had without a type stays as it is.
 """
 
 from __future__ import annotations
@@ -11,15 +16,15 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import onnx
 
-from dld_tui.core.document.labels import Labels, Remark
-from dld_tui.core.document.places import Place, bodies, scope_at
-from dld_tui.core.document.values import ValueType, type_proto_of, value_type_of
-from dld_tui.core.document.wiretext import set_text, text_of
-from dld_tui.core.domains import plain_domain
+from dld_tui.core.document.locations import Labels, Place, Remark, bodies, scope_at
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.proto_text import set_text, text_of
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.value_types import ValueType, type_proto_of, value_type_of
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.tensors import (
@@ -30,11 +35,11 @@ from dld_tui.core.files.tensors import (
     set_inline,
 )
 from dld_tui.core.files.wire import THRESHOLD
+from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
-
 
 _DECLARED = "existing shape differ"
 """Of a shape that the file declares and that is not what the node makes."""
@@ -397,3 +402,42 @@ def _merge(values: dict[str, ValueType | None], name: str, value: ValueType | No
         pairs = zip(before.dims, value.dims, strict=True)
         dims = tuple(one if one == other else None for one, other in pairs)
         values[name] = ValueType(value.dtype, dims, value.container)
+
+
+_SIDES = ("input", "output")
+
+
+def untyped_terminals(document: Document) -> list[tuple[Scope, str]]:
+    """Return the inputs and outputs that edits of this session made and that have no type."""
+    return [
+        (scope, text_of(record.name))
+        for scope, record in _made(document)
+        if not record.HasField("type")
+    ]
+
+
+def late_types(document: Document) -> list[dict[str, JSON]]:
+    """Return the arguments of ``set_value_type`` for those whose types are inferred by now."""
+    found: list[dict[str, JSON]] = []
+    for scope, name in untyped_terminals(document):
+        known = scope.inferred.get(name)
+        if known is not None and known.dtype is not None and not known.container:
+            dims: JSON = None if known.dims is None else list(known.dims)
+            found.append(
+                {"scope": list(scope.path), "value": name, "dtype": known.dtype, "dims": dims}
+            )
+    return found
+
+
+def _made(document: Document) -> Iterator[tuple[Scope, Any]]:
+    """Yield the records of inputs and outputs that edits put in and that are still there."""
+    seen: set[int] = set()
+    for transaction in document.history.done:
+        for primitive in transaction.primitives:
+            if not isinstance(primitive, Splice) or primitive.list_name not in _SIDES:
+                continue
+            present = primitive.scope.records.get(primitive.list_name, ())
+            for record in primitive.inserted:
+                if id(record) not in seen and any(other is record for other in present):
+                    seen.add(id(record))
+                    yield primitive.scope, record

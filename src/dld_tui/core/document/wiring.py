@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dld_tui.core.document.edits.naming import free_name
+from dld_tui.core.document.edits.renaming import free_name
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.type_names import dtype_of, type_of_value
-from dld_tui.core.document.type_text import parse_type
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.value_types import ValueType, dtype_of, parse_type, type_of_value
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.matching import bound_types, formal_mismatch
-from dld_tui.core.operators.opsets import importable_version
 from dld_tui.core.operators.palette import Origin, PaletteOperator
+from dld_tui.core.operators.registry import importable_version
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.operators.weight_shapes import weight_dims
 from dld_tui.core.tensors.elements import is_float

@@ -22,10 +22,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalDataError, ExternalFiles
-from dld_tui.core.files.fields import MAX_MESSAGE
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import pieces_length, splice
-from dld_tui.core.files.staged import explained
 from dld_tui.core.files.tensors import (
     PENDING,
     decoded,
@@ -39,8 +36,8 @@ from dld_tui.core.files.tensors import (
     payload_length,
     set_external,
 )
-from dld_tui.core.files.wire import verify_model
-from dld_tui.core.files.writer import Output, require_distinct, write_set
+from dld_tui.core.files.wire import MAX_MESSAGE, pieces_length, splice, verify_model
+from dld_tui.core.files.writer import Output, explained, require_distinct, write_set
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

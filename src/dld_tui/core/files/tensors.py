@@ -10,8 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
-from dld_tui.core.files.fields import TENSOR
-from dld_tui.core.files.splice import splice
+from dld_tui.core.files.wire import TENSOR, splice
 
 _PAYLOAD_FIELDS = (
     "raw_data",

@@ -20,14 +20,10 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile, spill_folder
+from dld_tui.core.files.blobs import Blob, BlobTable, ByteCount, SpillFile, spill_folder, stream
 from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.leftovers import PREFIX, hold_file, hold_folder, let_go, sweep
 from dld_tui.core.files.model_set import DataFile
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import pieces_length, splice
-from dld_tui.core.files.staged import explained
-from dld_tui.core.files.streaming import ByteCount, stream
 from dld_tui.core.files.tensors import (
     decoded,
     dense_tensors,
@@ -41,7 +37,8 @@ from dld_tui.core.files.tensors import (
     set_external,
     set_inline,
 )
-from dld_tui.core.files.wire import THRESHOLD
+from dld_tui.core.files.wire import THRESHOLD, pieces_length, splice
+from dld_tui.core.files.writer import PREFIX, explained, hold_file, hold_folder, let_go, sweep
 from dld_tui.core.types import CancelCheck
 
 _HOLE = "values.hole"

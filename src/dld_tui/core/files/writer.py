@@ -1,26 +1,422 @@
 """Write files so that a reader sees the old file or the new one, never half of it.
 
+Temporary files that are gone when their owner is, even when it was killed.
+
+Views (:mod:`dld_tui.core.files.view`) are beside the model, as libraries read weights of its
+folder only; snapshots for shape inference are where temporary files are. The process that makes
+one holds a lock on it, which ends with the process: one that nobody holds is left from a process
+that was killed, and whoever makes or opens something there next removes it.
+
+A file under a temporary name beside its target, until it is complete.
+
 Everything that this program writes for the user goes through here: a temporary file in the same
 folder, flushed to the disk, checked, and renamed over the target.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
-from dld_tui.core.errors import SaveError
-from dld_tui.core.files.blobs import Blob
-from dld_tui.core.files.source import Source
-from dld_tui.core.files.splice import pieces_length
-from dld_tui.core.files.staged import StagedFile
-from dld_tui.core.files.streaming import ByteCount
+from dld_tui.core import fmt
+from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
+from dld_tui.core.files.blobs import Blob, ByteCount, stream
+from dld_tui.core.files.source import Source, reason
+from dld_tui.core.files.wire import pieces_length
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
+
+PREFIX = ".dld-view-"
+SNAPSHOTS = "dld-types-"
+"""Folders of snapshots for shape inference, in the folder of temporary files."""
+_NAME = re.compile(rf"(?:{re.escape(PREFIX)}|{SNAPSHOTS})[0-9a-z_]{{8}}")
+_held: dict[Path, int] = {}
+"""What this process has made, and the descriptor that holds the lock."""
+
+
+def hold_file(folder: Path, suffix: str) -> Path:
+    """Make an empty file in a folder, hold it, and return its path.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    while True:
+        path = folder / f"{PREFIX}{secrets.token_hex(4)}{suffix}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        if _hold(path, os.open(path, flags, 0o666)):
+            return path
+
+
+def hold_folder(parent: Path, prefix: str = PREFIX) -> Path:
+    """Make a private folder in another one, hold it, and return its path.
+
+    Args:
+        parent: The other one.
+        prefix: What its name begins with: :data:`PREFIX` or :data:`SNAPSHOTS`.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    while True:
+        path = Path(os.path.realpath(tempfile.mkdtemp(prefix=prefix, dir=parent)))
+        with suppress(FileNotFoundError):  # removed before it was held
+            if _hold(path, os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)):
+                return path
+
+
+def let_go(path: Path) -> None:
+    """Stop holding what this process made; nothing is removed."""
+    descriptor = _held.pop(path, None)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that are gone have left in a folder. What cannot be removed stays."""
+    groups: dict[str, list[os.DirEntry[str]]] = {}
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = _NAME.match(entry.name)
+            if found is not None:
+                groups.setdefault(found.group(), []).append(entry)
+    for name, made in groups.items():
+        with suppress(OSError), ExitStack() as stack:  # somebody holds it, or it is not ours
+            for entry in made:
+                if entry.name in (name, f"{name}.onnx"):
+                    stack.callback(os.close, _locked(entry))
+            _remove(made)
+
+
+def _hold(path: Path, descriptor: int) -> bool:
+    """Lock what was made; False when somebody took it for a leftover before that."""
+    with suppress(OSError):  # a file system without locks: nobody else can lock it either
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        if os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            _held[path] = descriptor
+            return True
+    except FileNotFoundError:
+        pass
+    os.close(descriptor)
+    return False
+
+
+def _locked(entry: os.DirEntry[str]) -> int:
+    """Return a descriptor that holds the lock of what nobody else holds.
+
+    Raises:
+        OSError: Somebody holds it, or it cannot be found out.
+    """
+    is_folder = entry.is_dir(follow_symlinks=False)
+    flags = os.O_RDONLY | os.O_DIRECTORY if is_folder else os.O_RDWR
+    descriptor = os.open(entry.path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _remove(made: list[os.DirEntry[str]]) -> None:
+    for entry in made:
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with suppress(FileNotFoundError):
+                os.unlink(entry.path)
+
+
+_SPARE = 1 << 20
+"""Bytes to leave free for the file system's own bookkeeping."""
+
+
+_HAS_UNNAMED = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
+_NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL})
+"""What file systems and kernels say that cannot make a file without a name."""
+
+
+class StagedFile:
+    """A context in which a file is written, checked and renamed over its target, or removed.
+
+    Args:
+        path: The target. A symbolic link stays, the file that it leads to is replaced.
+        length: How many bytes will be written.
+        overwrite: False refuses a target that exists.
+        like: The file that the content was made from; see
+            :func:`~dld_tui.core.files.writer.write_pieces`.
+        durable: Whether the disk has it when it is committed, come what may.
+
+    Raises:
+        SaveError: It cannot be written there.
+        FileChangedError: The target is `like` and was changed by another program.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        length: int,
+        *,
+        overwrite: bool = True,
+        like: Source | None = None,
+        durable: bool = True,
+    ) -> None:
+        self.path = Path(path)
+        self._overwrite = overwrite
+        self._durable = durable
+        self._like = like
+        self._descriptor = -1
+        self._temporary: Path | None = None
+        self._unnamed = False
+        with explained(self.path):
+            try:
+                self._target = Path(os.path.realpath(path))
+                self._existing = self._examine()
+            except ValueError as error:  # a path that no file can have
+                raise SaveError(f"cannot be written: {error}", where=str(path)) from None
+            self._require_space(length)
+
+    def __enter__(self) -> StagedFile:
+        """Create the temporary file; where it can be one without a name, a kill leaves nothing."""
+        # What replaces a private file is private from its first byte; else the umask decides.
+        mode = 0o666 if self._existing is None else 0o600
+        folder = self._target.parent
+        with explained(self.path):
+            try:
+                if not _HAS_UNNAMED:
+                    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+                self._descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, mode)
+                self._unnamed = True
+            except OSError as error:
+                if error.errno not in _NO_UNNAMED:
+                    raise
+                self._create_named(mode)
+        return self
+
+    def _create_named(self, mode: int) -> None:
+        path = self._temporary_path()
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._descriptor = os.open(path, flags, mode)
+        self._temporary = path
+
+    def _temporary_path(self) -> Path:
+        return self._target.parent / f".dld-{secrets.token_hex(8)}.tmp"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the temporary file unless it became the target."""
+        with suppress(OSError):  # the file is removed anyway
+            self._close()
+        if self._temporary is not None:
+            with suppress(OSError):  # an error is already on its way to the user
+                os.unlink(self._temporary)
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def write(self, pieces: Sequence[bytes | Blob], count: ByteCount) -> None:
+        """Write the content.
+
+        Raises:
+            SaveError: The disk is full or fails.
+            CancelledError: The count says so.
+        """
+        with explained(self.path):
+            stream(self._descriptor, pieces, count)
+
+    def seal(self, verify: Callable[[Path], None] | None = None) -> None:
+        """Give the file its mode, flush it to the disk and check it.
+
+        Raises:
+            SaveError: One of these failed.
+        """
+        with explained(self.path):
+            self._copy_mode()
+            if self._durable:
+                with suppress_unsupported():
+                    os.fsync(self._descriptor)
+        if verify is None:
+            return
+        try:
+            verify(self._temporary or Path(f"/proc/self/fd/{self._descriptor}"))
+        except CancelledError:
+            raise
+        except DldError as error:
+            raise SaveError(
+                f"what was written cannot be read back: {error.message}",
+                where=str(self.path),
+                hint="The file that was there is untouched",
+            ) from error
+
+    def commit(self) -> list[str]:
+        """Rename the file over its target and return remarks for the user.
+
+        Raises:
+            SaveError: It cannot be renamed.
+            FileChangedError: The target was changed by another program.
+        """
+        self._require_unchanged()
+        with explained(self.path):
+            if self._unnamed:
+                self._give_name()
+            self._close()
+            assert self._temporary is not None
+            if self._overwrite:
+                os.replace(self._temporary, self._target)
+            else:
+                self._rename_without_overwriting(self._temporary)
+        self._temporary = None
+        if self._durable:
+            self._flush_folder()
+        links = self._existing.st_nlink if self._existing is not None else 1
+        if links == 1:
+            return []
+        others = "another hard link" if links == 2 else f"{links - 1} other hard links"
+        return [f"{self.path}: {others} of it still has the old content"]
+
+    def retract(self) -> None:
+        """Remove the target again, after a commit that made it: a file of its set failed."""
+        if self._existing is None:
+            with suppress(OSError):  # an error is already on its way to the user
+                os.unlink(self._target)
+
+    def _give_name(self) -> None:
+        path = self._temporary_path()
+        folder = os.open(self._target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # A folder's descriptor makes Python call linkat, which follows the link in /proc.
+            os.link(f"/proc/self/fd/{self._descriptor}", path.name, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
+        self._temporary = path
+        self._unnamed = False
+
+    def _examine(self) -> os.stat_result | None:
+        try:
+            status = os.lstat(self._target)
+        except FileNotFoundError:
+            if not self._target.parent.is_dir():
+                raise SaveError(
+                    f"the folder {self._target.parent} does not exist", where=str(self.path)
+                ) from None
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            raise SaveError("cannot be written: it is a directory", where=str(self.path))
+        if not stat.S_ISREG(status.st_mode):
+            raise SaveError("cannot be written: it is not a regular file", where=str(self.path))
+        if not self._overwrite:
+            raise _exists(self.path)
+        self._require_unchanged()
+        return status
+
+    def _require_unchanged(self) -> None:
+        if self._like is None or os.path.realpath(self._like.path) != str(self._target):
+            return
+        if self._like.changed_on_disk() and os.path.lexists(self._target):
+            raise FileChangedError(
+                "the file was changed by another program since it was opened", where=str(self.path)
+            )
+
+    def _require_space(self, length: int) -> None:
+        space = os.statvfs(self._target.parent)
+        free = space.f_bavail * space.f_frsize
+        # Some network file systems say 0 of 0.
+        if space.f_blocks and length + _SPARE > free:
+            raise SaveError(
+                f"{fmt.size(length)} are needed and only {fmt.size(free)} are free on its disk",
+                where=str(self.path),
+                hint="Free some space or save to another disk",
+            )
+
+    def _copy_mode(self) -> None:
+        existing = self._existing
+        if existing is not None:
+            if (existing.st_uid, existing.st_gid) != (os.geteuid(), os.getegid()):
+                with suppress(OSError):  # only root may give a file away
+                    os.fchown(self._descriptor, existing.st_uid, existing.st_gid)
+            os.fchmod(self._descriptor, stat.S_IMODE(existing.st_mode))
+        elif self._like is not None:
+            # A copy of a private file is private; a copy of a read-only one is not read-only.
+            allowed = (
+                stat.S_IMODE(os.fstat(self._like.descriptor).st_mode) | stat.S_IRUSR | stat.S_IWUSR
+            )
+            os.fchmod(self._descriptor, stat.S_IMODE(os.fstat(self._descriptor).st_mode) & allowed)
+
+    def _rename_without_overwriting(self, temporary: Path) -> None:
+        try:
+            os.link(temporary, self._target)
+        except FileExistsError:
+            raise _exists(self.path) from None
+        except OSError:  # a file system without hard links
+            if os.path.lexists(self._target):
+                raise _exists(self.path) from None
+            os.rename(temporary, self._target)
+        else:
+            os.unlink(temporary)
+
+    def _flush_folder(self) -> None:
+        # The new file is in place: failing to flush its name is no failure to save.
+        with suppress(OSError):
+            descriptor = os.open(self._target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _exists(path: Path) -> SaveError:
+    return SaveError(
+        "the file exists", where=str(path), hint="Choose another name or allow overwriting"
+    )
+
+
+@contextmanager
+def suppress_unsupported() -> Iterator[None]:
+    """Ignore that a file system cannot flush."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP):
+            raise
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into a SaveError for `path`.
+
+    Raises:
+        SaveError: With the cause in words.
+    """
+    try:
+        yield
+    except OSError as error:
+        code = error.errno
+        message, hint = f"cannot be written: {reason(error)}", "What was there is untouched"
+        if code in (errno.ENOSPC, errno.EDQUOT):
+            message, hint = "the disk is full; what was there is untouched", "Save to another disk"
+        elif code in (errno.EACCES, errno.EPERM):
+            message, hint = "the folder may not be written to", "Save to another folder"
+        elif code == errno.EROFS:
+            message, hint = "its disk is read-only", "Save to another folder"
+        raise SaveError(message, where=str(path), hint=hint) from error
+
 
 _OTHER_SURROGATES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Those that stand for no byte, as JSON with half a pair of escapes has them."""

@@ -14,8 +14,8 @@ from itertools import chain, repeat
 from typing import Any
 
 from dld_tui.core.graph.graph import Graph, Net
+from dld_tui.core.graph.lanes import Rails
 from dld_tui.core.graph.overview import Arranged
-from dld_tui.core.graph.rails import Rails
 
 _LENGTHS = struct.Struct("<Q")
 _NARROW = 62

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layers import Layers, make_layers
-from dld_tui.core.graph.order import demand_order
-from dld_tui.core.graph.ranks import linked_targets, ranks_of
+from dld_tui.core.graph.lanes import demand_order
+from dld_tui.core.graph.positions import shift_items
+from dld_tui.core.graph.ranks import Layers, linked_targets, make_layers, ranks_of
 from dld_tui.core.graph.routes import Gap, route
 from dld_tui.core.graph.segments import arrange
-from dld_tui.core.graph.shifts import shift_items
 
 GAP = 3
 """Cells between two things side by side."""

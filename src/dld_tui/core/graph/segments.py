@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dld_tui.core.graph.crossings import order_lines
-from dld_tui.core.graph.layers import Layers
 from dld_tui.core.graph.positions import place_items
+from dld_tui.core.graph.ranks import Layers
 from dld_tui.core.graph.routes import Gap, route
 
 _Key = tuple[object, ...]

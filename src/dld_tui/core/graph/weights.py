@@ -9,7 +9,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.graph.build import ScopeGraph
-from dld_tui.core.graph.rails import Rails
+from dld_tui.core.graph.lanes import Rails
 
 Sizes: TypeAlias = "dict[tuple[Scope, str], int]"
 """Bytes by the scope and the name of a weight."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.values import PLACEHOLDERS
+from dld_tui.core.document.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import GIVEN, shape_text
 from dld_tui.core.inputs.roles import (

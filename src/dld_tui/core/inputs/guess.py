@@ -1,22 +1,24 @@
-"""One guess of what a model is fed with: shapes that it can be run with, and plausible values.
+"""Running a model with one guess of its inputs after the other, until it takes one.
+
+One guess of what a model is fed with: shapes that it can be run with, and plausible values.
 
 What the user gives counts. The rest comes from names and places (:mod:`.roles`), from what the
-graph demands (:mod:`.propagation`), and, where a model is run anyway, from trials of the candidates
-one after the other (:mod:`.search`, :mod:`.trials`). Every dimension and all values say why they
-are so.
+graph demands (:mod:`.propagation`), and, where a model is run anyway, from trials of the
+candidates one after the other (:mod:`.search`, :mod:`.trials`). Every dimension and all values
+say why they are so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dld_tui.core.inputs.dtypes import AnyArray
-from dld_tui.core.inputs.fills import Fill
-from dld_tui.core.inputs.generate import random_inputs
-from dld_tui.core.inputs.shapes import InputSpec, Shape
-from dld_tui.core.report.inputs import INPUTS as INPUTS
+from dld_tui.core import fmt
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.inputs.fills import Fill, random_inputs
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape
+from dld_tui.core.report.measured_facts import INPUTS as INPUTS
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -186,3 +188,42 @@ def specs_for(specs: Sequence[InputSpec], document: Document) -> list[InputSpec]
     """
     rankless = {spec.name for spec in input_specs(document) if spec.dims is None}
     return [replace(s, dims=None) if s.name in rankless and not s.dims else s for s in specs]
+
+
+T = TypeVar("T")
+
+
+def first_that_runs(
+    guesses: Iterable[Guess], seed: int, run: Callable[[Mapping[str, Any]], T]
+) -> tuple[Guess, T]:
+    """Return the first guess that a model can be run with, and what the run returned.
+
+    Args:
+        guesses: The best one first.
+        seed: Of the values.
+        run: Runs the model with inputs by name.
+
+    Raises:
+        ActivityError: It cannot be run with any of them: why not with the first, and which shapes
+            were tried.
+    """
+    tried: list[Guess] = []
+    first: ActivityError | None = None
+    for guess in guesses:
+        values = guess.values(seed)
+        try:
+            return guess, run(values)
+        except ActivityError as error:
+            tried.append(guess)
+            first = first or error
+    assert first is not None
+    best = tried[0]
+    if best.guessed:
+        shapes = "; ".join(guess.text for guess in tried)
+        first.message = (
+            f"it cannot be run with any of the {fmt.plural(len(tried), 'shape')} guessed for its"
+            f" inputs: {first.message}"
+        )
+        options = " ".join(f"--shape {option}" for option in best.options[:4])
+        first.hint = f"Tried {shapes}. Give the shapes, as {options}"
+    raise first

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 
 from dld_tui.core.document.node import attribute_type
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import DldError
 
 if TYPE_CHECKING:

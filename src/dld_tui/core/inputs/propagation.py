@@ -17,12 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from dld_tui.core.document.calls import call_of, key_of
-from dld_tui.core.document.traverse import topological_order
+from dld_tui.core.document.local_functions import call_of, key_of
+from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.inputs.known import UNKNOWN, Attributes, Dims, Known, Number, Rule, only
-from dld_tui.core.inputs.rules_layers import LAYER_RULES
-from dld_tui.core.inputs.rules_layout import LAYOUT_RULES
-from dld_tui.core.inputs.rules_numbers import NUMBER_RULES
+from dld_tui.core.inputs.shape_rules import LAYER_RULES, LAYOUT_RULES, NUMBER_RULES
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

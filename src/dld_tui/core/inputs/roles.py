@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dld_tui.core.document.values import PLACEHOLDERS
+from dld_tui.core.document.value_types import PLACEHOLDERS
 from dld_tui.core.inputs.shapes import InputSpec, is_fixed
 
 _FLOATS = ("float32", "float16", "bfloat16", "float64")

@@ -1,5 +1,9 @@
 """Shapes of a model's inputs: what the model leaves open, and what the user gives.
 
+NumPy types for ONNX element types.
+
+Sizes that the user gives for free dimensions by their names.
+
 Shapes are given as ``NAME:1x3x224x224``, several in one text separated by commas as trtexec takes
 them, or as ``NAME:[1,3,224,224]`` as Polygraphy does. Names may hold colons, slashes and commas.
 """
@@ -11,10 +15,84 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from dld_tui.core import fmt
-from dld_tui.core.document.values import PLACEHOLDERS
-from dld_tui.core.errors import UsageError
+from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.text import visible
+
+AnyArray: TypeAlias = "npt.NDArray[np.generic]"
+
+_PLAIN = {
+    "float32": np.float32,
+    "float64": np.float64,
+    "float16": np.float16,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "uint8": np.uint8,
+    "uint16": np.uint16,
+    "uint32": np.uint32,
+    "uint64": np.uint64,
+    "bool": np.bool_,
+    "complex64": np.complex64,
+    "complex128": np.complex128,
+    "string": np.object_,
+}
+_EXTENDED = {
+    "bfloat16": "bfloat16",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+}
+
+
+def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
+    """Return the NumPy type of an ONNX element type such as ``bfloat16``.
+
+    Raises:
+        ActivityError: There is none that arrays can be made of.
+    """
+    if dtype in _PLAIN:
+        return np.dtype(_PLAIN[dtype])
+    if dtype in _EXTENDED:
+        import ml_dtypes
+
+        extended: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, _EXTENDED[dtype]))
+        return extended
+    raise ActivityError(f"inputs of type {dtype} cannot be made here")
+
+
+def is_extended(dtype: str) -> bool:
+    """Return whether NumPy itself does not know the type, so that libraries take it as bytes."""
+    return dtype in _EXTENDED
+
+
+def check_dimensions(names: Collection[str], types: Iterable[ValueType | None]) -> None:
+    """Check that the inputs have the dimensions that sizes are given for.
+
+    Args:
+        names: Of the dimensions with a size.
+        types: Of the inputs.
+
+    Raises:
+        UsageError: No input has such a dimension; the hint lists those that there are.
+    """
+    free = dict.fromkeys(
+        dim for kind in types if kind is not None for dim in kind.dims or () if isinstance(dim, str)
+    )
+    for name in names:
+        if name not in free:
+            listed = ", ".join(visible(dim) for dim in free if dim) or "none"
+            raise UsageError(
+                f"--dim names {name!r}, which is not a free dimension of an input",
+                hint=f"Free dimensions: {listed}",
+            )
+
 
 Shape: TypeAlias = "tuple[int, ...]"
 

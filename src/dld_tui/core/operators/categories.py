@@ -1,4 +1,7 @@
-"""What kind of work an operator does: the colour it has in the graph and the palette's groups."""
+"""The ten colour classes of operators: few enough to tell apart, shared by panes and pictures.
+
+What kind of work an operator does: the colour it has in the graph and the palette's groups.
+"""
 
 from __future__ import annotations
 
@@ -155,3 +158,36 @@ def _contrib_category(op_type: str) -> str:
                 return category
         found = _ONNX_TABLE.get(op_type, "custom")
     return found
+
+
+COLOUR_CLASSES = (
+    "conv", "matmul", "norm", "act", "elem", "shape", "data", "control", "quant", "other",
+)  # fmt: skip
+
+_CLASSES = {
+    "layer": "conv",
+    "pool": "conv",
+    "attention": "matmul",
+    "normalization": "norm",
+    "activation": "act",
+    "math": "elem",
+    "reduction": "elem",
+    "logic": "elem",
+    "shape": "shape",
+    "tensor": "shape",
+    "transform": "shape",
+    "data": "data",
+    "quantization": "quant",
+    "control": "control",
+}
+_MATRIX_PRODUCTS = frozenset({"MatMul", "Gemm", "Einsum", "FusedMatMul", "FusedGemm"})
+
+
+def colour_class(op_type: str, domain: str = "") -> str:
+    """Return one of :data:`COLOUR_CLASSES` for an operator."""
+    return colour_class_of(category_of(op_type, domain), op_type)
+
+
+def colour_class_of(category: str, op_type: str) -> str:
+    """Return one of :data:`COLOUR_CLASSES` for an operator whose category is known."""
+    return "matmul" if op_type in _MATRIX_PRODUCTS else _CLASSES.get(category, "other")

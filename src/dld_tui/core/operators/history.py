@@ -1,10 +1,15 @@
-"""What changed in an operator's signature from version to version."""
+"""Whether an operator means the same in two versions of its operator set.
+
+What changed in an operator's signature from version to version.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dld_tui.core.document.type_names import shown
+import numpy as np
+
+from dld_tui.core.document.value_types import shown
 from dld_tui.core.operators import contrib
 from dld_tui.core.operators.onnx_schemas import onnx_versions
 from dld_tui.core.operators.registry import schema_for
@@ -88,3 +93,44 @@ def _type_changes(old: OperatorSchema, new: OperatorSchema) -> list[str]:
     came, went = sorted(after - before), sorted(before - after)
     found = [f"takes {', '.join(came)}"] if came else []
     return found + ([f"no longer takes {', '.join(went)}"] if went else [])
+
+
+def same_meaning(op_type: str, domain: str, there: int | None, here: int | None) -> bool:
+    """Return whether a node written for one version of an operator set may be read as another.
+
+    That is so where the signature is the same, further element types aside. An operator that is
+    known in neither version is a custom one, which has no versions.
+
+    Args:
+        op_type: The operator.
+        domain: Its operator set.
+        there: The version that the node was written for.
+        here: The version that it would be read in.
+    """
+    if there == here:
+        return True
+    first, second = (schema_for(op_type, domain, version) for version in (there, here))
+    if first is None or second is None:
+        return first is second
+    if first.since_version == second.since_version:
+        return True
+    return (
+        _same_formals(first.inputs, second.inputs)
+        and _same_formals(first.outputs, second.outputs)
+        and len(first.attributes) == len(second.attributes)
+        and all(map(_same_attribute, first.attributes, second.attributes))
+    )
+
+
+def _same_formals(there: Sequence[Formal], here: Sequence[Formal]) -> bool:
+    return len(there) == len(here) and all(
+        (one.option, one.min_arity) == (other.option, other.min_arity)
+        and set(one.types) <= set(other.types)
+        for one, other in zip(there, here, strict=True)
+    )
+
+
+def _same_attribute(there: AttributeSchema, here: AttributeSchema) -> bool:
+    if (there.name, there.kind, there.required) != (here.name, here.kind, here.required):
+        return False
+    return bool(np.array_equal(np.asarray(there.default), np.asarray(here.default)))

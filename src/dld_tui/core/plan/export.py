@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.plan.groups import distribution, groups
+from dld_tui.core.plan.filter import distribution, groups
 from dld_tui.core.plan.macs import arithmetic_intensity, macs
 from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.plan.summary import summary_of
 from dld_tui.core.tables.as_json import json_of
 
 if TYPE_CHECKING:
-    from dld_tui.core.plan.lint_model import PlanFinding
+    from dld_tui.core.plan.findings import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
     from dld_tui.core.tables.table import Table

@@ -1,4 +1,7 @@
-"""Folding layers that do nothing at run time: constants and NoOps."""
+"""What is computed inside pointwise and generated layers.
+
+Folding layers that do nothing at run time: constants and NoOps.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from dld_tui.core.plan.model import EngineLayer, EngineTensor
+from dld_tui.core.types import JSON
 
 _CONSTANT = "Constant"
 _NO_OP = "NoOp"
@@ -158,3 +162,38 @@ def _mark(layer: EngineLayer) -> int | None:
         if found:
             return int(found[1][:6])
     return None
+
+
+_KINDS = frozenset({"PointWise", "PointWiseV2", "PointWiseV3", "kgen", "ElementWise", "Unary"})
+_MYELIN_NAME = re.compile(r"^__myl_([A-Za-z]+)")
+_WORD = re.compile(r"[A-Z][a-z0-9]*")
+_NEST = re.compile(r"PWN\(|[(),]")
+_MOST = 200
+
+
+def is_pointwise(layer: EngineLayer) -> bool:
+    """Tell whether a layer computes element by element."""
+    return layer.kind in _KINDS or layer.type in _KINDS
+
+
+def operations(layer: EngineLayer) -> tuple[str, ...]:
+    """Return the operations inside a layer, as its attributes or its name say. Foreign text."""
+    for key in ("Operations", "Instructions"):
+        found = layer.attributes.get(key)
+        if isinstance(found, list):
+            return tuple(_text(item) for item in found[:_MOST])
+    for name in (layer.tactic, layer.name):
+        myelin = _MYELIN_NAME.match(name)
+        if myelin:
+            return tuple(_WORD.findall(myelin[1])[:_MOST])
+    _, found, nested = layer.name.partition("PWN(")
+    parts = [part.strip() for part in _NEST.split(nested)] if found else []
+    return tuple(part for part in parts if part)[:_MOST]
+
+
+def _text(item: JSON) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, list):
+        return " ".join(map(_text, item[:20]))
+    return str(item)

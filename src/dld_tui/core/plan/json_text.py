@@ -1,22 +1,144 @@
-"""JSON of engine files: read whole, in the states of repair that it is found in.
+"""JSON of engine files, read in any state of repair, and values of the expected type.
 
-orjson reads it where it is installed (``pip install dld-tui[fast]``); what it refuses, such as NaN,
-is read by Python's own reader, so the result is the same.
+orjson reads it where it is installed (``pip install dld-tui[fast]``); what it refuses, such as
+NaN, is read by Python's own reader, so the result is the same.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.source import Source
 from dld_tui.core.types import JSON
+
+_LARGEST_DIM = 1 << 62
+_LONGEST_MS = 1e12
+
+
+def text_of(value: JSON) -> str:
+    """Return text as it is, a number as text, and nothing for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return ""
+
+
+def whole_of(value: JSON) -> int | None:
+    """Return an integer; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _LARGEST_DIM else None
+    return value if abs(value) < _LARGEST_DIM else None
+
+
+def number_of(value: JSON) -> float | None:
+    """Return a finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def time_of(value: JSON) -> float | None:
+    """Return a time in milliseconds that can be one; None for anything else."""
+    found = number_of(value)
+    return found if found is not None and 0 <= found <= _LONGEST_MS else None
+
+
+def dims_of(value: JSON) -> tuple[int, ...] | None:
+    """Return dimensions, those below 0 as -1; None when they are not whole numbers."""
+    if not isinstance(value, list):
+        return None
+    found = []
+    for item in value:
+        if type(item) is int and -1 <= item < _LARGEST_DIM:  # all of them, but in hostile files
+            found.append(item)
+            continue
+        dim = whole_of(item)
+        if dim is None:
+            return None
+        found.append(max(dim, -1))
+    return tuple(found)
+
+
+def first(raw: Mapping[str, JSON], *keys: str) -> JSON:
+    """Return the value of the first key that is there."""
+    for key in keys:
+        if key in raw:
+            return raw[key]
+    return None
+
+
+def objects_of(value: JSON) -> list[dict[str, JSON]]:
+    """Return the objects of a list; empty for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+_TYPES = {
+    "fp32": "fp32", "float": "fp32", "float32": "fp32",
+    "fp16": "fp16", "half": "fp16", "float16": "fp16",
+    "bf16": "bf16", "bfloat16": "bf16",
+    "fp8": "fp8", "float8": "fp8", "float8e4m3fn": "fp8", "e4m3": "fp8",
+    "fp4": "fp4", "float4": "fp4", "float4e2m1fn": "fp4", "e2m1": "fp4",
+    "e8m0": "e8m0",
+    "int64": "int64", "int32": "int32", "int8": "int8", "int4": "int4",
+    "uint8": "uint8", "bool": "bool", "boolean": "bool",
+}  # fmt: skip
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+
+
+@lru_cache(maxsize=1024)
+def dtype_of(phrase: str) -> str:
+    """Return the type in a phrase, e.g. ``fp16`` of ``Channel major FP16 format where …``.
+
+    Empty when there is none that is known, as in ``N/A due to dynamic shapes``.
+    """
+    for word in _WORD.findall(phrase[:400]):
+        lower = word.lower()
+        found = _TYPES.get(lower) or (_TYPES.get(lower[1:]) if lower.startswith("k") else None)
+        if found:
+            return found
+    return ""
+
+
+_WIDE = {"two": 2, "four": 4, "eight": 8, "sixteen": 16, "thirty-two": 32}
+_VECTOR = re.compile(r"\b(two|four|eight|sixteen|thirty-two) wide channel", re.IGNORECASE)
+_MULTIPLE = re.compile(r"channel % (\d{1,3}) == 0")
+
+
+@lru_cache(maxsize=1024)
+def layout_of(phrase: str) -> str:
+    """Return the memory format in a phrase as TensorRT's enumeration names it, e.g. ``CHW32``.
+
+    Empty when the phrase tells but a type, as those of TensorRT 10 do.
+    """
+    small = phrase[:400].lower()
+    if "row major linear" in small or small.startswith("linear"):
+        return "LINEAR"
+    vector = _VECTOR.search(phrase[:400])
+    if vector:
+        deep = "CDHW" if "3d" in small or "cdhw" in small else "CHW"
+        return f"{deep}{_WIDE[vector[1].lower()]}"
+    if "dla" in small:
+        return "DLA_HWC4" if "image" in small else "DLA_LINEAR"
+    if "channel major" in small:
+        multiple = _MULTIPLE.search(phrase[:400])
+        return f"HWC{multiple[1]}" if multiple and multiple[1] != "1" else "HWC"
+    return ""
+
 
 LARGEST_BYTES = 256 << 20
 """Layer information of a real engine has about 1 kB a layer."""

@@ -1,15 +1,30 @@
-"""Layers and tensors from the objects that TensorRT's inspector writes of them."""
+"""Finding the list of layers in a document of any TensorRT version.
+
+Layers and tensors from the objects that TensorRT's inspector writes of them.
+
+Layers as lines of text: the inspector's ``ONELINE`` form, and the verbose build log.
+
+Both become the objects that the inspector's JSON has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
-from dld_tui.core.errors import InputError
-from dld_tui.core.plan.formats import dtype_of
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.plan.json_text import (
+    dims_of,
+    documents,
+    dtype_of,
+    first,
+    objects_of,
+    text_of,
+    whole_of,
+)
 from dld_tui.core.plan.model import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
-from dld_tui.core.plan.values import dims_of, first, objects_of, text_of, whole_of
 from dld_tui.core.types import JSON
 
 _DATA = frozenset({"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "uint8"})
@@ -194,3 +209,313 @@ def _weights_bytes(raw: Mapping[str, JSON], constants: Sequence[EngineTensor]) -
             total += (count * (bits or 0) + 7) // 8
     # Constants are listed besides, so they would be counted twice.
     return total or sum(tensor.bytes or 0 for tensor in constants)
+
+
+_LINE_HEAD = re.compile(r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*)(?P<rest>.*)$", re.DOTALL)
+_LIST_NAMES = ("Inputs", "Outputs", "Constants")
+_LIST_END = re.compile(r"\}\s*\]")
+_BETWEEN = re.compile(r"\}\s*,\s*\{")
+_FORMATS = (", Format/Datatype: ", ", Format/DataType: ")
+_PAIR = re.compile(r", (?=[A-Z][A-Za-z/]*:(?: |$))")
+_NUMBERS = re.compile(r"-?\d+")
+_COUNTED = re.compile(r'\{"Type": "([^"]*)", "Count": (\d+)\}')
+
+_VERBOSE = re.compile(
+    r"Layer\((?P<type>[^)]*)\): (?P<name>.*), Tactic: (?P<tactic>[^,]*), (?P<io>.*)$"
+)
+_VALUE_TYPE = re.compile(
+    r" ?\((?P<new>\w{1,16})\[(?P<new_dims>[^\]]{0,400})\]\)"
+    r"|\[(?P<old>\w{1,16})\((?P<old_dims>[^)]{0,400})\)\]"
+)
+_LONGEST = 32_000
+LAYER_START = re.compile(r"(?:Name: .*, LayerType: |Layer\(\w*\): )")
+"""How such a line begins."""
+
+
+def layer_of_line(line: str) -> dict[str, JSON] | None:
+    """Return the object of a line; None when it is of no layer."""
+    if len(line) > _LONGEST:
+        return None
+    if line.startswith("Layer("):
+        return _verbose(line)
+    head = _LINE_HEAD.match(line)
+    if head is None:
+        return None
+    layer: dict[str, JSON] = {"Name": head["name"], "LayerType": head["type"]}
+    rest = head["rest"]
+    for name in _LIST_NAMES:
+        found, rest = _cut_list(rest, name)
+        if found is not None:
+            layer[name] = found
+    for pair in _PAIR.split(rest):
+        key, colon, value = pair.removeprefix(", ").partition(":")
+        if colon and key:
+            layer[key] = _value(value.removeprefix(" "))
+    return layer
+
+
+# Foreign text of any length goes through these, so nothing in them searches twice.
+def _cut_list(text: str, name: str) -> tuple[list[JSON] | None, str]:
+    """Return the tensors of a list and the text without it; None where there is no such list."""
+    before, found, after = text.partition(f", {name}: [")
+    if not found:
+        return None, text
+    if after.startswith("]"):
+        return [], before + after[1:]
+    end = _LIST_END.search(after)
+    if end is None:
+        return None, text
+    pieces = _BETWEEN.split(after[: end.start()].strip().removeprefix("{"))
+    return [_tensor(piece.strip()) for piece in pieces], before + after[end.end() :]
+
+
+def _tensor(text: str) -> JSON:
+    form = ""
+    for key in _FORMATS:
+        head, found, tail = text.rpartition(key)
+        if found:
+            text, form = head, tail
+            break
+    text, _, dims = text.rpartition(", Dimensions: [")
+    name, found, location = text.rpartition(", Location: ")
+    tensor: dict[str, JSON] = {"Name": (name if found else text).removeprefix("Name: ")}
+    if found:
+        tensor["Location"] = location
+    tensor["Dimensions"] = _dims(dims)
+    tensor["Format/Datatype"] = form.strip()
+    return tensor
+
+
+def _value(text: str) -> JSON:
+    counted = _COUNTED.fullmatch(text)
+    if counted:
+        return {"Type": counted[1], "Count": int(counted[2][:18])}
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"\[[-\d, ]*\]", text):
+        return _dims(text)
+    return text
+
+
+def _dims(text: str) -> list[JSON]:
+    return [int(number) for number in _NUMBERS.findall(text) if len(number) < 19]
+
+
+def _verbose(line: str) -> dict[str, JSON] | None:
+    found = _VERBOSE.match(line)
+    if found is None:
+        return None
+    inputs, _, outputs = found["io"].rpartition(" -> ")
+    return {
+        "Name": found["name"],
+        "LayerType": found["type"],
+        "Inputs": _verbose_tensors(inputs),
+        "Outputs": _verbose_tensors(outputs),
+        "TacticValue": found["tactic"],
+    }
+
+
+def _verbose_tensors(text: str) -> list[JSON]:
+    tensors: list[JSON] = []
+    begin = 0
+    for found in _VALUE_TYPE.finditer(text):
+        dims = found["new_dims"] if found["new_dims"] is not None else found["old_dims"]
+        # ``32:8`` is 32 channels in vectors of 8.
+        numbers: list[JSON] = [
+            int(part.partition(":")[0])
+            for part in dims.split(",")
+            if re.fullmatch(r"\s*-?\d{1,18}(?::\d+)?\s*", part)
+        ]
+        name = text[begin : found.start()].removeprefix(",").strip()
+        tensors.append(
+            {
+                "Name": name,
+                "Dimensions": numbers,
+                "Format/Datatype": found["new"] or found["old"],
+            }
+        )
+        begin = found.end()
+    return tensors
+
+
+_LISTS = ("Layers", "layers", "LayerInfo", "layerInfo")
+_JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]\"]|$)|--)")
+_BINDINGS = ("I/O Tensors", "IOTensors", "Bindings", "bindings")
+_HEAD = 100_000
+"""Characters at the beginning that tell which form it is."""
+_HINT = 'Layer information has a list under "Layers" (trtexec --exportLayerInfo)'
+
+
+@dataclass
+class RawPlan:
+    """A document as it was found: nothing in it is checked."""
+
+    layers: list[JSON] = field(default_factory=list)
+    bindings: tuple[EngineTensor, ...] = ()
+    profile_count: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def find_layers(text: str, where: str) -> RawPlan:
+    """Return the layers and bindings of layer information in any form.
+
+    Raises:
+        CorruptFileError: It is not whole, or has no list of layers.
+    """
+    head = text[:_HEAD].lstrip()
+    if LAYER_START.match(head) or head.startswith("Layers:"):
+        return _of_lines(text)
+    if _JSON_START.match(text) is None:
+        raise CorruptFileError("is neither layer information nor a log of trtexec", where=where)
+    found, notes = documents(text, where)
+    plan = _of_documents(found, where)
+    plan.notes[:0] = notes
+    return plan
+
+
+def _of_documents(found: Sequence[JSON], where: str) -> RawPlan:
+    if len(found) > 1 or (found and _is_layer(found[0])):
+        whole = [document for document in found if isinstance(document, dict)]
+        whole = [document for document in whole if first(document, *_LISTS) is not None]
+        if len(whole) > 1 and len(whole) == len(found):
+            plan = _of_documents(whole[-1:], where)
+            plan.notes.append(f"the file has the layers of {len(whole)} engines: the last is shown")
+            return plan
+        lists = [nested for nested in map(_list_of, found) if nested is not None]
+        if len(lists) > 1 and len(lists) == len(found):
+            note = f"the file has the layers of {len(lists)} engines: the last is shown"
+            return RawPlan(lists[-1], notes=[note])
+        layers: list[JSON] = []
+        for document in found:
+            nested = _list_of(document)
+            layers.extend([document] if nested is None else nested)
+        if not any(isinstance(layer, str) or _is_layer(layer) for layer in layers):
+            raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
+        return RawPlan(layers)
+    document = found[0] if found else None
+    listed = _list_of(document)
+    if listed is None:
+        raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
+    if not isinstance(document, dict):
+        return RawPlan(listed)
+    bindings, profile_count, notes = read_bindings(first(document, *_BINDINGS))
+    return RawPlan(listed, bindings, profile_count, notes)
+
+
+NO_LAYERS = "No Layers list: not a TensorRT engine graph"
+
+
+def _list_of(document: JSON) -> list[JSON] | None:
+    if isinstance(document, dict):
+        value = first(document, *_LISTS)
+        if isinstance(value, dict):
+            value = list(value.values())
+        return value if isinstance(value, list) else None
+    if isinstance(document, list) and any(
+        isinstance(item, str) or _is_layer(item) for item in document
+    ):
+        return document
+    return None
+
+
+def _is_layer(value: JSON) -> bool:
+    return isinstance(value, dict) and ("LayerType" in value or "Name" in value)
+
+
+def _of_lines(text: str) -> RawPlan:
+    plan = RawPlan()
+    names: list[JSON] = []
+    binding = False
+    for line in text.splitlines():
+        if line.strip() == "Bindings:":
+            binding = True
+        elif binding and line.strip():
+            names.append(line.strip())
+        elif LAYER_START.match(line):
+            layer = layer_of_line(line)
+            if layer is not None:
+                plan.layers.append(layer)
+    plan.bindings = read_bindings(names)[0]
+    return plan
+
+
+def read_bindings(value: JSON) -> tuple[tuple[EngineTensor, ...], int, list[str]]:
+    """Return the engine's inputs and outputs, its number of optimization profiles, and notes."""
+    if value is None:
+        return (), 0, []
+    if not isinstance(value, list):
+        return (), 0, ["the list of inputs and outputs is of a wrong type and left out"]
+    found = []
+    profiles = 0
+    for item in value:
+        if isinstance(item, str):
+            found.append(EngineTensor(item, None, "", "", ""))
+        elif isinstance(item, dict):
+            tensor, count = _io_tensor(item)
+            profiles = max(profiles, count)
+            found.append(tensor)
+    left = len(value) - len(found)
+    return tuple(found), profiles, [f"{left} inputs or outputs left out"] if left else []
+
+
+def _io_tensor(raw: dict[str, JSON]) -> tuple[EngineTensor, int]:
+    word = text_of(first(raw, "IOMode", "Mode", "mode")).lower()
+    mode = "input" if "input" in word else "output" if "output" in word else ""
+    tensor = tensor_of(raw, mode)
+    profiles = objects_of(first(raw, "ProfileInfo", "profileInfo", "Profiles"))
+    ranges = []
+    for profile in profiles:
+        dims = [_range(profile, word) for word in ("Min", "Opt", "Max")]
+        least, optimum, most = dims
+        if least is not None and optimum is not None and most is not None:
+            ranges.append((least, optimum, most))
+    return EngineTensor(
+        tensor.name, tensor.dims, tensor.dtype, tensor.format, tensor.location, mode, tuple(ranges)
+    ), len(profiles)
+
+
+def _range(profile: dict[str, JSON], word: str) -> tuple[int, ...] | None:
+    for key, value in profile.items():
+        if key.lower().startswith(word.lower()) or key.lower().endswith(word.lower()):
+            return dims_of(value)
+    return None
+
+
+def modes_of(
+    bindings: Iterable[EngineTensor],
+    inputs: dict[str, EngineTensor],
+    outputs: dict[str, EngineTensor],
+) -> tuple[EngineTensor, ...]:
+    """Return bindings with what the layers know of them, where the file has only their names.
+
+    Args:
+        bindings: As the file has them.
+        inputs: What layers read, by name.
+        outputs: What layers write, by name.
+    """
+    found = []
+    bindings = tuple(bindings)
+    for place, binding in enumerate(bindings):
+        mode = binding.mode
+        if not mode:
+            written, read = binding.name in outputs, binding.name in inputs
+            mode = "output" if written else "input" if read else ""
+        if not mode and not inputs and not outputs:
+            # TensorRT lists inputs first, so of mere names the first and the last are certain.
+            is_last = place == len(bindings) - 1 and place > 0
+            mode = "input" if place == 0 else "output" if is_last else ""
+        known = outputs.get(binding.name) or inputs.get(binding.name)
+        if known is None:
+            known = binding
+        found.append(
+            EngineTensor(
+                binding.name,
+                binding.dims if binding.dims is not None else known.dims,
+                binding.dtype or known.dtype,
+                binding.format or known.format,
+                binding.location or known.location,
+                mode,
+                binding.profile_dims,
+            )
+        )
+    return tuple(found)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.calls import call_of, enclosing_function, key_of
-from dld_tui.core.document.order import is_ordered
-from dld_tui.core.document.traverse import sources, topological_order
-from dld_tui.core.plan.mapping_metadata import Entry, Frame
+from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
+from dld_tui.core.document.traversal import is_ordered, sources, topological_order
 from dld_tui.core.plan.mapping_names import (
+    HELPER,
+    NODE_OF,
+    UNKNOWN,
+    Entry,
+    Found,
+    Frame,
+    NodeRef,
     is_helper,
     looks_like_tensor,
     may_be_split,
     softer,
 )
-from dld_tui.core.plan.mapping_nodes import HELPER, NODE_OF, UNKNOWN, Found, NodeRef
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -1,17 +1,33 @@
-"""What the name of an engine layer says when there is no metadata.
+"""ONNX nodes as engine layers name them.
+
+What the name of an engine layer says when there is no metadata.
 
 TensorRT makes the names of fused layers from those of the ONNX nodes: ``A + B`` (a chain), ``A ||
-B`` (side by side), ``PWN(A, PWN(B))`` (pointwise work), ``{ForeignNode[FIRST...LAST]}`` (a part of
-the graph). It adds copies (``Reformatting CopyNode for Input Tensor 0 to A``) and helpers that
+B`` (side by side), ``PWN(A, PWN(B))`` (pointwise work), ``{ForeignNode[FIRST...LAST]}`` (a part
+of the graph). It adds copies (``Reformatting CopyNode for Input Tensor 0 to A``) and helpers that
 stand for no node. Names of ONNX nodes may contain any of these separators, so the names of the
 model, where it is known, decide: the longest one that fits counts.
+
+What the ``Metadata`` of an engine layer says: the ONNX nodes that the layer was made from.
+
+The parser gives each layer that it adds a text ``[ONNX Layer: NODE | ...]``; a fused layer has
+those of all its parts, between the control characters U+001E and U+001F (a log loses these).
+After the bar follow what the node is in, the innermost first: calls of local functions, ``CALL
+(FUNCTION)``, and branches, ``GRAPH (then_branch) | NODE (If)``; bodies of loops are not told. In
+older versions that is ``Local Function: FUNCTION``, and lines of the node's documentation.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.plan.mapping_model import ModelNames
 
 _PROFILE = re.compile(r"\s*\[profile \d+\]$")
 _COPY = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (?P<of>.+)", re.S)
@@ -252,3 +268,189 @@ def softer(text: str) -> list[tuple[str, bool]]:
     # Layers of the same node get numbers behind its name.
     found.append((_NUMBERED.sub("", compiled), False))
     return [(name, aside) for name, aside in found if name and name != text]
+
+
+LIMIT_BYTES = 4000
+"""Longer texts are cut, at the end or in the middle."""
+_OPENING = "[ONNX Layer: "
+_SEPARATORS = re.compile(r"[\x1e\x1f]+|(?<=\])(?=\[ONNX Layer: )")
+_CUT = " ... "
+_CALL = re.compile(r"(?P<call>.*) \((?P<function>[^()]+)\)$", re.DOTALL)
+_FUNCTION = "Local Function: "
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A call of a local function that a node is in, or a subgraph."""
+
+    call: str
+    """The node that calls, or the graph's name; empty when only the function is told."""
+    function: str
+    """The function; or the operator of the node; or the attribute that the graph is in."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One ONNX node of a metadata text. Foreign text."""
+
+    name: str
+    frames: tuple[Frame, ...] = ()
+    """The calls around it, as they are listed."""
+    whole: str = ""
+    """All between the brackets: a name may contain a bar, too."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a metadata text says."""
+
+    entries: tuple[Entry, ...]
+    truncated: bool
+    """The text was cut, so there may be more nodes."""
+
+
+def read_metadata(text: str) -> Told:
+    """Return the ONNX nodes that a metadata text names, each once, in its order."""
+    if _OPENING not in text:
+        return Told((), False)
+    truncated = len(text.encode("utf-8", "surrogatepass")) >= LIMIT_BYTES
+    found: dict[Entry, None] = {}
+    for piece in _pieces(text, truncated):
+        if not piece.startswith(_OPENING):
+            continue
+        if not piece.endswith("]"):
+            truncated = True
+            continue
+        found[_entry(piece[len(_OPENING) : -1])] = None
+    return Told(tuple(found), truncated)
+
+
+def _pieces(text: str, long: bool) -> list[str]:
+    # A text that was cut in its middle has dots there, at half of the limit.
+    middle = text.find(_CUT, LIMIT_BYTES // 4) if long else -1
+    parts = [text] if middle < 0 else [text[:middle], text[middle + len(_CUT) :]]
+    return [piece for part in parts for piece in _SEPARATORS.split(part)]
+
+
+def _entry(inner: str) -> Entry:
+    name, *rest = inner.split(" | ")
+    frames = []
+    for part in rest:
+        if part.startswith(_FUNCTION):
+            frames.append(Frame("", part[len(_FUNCTION) :]))
+        elif (found := _CALL.match(part)) is not None:
+            frames.append(Frame(found["call"], found["function"]))
+    return Entry(name, tuple(frames), inner)
+
+
+NODE_OF = "node_of_"
+"""What the parser calls a node without a name, followed by its first output."""
+
+
+@dataclass(frozen=True)
+class NodeRef:
+    """An ONNX node that a layer computes. Foreign text."""
+
+    name: str
+    """`Node.name`; for a node without one, ``node_of_`` and its first output."""
+    scope: tuple[str, ...] = ()
+    """`Scope.path` of the graph, subgraph or function body that holds it."""
+    op_type: str = ""
+    """Empty when the model is not known."""
+    ref: str = ""
+    """`Node.ref` in its scope; the name when the model is not known."""
+    calls: tuple[str, ...] = ()
+    """The nodes that call the local functions it is in, the outermost first."""
+    node: Node | None = field(default=None, compare=False, repr=False)
+    """The node itself, when the model is known."""
+
+    @property
+    def label(self) -> str:
+        """The name after the calls or the scope that it is in."""
+        return " › ".join((*(self.calls or self.scope), self.name))
+
+
+How: TypeAlias = Literal["metadata", "name", "range", "join", "myelin", "none"]
+"""What the nodes of a layer were told from: its metadata; its name, that of one node; a range or a
+join in its name; nothing, as its name was made by the compiler of fused parts, or means nothing."""
+
+Sureness: TypeAlias = Literal["exact", "likely", "guess", "none"]
+"""``exact``: named so. ``likely``: found by a rule, or some names are not in the model. ``guess``:
+several nodes go by the name, or a range without a path. ``none``: no node is known."""
+
+
+@dataclass(frozen=True)
+class LayerNodes:
+    """The ONNX nodes of one engine layer."""
+
+    nodes: tuple[NodeRef, ...] = ()
+    how: How = "none"
+    confidence: Sureness = "none"
+    inserted: bool = False
+    """TensorRT put this layer in for the nodes: a copy to another format, type or device."""
+    truncated: bool = False
+    """The metadata was cut, so there may be more nodes."""
+    missing: tuple[str, ...] = ()
+    """Names that the model does not have. Foreign text."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a part of a layer's name stands for."""
+
+    nodes: tuple[NodeRef, ...] = ()
+    sure: bool = True
+    """The name is exactly that of the node, and of no other."""
+    aside: bool = False
+    """It is not the node itself but what TensorRT put beside it."""
+    explained: bool = True
+    """False when nothing is known of this text."""
+
+
+HELPER = Found()
+UNKNOWN = Found(explained=False)
+
+
+class TextNames:
+    """Names without a model: each is taken for a node unless it is known to be none."""
+
+    longest = 0
+    document: Document | None = None
+
+    def known(self, text: str) -> bool:
+        """Tell whether a text is the name of a node: nobody knows."""
+        return False
+
+    def find(self, text: str) -> Found:
+        """Return what a part of a layer's name stands for."""
+        if is_helper(text) or looks_like_weights(text) or looks_like_tensor(text):
+            return HELPER
+        for name, aside in softer(text)[:1]:
+            if aside:
+                return HELPER if is_helper(name) else Found((NodeRef(name, ref=name),), False, True)
+            if text[len(name) :].startswith(("_myl", "_OutputLayer", "_clone_")):
+                return Found((NodeRef(name, ref=name),), False)
+        return Found((NodeRef(text, ref=text),), False)
+
+    def told(self, entry: Entry) -> Found:
+        """Return the node that metadata names."""
+        calls = tuple(frame.call for frame in reversed(entry.frames) if frame.call)
+        return Found((NodeRef(entry.name, ref=entry.name, calls=calls),))
+
+    def binding(self, name: str) -> Found:
+        """Return the nodes at an input or output of the network: unknown."""
+        return HELPER
+
+    def between(self, first: str, last: str) -> tuple[tuple[NodeRef, ...], bool]:
+        """Return the two ends of a range, as what is between them is not known."""
+        ends = (self.find(first), self.find(last))
+        return tuple(dict.fromkeys(ref for end in ends for ref in end.nodes)), False
+
+
+def names_of(document: Document | None) -> TextNames | ModelNames:
+    """Return the names to resolve the parts of layers with."""
+    if document is None:
+        return TextNames()
+    from dld_tui.core.plan.mapping_model import ModelNames  # needs onnx, which names alone do not
+
+    return ModelNames(document)

@@ -1,4 +1,7 @@
-"""An engine plan as data: its layers, their tensors, what they took, and what belongs to it."""
+"""What the files of an engine do not say, and how to get it.
+
+An engine plan as data: its layers, their tensors, what they took, and what belongs to it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dld_tui.core.report.groups import UNKNOWN
-from dld_tui.core.report.trt_names import layer_type
+from dld_tui.core.report.groups import UNKNOWN, layer_type
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -215,3 +217,24 @@ class EnginePlan:
     """The optimization profile that `layers` are of, where an engine has several."""
     log: TrtexecLog | None = None
     """What a log said, where one was read."""
+
+
+def missing(plan: EnginePlan) -> list[str]:
+    """Return a sentence for each thing that would be worth having, the most important first."""
+    found: list[str] = []
+    if plan.passes is None and plan.total_ms is None:
+        found.append(
+            "No times of the layers: trtexec --loadEngine=ENGINE --exportProfile=NAME.profile.json "
+            "--separateProfileRun writes them; keep the file beside this one."
+        )
+    if plan.timing is None:
+        found.append(
+            "No times of whole inferences: trtexec --loadEngine=ENGINE "
+            "--exportTimes=NAME.timing.json writes them."
+        )
+    if not plan.device:
+        found.append(
+            "The device is not known, so no roofline can be drawn: keep the log of trtexec, or "
+            "NAME.profile.metadata.json, beside this file."
+        )
+    return found

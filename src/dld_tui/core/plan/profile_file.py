@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
-from dld_tui.core.plan.json_text import lists_of, parsed
+from dld_tui.core.plan.json_text import lists_of, objects_of, parsed, text_of, time_of, whole_of
 from dld_tui.core.plan.model import EngineLayer
-from dld_tui.core.plan.values import objects_of, text_of, time_of, whole_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -20,10 +20,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dld_tui.core.plan.file_set import device_name
+from dld_tui.core.plan.json_text import first, number_of
 from dld_tui.core.plan.macs import macs
-from dld_tui.core.plan.metadata_files import device_name
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
-from dld_tui.core.plan.values import first, number_of
 from dld_tui.core.types import JSON
 
 

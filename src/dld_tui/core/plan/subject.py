@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from dld_tui.core.compare.alike import KIND, MEANS, MEDIANS
 from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
-from dld_tui.core.compare.subject import Subject
+from dld_tui.core.compare.subject import KIND, MEANS, MEDIANS, Subject
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.engine_header import MAGICS
-from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.node_cost import SHARED_BY
-from dld_tui.core.plan.mapping import LayerNodes, map_plan
-from dld_tui.core.plan.mapping_times import Rule, elements_of, shares_of
+from dld_tui.core.plan.mapping import LayerNodes, Rule, elements_of, map_plan, shares_of
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.report.groups import UNKNOWN
+from dld_tui.core.report.groups import UNKNOWN, layer_type
 from dld_tui.core.report.records import Confidence, Layer, NodeLink
-from dld_tui.core.report.trt_names import layer_type
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

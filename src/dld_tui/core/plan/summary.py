@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dld_tui.core import fmt
-from dld_tui.core.plan.groups import distribution, known_io_bytes
-from dld_tui.core.plan.metadata_files import device_name
+from dld_tui.core.plan.file_set import device_name
+from dld_tui.core.plan.filter import distribution, known_io_bytes
+from dld_tui.core.plan.json_text import text_of
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
-from dld_tui.core.plan.values import text_of
 
 
 @dataclass(frozen=True)

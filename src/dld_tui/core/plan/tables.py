@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.plan.filter import matching
-from dld_tui.core.plan.groups import PlanGroup, groups
+from dld_tui.core.plan.filter import PlanGroup, groups, matching
+from dld_tui.core.plan.folding import is_pointwise, operations
+from dld_tui.core.plan.json_text import whole_of
 from dld_tui.core.plan.macs import (
     arithmetic_intensity,
     attribute,
@@ -26,10 +27,8 @@ from dld_tui.core.plan.macs import (
     macs,
 )
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimeStatistics
-from dld_tui.core.plan.pointwise import is_pointwise, operations
 from dld_tui.core.plan.records import layer_records
 from dld_tui.core.plan.roofline import Peaks, Placement, peaks_of, placement
-from dld_tui.core.plan.values import whole_of
 from dld_tui.core.report.layer_table import layer_table, precision_style
 from dld_tui.core.report.statistics import median
 from dld_tui.core.tables.table import Column, Table

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dld_tui.core import fmt
+from dld_tui.core.plan.json_text import number_of, time_of
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
-from dld_tui.core.plan.values import number_of, time_of
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.types import JSON
 

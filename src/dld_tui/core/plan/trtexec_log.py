@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dld_tui.core.plan.layer_lines import LAYER_START, layer_of_line
+from dld_tui.core.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.types import JSON
 
 _BANNER = re.compile(

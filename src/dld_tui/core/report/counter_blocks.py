@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dld_tui.core.report import values as v
+from dld_tui.core.report import schema as v
 from dld_tui.core.report.statistics import median
 
 STEP = 8

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
-from dld_tui.core.report.inputs import report_inputs
 from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json
-from dld_tui.core.report.measured_facts import measured_json
+from dld_tui.core.report.measured_facts import measured_json, report_inputs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.tables.as_csv import csv_of

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
-from dld_tui.core.report.encoding import finite
 from dld_tui.core.report.export import layers_csv, report_json
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.as_parquet import parquet_of
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files.blobs import SpillFile
 from dld_tui.core.files.writer import write_pieces
-from dld_tui.core.report.encoding import as_json
-from dld_tui.core.report.gpu_records import Counter
 from dld_tui.core.report.layer_table import shapes_text
-from dld_tui.core.report.records import Layer, ReportPass
+from dld_tui.core.report.records import Counter, Layer, ReportPass
+from dld_tui.core.report.schema import as_json
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 

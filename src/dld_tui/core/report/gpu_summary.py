@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dld_tui.core.report.gpu_records import GpuEvent
+from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.statistics import median
 
 if TYPE_CHECKING:

@@ -1,16 +1,121 @@
-"""The time of layers by a key: type, ONNX node, operator, name scope, provider, precision."""
+"""What the name of a TensorRT layer says of its work: the profile has nothing else.
+
+What a layer costs: its time on the GPU where that is known, else its own time.
+
+A launch is asynchronous: what a processor takes to launch a layer says little about its work.
+
+The time of layers by a key: type, ONNX node, operator, name scope, provider, precision.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.report.cost import costs_on_host
+from dld_tui.core.operators.categories import category_of, onnx_operators
 from dld_tui.core.report.records import Group, Layer, NodeLink
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import CostTimes, PassTimes
+
+_HOST = "CPUExecutionProvider"
+_DEVICE_PROVIDERS = ("CUDA", "Tensorrt", "TensorRT", "ROCM", "MIGraphX", "NvTensorRTRTX")
+ELEMENT_BITS = {
+    "float": 32, "float32": 32, "float16": 16, "bfloat16": 16, "double": 64, "float64": 64,
+    "int64": 64, "uint64": 64, "int32": 32, "uint32": 32, "int16": 16, "uint16": 16, "int8": 8,
+    "uint8": 8, "bool": 8, "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8,
+    "float8e5m2fnuz": 8, "int4": 4, "uint4": 4, "float4e2m1": 4, "complex64": 64,
+    "complex128": 128,
+}  # fmt: skip
+
+
+def has_gpu_times(layers: Sequence[Layer]) -> bool:
+    """Return whether the time on a GPU is known of any layer."""
+    return any(layer.gpu_time_ms is not None for layer in layers)
+
+
+def is_launched(layer: Layer) -> bool:
+    """Tell whether what is timed of a layer is its launch: it ran on a device by itself."""
+    return layer.gpu_time_ms is not None or any(
+        word in (layer.provider or "") for word in _DEVICE_PROVIDERS
+    )
+
+
+def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
+    """Return the layers with what they cost as `time_ms`, and `percent` of the sum of that.
+
+    With times of a GPU a layer costs its kernels, and one that ran on the processor its own time;
+    a layer without kernels costs nothing then. Without, nothing is changed.
+    """
+    if not has_gpu_times(layers):
+        return layers
+    costs = [_cost(layer) for layer in layers]
+    total = math.fsum(cost or 0.0 for cost in costs)
+    return [
+        replace(
+            layer,
+            time_ms=cost,
+            percent=None if cost is None or total <= 0 else 100 * cost / total,
+        )
+        for layer, cost in zip(layers, costs, strict=True)
+    ]
+
+
+def shared_by_cost(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Return the layers with `percent` of what they cost together; times are as they were."""
+    return tuple(
+        replace(layer, percent=cost.percent)
+        for layer, cost in zip(layers, priced(layers), strict=True)
+    )
+
+
+def costs_on_host(layer: Layer) -> bool:
+    """Tell whether a layer costs its own time although kernels of others are known."""
+    return layer.gpu_time_ms is None and layer.provider == _HOST
+
+
+def _cost(layer: Layer) -> float | None:
+    return layer.time_ms if costs_on_host(layer) else layer.gpu_time_ms
+
+
+def output_bytes(layer: Layer) -> int | None:
+    """Return the size of a layer's outputs: as the backend says, else of known shapes and types."""
+    told = layer.details.get("output_bytes")
+    if isinstance(told, int) and not isinstance(told, bool) and told > 0:
+        return told
+    if not layer.output_dims or len(layer.output_dims) != len(layer.output_types):
+        return _of_first(layer)
+    bits = 0
+    for dims, kind in zip(layer.output_dims, layer.output_types, strict=True):
+        found = _bits(dims, kind)
+        if found is None:
+            return None
+        bits += found
+    return math.ceil(bits / 8)
+
+
+def _of_first(layer: Layer) -> int | None:
+    if len(layer.output_dims) != 1 or layer.precision is None:
+        return None
+    bits = _bits(layer.output_dims[0], layer.precision)
+    return None if bits is None else math.ceil(bits / 8)
+
+
+def _bits(dims: tuple[int | str | None, ...] | None, kind: str) -> int | None:
+    each = ELEMENT_BITS.get(kind)
+    if each is None or dims is None:
+        return None
+    count = 1
+    for dim in dims:
+        if not isinstance(dim, int) or dim < 0:
+            return None
+        count *= dim
+    return count * each
+
 
 GROUPINGS = ("layer", "type", "node", "op", "scope", "provider", "precision")
 
@@ -174,3 +279,68 @@ def name_scope(link: NodeLink) -> str:
     scope = link.name.rpartition("/")[0]
     parts = (*link.scope, scope) if scope else link.scope
     return " › ".join(parts) or NO_SCOPE
+
+
+DLA = "DLA"
+MYELIN = "Myelin"
+DLA_TRANSFER = "DLA transfer"
+DLA_WAIT = "DLA wait"
+_FORMS = (
+    (re.compile(r"Reformatting CopyNode|\breformatter \d+$|copy$"), "Reformat"),
+    (re.compile(r"^data to nvm$| (?:to|from) nvm$"), DLA_TRANSFER),
+    (re.compile(r" (?:copy )?finish$"), DLA_WAIT),
+    (re.compile(r"^\{(?!ForeignNode\[)[^{}\[\]]*\}$"), DLA),
+    (re.compile(r"^\{ForeignNode\["), "ForeignNode"),
+    (re.compile(r"^\[trainStation", re.IGNORECASE), "TrainStation"),
+    (re.compile(r"^__my[le]"), MYELIN),
+)
+_COMPILED = re.compile(r"_myl\d+(?:_\d+)*$")
+"""Behind the name of a node that Myelin computes alone."""
+_SEPARATORS = re.compile(r" \+ | \|\| |[(){}\[\],;|]")
+_ENDING = re.compile(r"(?:[_:-]+(?:\d+|output|input))+$")
+_BESIDE = re.compile(
+    r"(?:copied_)?(?P<of>unsqueeze|squeeze|reshape|shuffle|transpose)_(?:node_)?"
+    r"(?:after|before|between)_"
+)
+"""What TensorRT puts beside a node."""
+_UNNAMED = re.compile(r"\(Unnamed Layer\* \d+\) \[(?P<of>\w+)\]")
+_MOST = 4
+_LONGEST = 4000
+
+# PyTorch and TensorFlow name nodes after operators of their own.
+_WORDS = {name.lower(): name for name in onnx_operators()} | {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), "Conv"),
+    **dict.fromkeys(("convtranspose2d", "deconv", "deconvolution"), "ConvTranspose"),
+    **dict.fromkeys(("maxpool1d", "maxpool2d", "maxpool3d"), "MaxPool"),
+    **dict.fromkeys(("avgpool", "avgpool1d", "avgpool2d", "avgpool3d"), "AveragePool"),
+    **dict.fromkeys(("batchnorm", "batchnorm2d"), "BatchNormalization"),
+    "linear": "Gemm", "layernorm": "LayerNormalization",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=16_384)
+def layer_type(name: str) -> str:
+    """Return a type, e.g. ``Conv + Relu``: the ONNX operators in the name, or the layer's form."""
+    name = name[:_LONGEST]
+    for form, title in _FORMS:
+        if form.search(name):
+            return title
+    found = dict.fromkeys(filter(None, map(_operator, _SEPARATORS.split(name))))
+    if not found:  # nothing but what TensorRT put in
+        beside = (*_BESIDE.finditer(name), *_UNNAMED.finditer(name))
+        found = dict.fromkeys(one["of"].capitalize() for one in beside)
+    words = list(found)
+    if not words and _COMPILED.search(name):
+        return MYELIN
+    return " + ".join(words[:_MOST]) + (" + …" if len(words) > _MOST else "") if words else UNKNOWN
+
+
+def _operator(part: str) -> str:
+    """Return the operator that a part of a name is, but for its path and number; else nothing."""
+    word = _ENDING.sub("", _COMPILED.sub("", part.strip()).rpartition("/")[2])
+    if not word:
+        return ""
+    if category_of(word) != "custom":
+        return word
+    small = word.removeprefix("node_").lower()
+    return _WORDS.get(small) or _WORDS.get(small.replace("_", ""), "")

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.report.cost import has_gpu_times, priced
-from dld_tui.core.report.encoding import as_list
-from dld_tui.core.report.groups import GROUPINGS
+from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, priced
 from dld_tui.core.report.records import Dims, Group, Layer, NodeLink
+from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import (
     BAR,

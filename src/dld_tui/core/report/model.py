@@ -35,8 +35,8 @@ _SQLITE = b"SQLite format 3"
 
 _READERS = {
     FileKind.ORT_PROFILE: "import_ort:open_ort_profile",
-    FileKind.ENGINE_PROFILE: "trtexec_profile:report_from_trtexec_profile",
-    FileKind.ENGINE_TIMES: "trtexec_times:report_from_trtexec_times",
+    FileKind.ENGINE_PROFILE: "trtexec_files:report_from_trtexec_profile",
+    FileKind.ENGINE_TIMES: "trtexec_files:report_from_trtexec_times",
     FileKind.TRACE: "import_trace:report_from_trace",
 }
 """Who reads what another program wrote; imported when there is such a file."""

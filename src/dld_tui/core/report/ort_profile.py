@@ -1,9 +1,24 @@
 """ONNX Runtime's own profile: a JSON array of Chrome trace events, of versions 1.0 to 1.31.
 
+How ONNX Runtime names the nodes that its optimiser makes: rules from its versions 1.0 to 1.31.
+
+===================================== ==========================================================
+name of the kernel what it says =====================================
+========================================================== ``X_token_12`` ``X``, made unique
+``T_nchwc``, ``T_bn_nchwc``, makes tensor ``T``, in blocked layout ``T_mul_nchwc``
+``X/QuickGeluFusion/``, node ``X`` and neighbours, fused ``X/MatMulAddFusion``, ``fused X``
+``X_quant``, ``X_transformed`` node ``X``, rewritten ``InsertedPrecisionFreeCast_T`` tensor ``T``
+in another type ``Conv_12`` a node without a name, the 12th that is not a Constant
+``If_0_then_branch__Inline_0__X`` node ``X`` of a branch that was inlined, since its condition is
+known ``_inlfunc_F_token_3_T`` tensor ``T`` of a call of function ``F``, inlined
+===================================== ==========================================================
+
+What an ONNX Runtime profile says of one kernel.
+
 An event is written when it ends, so the order of the file is that of the ends, and `ts` is not
-monotone. A kernel's time is its ``<node>_kernel_time`` event; a run of the model is a ``model_run``
-event, which comes after the kernels of that run. All numbers within ``args`` are strings. An If,
-Loop or Scan includes what its body took: self times are without it.
+monotone. A kernel's time is its ``<node>_kernel_time`` event; a run of the model is a
+``model_run`` event, which comes after the kernels of that run. All numbers within ``args`` are
+strings. An If, Loop or Scan includes what its body took: self times are without it.
 
 ::
 
@@ -16,23 +31,212 @@ Loop or Scan includes what its body took: self times are without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.report.json_stream import ArrayReader
-from dld_tui.core.report.nesting import SelfTimes
-from dld_tui.core.report.ort_kernel import (
-    Kernel,
-    index_text,
-    kernel_from,
-    may_hold_others,
-    whole,
-)
-from dld_tui.core.report.records import PassState
+from dld_tui.core.report.records import Dims, PassState
+from dld_tui.core.report.trace_events import SelfTimes
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+_TOKEN = re.compile(r"_token_\d+$")
+_FUSION = re.compile(r"^(.+?)/\w+Fusion/?$")
+_INLINED = re.compile(r"^(.+?)_(then_branch|else_branch)__Inline_\d+__(.*)$", re.DOTALL)
+_FUNCTION = "_inlfunc_"
+_FUNCTION_TOKEN = re.compile(r"^token_\d+_")
+_INDEX = re.compile(r"^(.+)_(\d{1,9})$")
+_NODE_SUFFIXES = ("_quant", "_transformed")
+_NODE_PREFIXES = ("fused ",)
+_CAST = "InsertedPrecisionFreeCast_"
+_BLOCKED = "_nchwc"
+
+
+@dataclass(frozen=True)
+class Clue:
+    """What a name says about the original graph."""
+
+    kind: Literal["node", "tensor", "index"]
+    text: str
+    """A node's name, a tensor's name, or the decimal number of a node without a name."""
+    exact: bool = False
+    """True for the name as it is, False for one that a rule made."""
+
+
+def clues(name: str, op_type: str) -> Iterator[Clue]:
+    """Yield what the name of a kernel says, the most certain first."""
+    yield Clue("node", name, exact=True)
+    whole = _TOKEN.sub("", name)
+    for base in dict.fromkeys((name, whole)):
+        if base != name:
+            yield Clue("node", base)
+        if base.endswith(_BLOCKED):
+            yield from (Clue("tensor", tensor) for tensor in blocked_tensors(base))
+        elif base.startswith(_CAST):
+            yield Clue("tensor", base[len(_CAST) :])
+        fusion = _FUSION.match(base)
+        if fusion is not None:
+            yield Clue("node", fusion.group(1))
+        for suffix in _NODE_SUFFIXES:
+            if base.endswith(suffix):
+                yield Clue("node", base[: -len(suffix)])
+        for prefix in _NODE_PREFIXES:
+            if base.startswith(prefix):
+                yield Clue("node", base[len(prefix) :])
+        index = _INDEX.match(base)
+        if index is not None and index.group(1) == op_type:
+            yield Clue("index", index.group(2))
+
+
+def blocked_tensors(name: str) -> Iterator[str]:
+    """Yield the tensors that a node named ``…_nchwc`` may make, the likeliest first."""
+    tensor = name[: -len(_BLOCKED)]
+    for plain in (tensor, tensor.removeprefix(_CAST)):
+        yield plain
+        for suffix in ("_bn", "_mul"):
+            if plain.endswith(suffix):
+                yield plain[: -len(suffix)]
+
+
+def is_blocked(name: str) -> bool:
+    """Return True for the name of a node in blocked layout."""
+    return _TOKEN.sub("", name).endswith(_BLOCKED)
+
+
+def without_cast(tensor: str) -> str:
+    """Return a tensor's name before ONNX Runtime changed its type."""
+    return tensor.removeprefix(_CAST)
+
+
+def split_inlined_branch(name: str) -> tuple[str, str, str] | None:
+    """Return (If node, attribute, rest of the name) of what came out of a branch, or None."""
+    found = _INLINED.match(name)
+    return (found.group(1), found.group(2), found.group(3)) if found else None
+
+
+def split_inlined_function(tensor: str, functions: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (function name, tensor name) pairs that an inlined tensor's name may mean."""
+    if not tensor.startswith(_FUNCTION):
+        return
+    rest = tensor[len(_FUNCTION) :]
+    for function in sorted(functions, key=len, reverse=True):
+        if rest.startswith(f"{function}_"):
+            inner = rest[len(function) + 1 :]
+            yield function, _FUNCTION_TOKEN.sub("", inner)
+            if _FUNCTION_TOKEN.match(inner):
+                yield function, inner
+
+
+_HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+"""Operators whose kernels run other kernels."""
+
+_CONTRIB_HOLDERS = ("BeamSearch", "GreedySearch", "Sampling")
+
+_TYPE_NAMES = MappingProxyType({"float": "float32", "double": "float64"})
+"""ONNX Runtime's C++ names where they differ from ONNX's."""
+
+_BYTES = MappingProxyType(
+    {
+        "activation_size": "activation_bytes",
+        "parameter_size": "parameter_bytes",
+        "output_size": "output_bytes",
+        "mem_in_use_peak": "arena_peak_bytes",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A node of the optimised graph, as it was run."""
+
+    name: str
+    """Of the optimised graph, without ``_kernel_time``."""
+    op_type: str
+    provider: str | None = None
+    """None when the profile does not say."""
+    node_index: int | None = None
+    """The node's number in its (sub)graph; None before 1.8."""
+    input_types: tuple[str, ...] = ()
+    input_dims: tuple[Dims, ...] = ()
+    output_types: tuple[str, ...] = ()
+    output_dims: tuple[Dims, ...] = ()
+    details: dict[str, JSON] = field(default_factory=dict, hash=False)
+    """What else is known: ``node_index``, ``activation_bytes``, ``parameter_bytes``, …"""
+
+    @property
+    def precision(self) -> str | None:
+        """The type of the first output, else of the first input; None before 1.12."""
+        return next(iter(self.output_types + self.input_types), None)
+
+
+def may_hold_others(op_type: str) -> bool:
+    """Return True for an operator with subgraphs."""
+    return op_type in _HOLDERS or op_type.endswith(_CONTRIB_HOLDERS)
+
+
+def kernel_from(name: str, arguments: dict[str, JSON]) -> Kernel:
+    """Return the kernel of a ``_kernel_time`` event; what has a wrong type is left out."""
+    input_types, input_dims = _tensors(arguments.get("input_type_shape"))
+    output_types, output_dims = _tensors(arguments.get("output_type_shape"))
+    details: dict[str, JSON] = {}
+    for key, ours in _BYTES.items():
+        value = whole(arguments.get(key))
+        if value is not None:
+            details[ours] = value
+    node_index = whole(index_text(arguments))
+    if node_index is not None:
+        details["node_index"] = node_index
+    provider = arguments.get("provider")
+    return Kernel(
+        name=name,
+        op_type=op_type_of(name, arguments),
+        provider=provider if isinstance(provider, str) and provider else None,
+        node_index=node_index,
+        input_types=input_types,
+        input_dims=input_dims,
+        output_types=output_types,
+        output_dims=output_dims,
+        details=details,
+    )
+
+
+def op_type_of(name: str, arguments: dict[str, JSON]) -> str:
+    """Return the operator's type; the kernel's name when the event does not tell."""
+    op_type = arguments.get("op_name")
+    return op_type if isinstance(op_type, str) and op_type else name
+
+
+def index_text(arguments: dict[str, JSON]) -> JSON:
+    """Return the node's number in its graph as the profile has it: ``graph_index`` before 1.16."""
+    return arguments.get("node_index", arguments.get("graph_index"))
+
+
+def whole(value: JSON) -> int | None:
+    """Return a number that may be written as a string; None when it is not one."""
+    if isinstance(value, str) and len(value) <= 20:
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _tensors(value: JSON) -> tuple[tuple[str, ...], tuple[Dims, ...]]:
+    """Return types and shapes of ``[{"float": [1, 3]}, {}, …]``; ``{}`` is an omitted input."""
+    types: list[str] = []
+    shapes: list[Dims] = []
+    for item in value if isinstance(value, list) else []:
+        if not isinstance(item, dict):
+            continue
+        for name, dims in item.items():
+            types.append(_TYPE_NAMES.get(name, name))
+            shapes.append(tuple(whole(dim) for dim in dims) if isinstance(dims, list) else None)
+    return tuple(types), tuple(shapes)
+
 
 EVENT_LIMIT = 1_000_000
 """ONNX Runtime stops to record there, without a word in the file."""

@@ -1,4 +1,7 @@
-"""The reader of report files; :mod:`.model` is its public place."""
+"""The reader of report files; :mod:`.model` is its public place.
+
+Reading what a GPU did from a report; a part of :class:`.reader.Report`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,19 +21,117 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report import database as db
 from dld_tui.core.report import rows
-from dld_tui.core.report.aggregate import KERNELS_ALONE, counted_passes
-from dld_tui.core.report.cost import costs_on_host, shared_by_cost
+from dld_tui.core.report import rows as gpu_rows
+from dld_tui.core.report import schema as v
+from dld_tui.core.report.counter_blocks import extent_of
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.gpu_reader import GpuReading
-from dld_tui.core.report.groups import GROUPINGS, group_layers
-from dld_tui.core.report.nesting import depths
-from dld_tui.core.report.records import Group, Layer, PassEvent, ReportPass
-from dld_tui.core.report.statistics import LatencySummary, is_sound, percentile_of, summarise
+from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
+from dld_tui.core.report.records import (
+    Bucket,
+    Counter,
+    GpuEvent,
+    Group,
+    Layer,
+    PassEvent,
+    PassState,
+    ReportPass,
+    Track,
+)
+from dld_tui.core.report.statistics import (
+    ATTRIBUTED_PASSES,
+    KERNELS_ALONE,
+    LatencySummary,
+    counted_passes,
+    gpu_passes,
+    is_sound,
+    percentile_of,
+    summarise,
+)
+from dld_tui.core.report.store import GPU_ABSENT
+from dld_tui.core.report.trace_events import depths
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes
-    from dld_tui.core.report.series import Times
+    from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes, Times
+
+
+class GpuReading(ABC):
+    """A mixin: GPU events of a pass, and counters over time."""
+
+    path: Path
+    version: int
+    facts: dict[str, JSON]
+    tracks: tuple[Track, ...]
+    layers: tuple[Layer, ...]
+    counters: tuple[Counter, ...]
+    gpu_absent: str | None
+    has_gpu_events: bool
+    _connection: sqlite3.Connection
+
+    @abstractmethod
+    def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]: ...
+
+    def _read_gpu(self) -> None:
+        reason = self.facts.get(GPU_ABSENT)
+        self.gpu_absent = reason if isinstance(reason, str) and reason else None
+        self.counters = ()
+        self.has_gpu_events = False
+        if self.version < 2:
+            return
+        self.counters = tuple(self._known(found) for found in gpu_rows.read_counters(self._query))
+        self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
+
+    def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
+        if self.version < 2:
+            return frozenset()
+        attributed = (v.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
+        return frozenset(gpu_passes(states, attributed))
+
+    def _sampled(self, passes: Sequence[ReportPass]) -> list[ReportPass]:
+        """Return the passes in whose time all the counters that were measured have samples."""
+        rows = [counter for counter in self.counters if counter.samples]
+        if not rows:
+            return []
+        first = max(counter.first_us for counter in rows)
+        last = min(counter.last_us for counter in rows)
+        return [
+            one
+            for one in passes
+            if first <= one.counter_origin_us and one.counter_origin_us + one.duration_us <= last
+        ]
+
+    def _known(self, counter: Counter) -> Counter:
+        """Return a counter with what the writer of a partial report did not get to compute."""
+        if counter.samples or counter.absent is not None:
+            return counter
+        found = extent_of(self._connection, counter.id)
+        return counter if found is None else replace(counter, **vars(found))
+
+    def gpu_events(self, pass_index: int) -> list[GpuEvent]:
+        """Return what the GPU did in a pass, by start time, since the start of the pass."""
+        if self.version < 2:
+            return []
+        names = {track.id: track.name for track in self.tracks}
+        with db.reading(self.path):
+            return gpu_rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
+
+    def counter_series(
+        self, counter_id: int, start_us: float, end_us: float, buckets: int
+    ) -> list[Bucket | None]:
+        """Return a counter in equal parts of a time; None where nothing was measured, never 0.
+
+        Args:
+            counter_id: `Counter.id`.
+            start_us: On the clock of the counters: `ReportPass.counter_origin_us` and more.
+            end_us: After `start_us`.
+            buckets: How many parts. The cost does not depend on how many samples there are.
+        """
+        counter = next((found for found in self.counters if found.id == counter_id), None)
+        if counter is None:
+            return [None] * max(buckets, 0)
+        with db.reading(self.path):
+            return gpu_rows.read_series(self._query, counter, start_us, end_us, buckets)
+
 
 _ROUNDED_PERCENT = 0.5
 """How far a stored per cent may be from that of the stored time."""
@@ -227,7 +329,7 @@ class Report(GpuReading):
         return CostTimes(own, gpu, hosts)
 
     def _by_pass(self, times: Times) -> PassTimes:
-        from dld_tui.core.report import series
+        from dld_tui.core.report import pass_times as series
         from dld_tui.core.report.pass_times import PassTimes, without_contradictions
 
         lengths_ms = self._lengths_ms()
@@ -242,7 +344,7 @@ class Report(GpuReading):
         """Return the lengths of the passes that are read, NaN where they are sums of layers."""
         import numpy as np
 
-        from dld_tui.core.report import series
+        from dld_tui.core.report import pass_times as series
 
         numbers = series.chosen_passes(len(self.layers), self._numbers(gpu=gpu))
         lengths = {found.index: found.duration_us / 1000 for found in self.passes}
@@ -307,7 +409,7 @@ class Report(GpuReading):
             gpu: The time of a layer's kernels on the GPU in the `gpu_passes`, instead of its self
                 time in the `counted_passes`.
         """
-        from dld_tui.core.report.series import read_series
+        from dld_tui.core.report.pass_times import read_series
 
         if gpu and not self.has_gpu_events:
             return None

@@ -1,13 +1,187 @@
 """The tables of a report file. docs/report-format.md is their documentation for other programs.
 
+How values are put into the columns of a report.
+
+Checking the values of a report's columns: SQLite lets any column hold any type.
+
 `VERSION` says which of them a file has: what a later version added is not looked for in an older
 file. An older program refuses a file of a later version.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
+from typing import NoReturn
+
+from dld_tui.core.errors import SaveError
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.types import JSON
+
+
+def as_json(value: JSON) -> str:
+    """Return JSON text; numbers that JSON cannot hold become null."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(value), allow_nan=False)
+
+
+def finite(value: JSON) -> JSON:
+    """Return a value in which numbers that JSON cannot hold are null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return value
+
+
+def as_text(text: str) -> str:
+    """Return text that SQLite can hold: bytes that were not UTF-8 are written as escapes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def as_list(dims: Sequence[int | str | None] | None) -> JSON:
+    """Return a shape as JSON data; None for an unknown one."""
+    return None if dims is None else list(dims)
+
+
+def layer_row(index: int, layer: Layer) -> tuple[object, ...]:
+    """Return the row of a layer whose statistics are not known yet."""
+    return (
+        index,
+        as_text(layer.name),
+        as_text(layer.type),
+        None if layer.provider is None else as_text(layer.provider),
+        layer.precision,
+        as_json([as_list(dims) for dims in layer.input_dims]),
+        as_json([as_list(dims) for dims in layer.output_dims]),
+        as_json(list(layer.input_types)),
+        as_json(list(layer.output_types)),
+        layer.confidence,
+        as_json(dict(layer.details)),
+        *(None,) * 8,
+    )
+
+
+def link_row(index: int, position: int, link: NodeLink) -> tuple[object, ...]:
+    """Return the row of a layer's link to an ONNX node."""
+    scope = as_json(list(link.scope))
+    texts = (as_text(link.node), as_text(link.name), as_text(link.op_type))
+    return (index, position, scope, *texts, link.confidence, link.share)
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with a file or database being written into a SaveError."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise SaveError(f"cannot write the report: {reason}", where=str(path)) from error
+    except sqlite3.Error as error:
+        raise SaveError(f"cannot write the report: {error}", where=str(path)) from error
+
+
+class WrongValue(Exception):
+    """A value of a report is not of the type that its column says."""
+
+
+def text_of(value: object, what: str) -> str:
+    """Return a text value."""
+    if isinstance(value, str):
+        return value
+    raise WrongValue(f"{what} is not text")
+
+
+def optional_text(value: object, what: str) -> str | None:
+    """Return a text value or None."""
+    return None if value is None else text_of(value, what)
+
+
+def number_of(value: object, what: str) -> float:
+    """Return a finite number."""
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return float(value)
+    raise WrongValue(f"{what} is not a number")
+
+
+def optional_number(value: object, what: str) -> float | None:
+    """Return a finite number or None."""
+    return None if value is None else number_of(value, what)
+
+
+def optional_time(value: object, what: str) -> float | None:
+    """Return a finite number, or None: what is negative is no time, and as good as unknown."""
+    number = optional_number(value, what)
+    return None if number is None or number < 0 else number
+
+
+def number_or_nan(value: object, what: str) -> float:
+    """Return a finite number, or NaN, which SQLite stores as NULL."""
+    return math.nan if value is None else number_of(value, what)
+
+
+def whole_of(value: object, what: str) -> int:
+    """Return an integer."""
+    if isinstance(value, int):
+        return value
+    raise WrongValue(f"{what} is not an integer")
+
+
+def json_of(value: object, what: str) -> JSON:
+    """Return the data of a JSON value."""
+    try:
+        data: JSON = json.loads(text_of(value, what), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise WrongValue(f"{what} is not JSON") from error
+    return data
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def texts_of(value: object, what: str) -> tuple[str, ...]:
+    """Return a JSON list of strings."""
+    data = json_of(value, what)
+    if not isinstance(data, list):
+        raise WrongValue(f"{what} is not a list")
+    return tuple(text_of(item, what) for item in data)
+
+
+def shapes_of(value: object, what: str) -> tuple[tuple[int | str | None, ...] | None, ...]:
+    """Return a JSON list of shapes."""
+    data = json_of(value, what)
+    if not isinstance(data, list):
+        raise WrongValue(f"{what} is not a list")
+    return tuple(None if dims is None else _shape(dims, what) for dims in data)
+
+
+def _shape(dims: JSON, what: str) -> tuple[int | str | None, ...]:
+    if not isinstance(dims, list):
+        raise WrongValue(f"{what} is not a list of shapes")
+    found: list[int | str | None] = []
+    for dim in dims:
+        if isinstance(dim, bool) or not (dim is None or isinstance(dim, (int, str))):
+            raise WrongValue(f"{what} has a wrong dimension")
+        found.append(dim)
+    return tuple(found)
+
+
+def one_of(value: object, choices: Sequence[str], default: str) -> str:
+    """Return a text value that is one of `choices`, else `default` (a later version's word)."""
+    return value if isinstance(value, str) and value in choices else default
+
 
 APPLICATION_ID = 0x444C4450
 """``DLDP``: what ``file`` and SQLite know a report by (header bytes 68 to 71)."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dld_tui.core.files.blobs import spill_folder
-from dld_tui.core.report.encoding import saving
 from dld_tui.core.report.reader import Report
+from dld_tui.core.report.schema import saving
 from dld_tui.core.report.store import ReportWriter
 
 

@@ -1,8 +1,10 @@
 """Chrome trace events (what Chrome, Perfetto, PyTorch and others write), read as a stream.
 
-Kept of an event are five numbers in arrays, so that a trace of millions fits into memory. Read are
-complete events (``X``), pairs of begin and end (``B``, ``E``) and names of threads (``M``); all
-others (flows, instants, counters, …) are counted by their letter.
+Which events of a thread lie inside which others: the body of an If, Loop or Scan.
+
+Kept of an event are five numbers in arrays, so that a trace of millions fits into memory. Read
+are complete events (``X``), pairs of begin and end (``B``, ``E``) and names of threads (``M``);
+all others (flows, instants, counters, …) are counted by their letter.
 """
 
 from __future__ import annotations
@@ -11,12 +13,60 @@ import math
 import re
 from array import array
 from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from dld_tui.core.report.json_stream import ArrayReader
 from dld_tui.core.report.records import PassState
 from dld_tui.core.types import JSON
+
+Span: TypeAlias = "tuple[Hashable, float, float]"
+"""(thread, start, duration)."""
+
+
+class SelfTimes:
+    """Self times of the events of one pass, which come in the order of their ends.
+
+    What ended before an event and began after its start lay inside it. Comparing ends would not
+    do: profilers cut starts and durations to microseconds, so a child can seem to end after its
+    parent. Of two equal starts that of an event which can hold others (`holds_others`) is earlier.
+    """
+
+    def __init__(self) -> None:
+        self._finished: dict[Hashable, list[tuple[float, float]]] = {}
+
+    def add(self, thread: Hashable, start: float, duration: float, holds_others: bool) -> float:
+        """Return the duration without that of the events directly inside, never below 0."""
+        finished = self._finished.setdefault(thread, [])
+        inside = 0.0
+        while finished and (finished[-1][0] > start or (holds_others and finished[-1][0] == start)):
+            inside += finished.pop()[1]
+        finished.append((start, duration))
+        return max(0.0, duration - inside)
+
+    @property
+    def outermost(self) -> int:
+        """How many events so far lie inside no other one."""
+        return sum(len(finished) for finished in self._finished.values())
+
+
+def depths(spans: Sequence[Span]) -> list[int]:
+    """Return how many spans of the same thread hold each one.
+
+    Args:
+        spans: Sorted by start, of equal starts the longer first.
+    """
+    found: list[int] = []
+    ends: dict[Hashable, list[float]] = {}
+    for thread, start, duration in spans:
+        holders = ends.setdefault(thread, [])
+        while holders and holders[-1] <= start:
+            holders.pop()
+        found.append(len(holders))
+        holders.append(start + duration)
+    return found
+
 
 EVENT_LIMIT = 20_000_000
 """What comes after is left out: 600 MB are enough."""

@@ -6,7 +6,7 @@ import math
 from itertools import repeat
 from typing import Any
 
-from dld_tui.core.report.html.markup import attributes, text
+from dld_tui.core.report.html.page import attributes, text
 from dld_tui.core.tables.table import Column, Table
 
 FILTER_FROM = 20

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.report.encoding import as_text
+from dld_tui.core.report.schema import as_text
 from dld_tui.core.tables.table import Table
 
 

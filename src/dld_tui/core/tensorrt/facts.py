@@ -1,7 +1,9 @@
-"""What a TensorRT library has, as data: asked once where the library is, used where it is not.
+"""The version of an installed library, without loading it.
 
-Versions differ in what they have, and TensorRT-RTX differs from them all, so a library is asked for
-each name instead of being judged by its version. The numbers behind the names change between
+What a TensorRT library has, as data: asked once where the library is, used where it is not.
+
+Versions differ in what they have, and TensorRT-RTX differs from them all, so a library is asked
+for each name instead of being judged by its version. The numbers behind the names change between
 versions: only names are kept.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from types import MappingProxyType
 
 from dld_tui.core.types import JSON
@@ -125,3 +128,25 @@ class LibraryFacts:
             no_driver=text("no_driver"),
             extra=extra if isinstance(extra, dict) else {},
         )
+
+
+DEFAULT_VERSION = "10.16"
+"""The last version whose types are weak; taken where nothing is installed."""
+RTX_VERSION = "11"
+"""The version of TensorRT that TensorRT-RTX is most like."""
+
+
+def trtexec_version(library: str) -> str:
+    """Return the version of trtexec that goes with a library, such as ``10.13.0``.
+
+    Args:
+        library: As in the settings of a build.
+    """
+    if library == "tensorrt_rtx":
+        return RTX_VERSION
+    for name in ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return DEFAULT_VERSION

@@ -1,7 +1,9 @@
-"""A copy of a model in which layers have the precisions that they are set to, by casts.
+"""Copies of a model for trials of precisions: rounding by choice, and precisions that are set.
 
-TensorRT 11 and TensorRT-RTX are strongly typed: they run a layer in the type of its inputs and know
-no precision of layers. The original document is never changed; the copy shares its payloads.
+A copy of a model in which layers have the precisions that they are set to, by casts.
+
+TensorRT 11 and TensorRT-RTX are strongly typed: they run a layer in the type of its inputs and
+know no precision of layers. The original document is never changed; the copy shares its payloads.
 """
 
 from __future__ import annotations
@@ -14,18 +16,26 @@ from typing import TypeAlias
 import onnx
 
 from dld_tui.core import fmt
-from dld_tui.core.document.calls import (
+from dld_tui.core.document.casting import (
+    Cast,
+    CastPlan,
+    FreshNames,
+    add_switches,
+    plan_casts,
+    plan_rounding,
+    precisions_of,
+)
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.local_functions import (
     FunctionKey,
     called_by,
     enclosing_function,
     function_of,
     key_of,
 )
-from dld_tui.core.document.casting import Cast, CastPlan, plan_casts, precisions_of
-from dld_tui.core.document.document import Document
+from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.precision import PRECISIONS, precision_of
-from dld_tui.core.document.rounding import plan_rounding
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
@@ -125,7 +135,7 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
     Runs onnx's shape inference: call it in a child process.
 
     Args:
-        document: The model; nodes may have precisions (:mod:`dld_tui.core.document.precision`).
+        document: The model; nodes may have precisions (:mod:`dld_tui.core.document.metadata`).
         specs: Further precisions as trtexec writes them, ``NAME:fp16``. Where ``*`` stands for any
             characters, they are for the nodes that have no precision of their own and can take it.
 
@@ -347,7 +357,86 @@ def infer_into(copy: Document, original: Document) -> list[str]:
 
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:
     """Make the changes of a plan."""
-    from dld_tui.core.document.edits.casting import carry_out
+    from dld_tui.core.document.edits.batch import carry_out
     from dld_tui.core.document.history import Transaction
 
     carry_out(plan, Transaction("cast_to_precisions", {}))
+
+
+_SWITCH = "dld.switch"
+"""The entry of ``metadata_props`` that names a node's switch."""
+
+
+def switchable(document: Document, precision: str) -> tuple[Document, dict[Node, str]]:
+    """Return a copy of a model whose nodes round values to a precision when inputs of it say so.
+
+    As :func:`~dld_tui.core.tensorrt.retyping.lowered` with `rounded`, for any choice of nodes.
+
+    Args:
+        document: The model; it is not changed.
+        precision: For example ``fp16``.
+
+    Returns:
+        The copy, to be closed before the document, and the input of each node of the document that
+        the precision can change: a scalar, true to round.
+    """
+    copy = copied(document)
+    try:
+        names = FreshNames(copy)
+        owners: dict[str, Node] = {}
+        change = []
+        for node, twin in twins(document, copy):
+            if precision_of(node) or function_of(twin) is not None:
+                continue
+            change.append(twin)
+            name = names.take(f"round_{len(owners)}")
+            twin.proto.metadata_props.add(key=_SWITCH, value=name)  # outlives being inlined
+            owners[name] = node
+        assign(copy, change, precision)
+        inline_marked(copy, everything=False)
+        infer_into(copy, document)
+        precisions = {
+            node: found for node, found in precisions_of(copy).items()
+            if enclosing_function(node.scope) is None
+        }  # fmt: skip
+        rounded = {node: name for node in precisions if (name := _switch_of(node))}
+        fixed = {node: found for node, found in precisions.items() if node not in rounded}
+        plan = plan_rounding(copy, fixed)
+        if plan.relinks:
+            carry_out_casts(copy, plan)
+        switched = add_switches(copy, {node: precisions[node] for node in rounded}, rounded)
+    except BaseException:
+        copy.close()
+        raise
+    return copy, {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
+
+
+def _switch_of(node: Node) -> str:
+    return next(
+        (text_of(entry.value) for entry in node.proto.metadata_props if entry.key == _SWITCH), ""
+    )
+
+
+def assigned(
+    document: Document, precision: str, lower: Collection[Node], kept: Collection[Node]
+) -> Document:
+    """Return a copy of a model whose nodes are set to precisions, for TensorRT to follow.
+
+    Args:
+        document: The model; it is not changed, and what it sets itself holds.
+        precision: Of the nodes that are lowered, for example ``fp16``.
+        lower: The nodes that can be lowered.
+        kept: Those of them that stay in fp32.
+
+    Returns:
+        The copy, to be closed before the document.
+    """
+    copy = copied(document)
+    try:
+        change = [(node, twin) for node, twin in twins(document, copy) if node in lower]
+        assign(copy, [twin for node, twin in change if node in kept], "fp32")
+        assign(copy, [twin for node, twin in change if node not in kept], precision)
+    except BaseException:
+        copy.close()
+        raise
+    return copy

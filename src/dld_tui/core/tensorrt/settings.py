@@ -1,4 +1,14 @@
-"""The one declaration of what can be set for a build, and for a measurement, with TensorRT.
+"""All settings of a profiling run with TensorRT: of the build, the measurement, and the report.
+
+The settings of a build: which model, for which library and device, with which profiles.
+
+The settings of a build: its effort, its memory, and what can be changed in the engine later.
+
+The settings of a build: types of layers, and which tactics are tried.
+
+The settings of a measurement with TensorRT.
+
+The one declaration of what can be set for a build, and for a measurement, with TensorRT.
 
 The fields are in ``settings_*.py``, one class a page of the form. Values given in the ways of
 trtexec and Polygraphy become the plain form when a request is made, so that its users see one.
@@ -10,14 +20,776 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.settings_builder import MemorySettings, OptimizerSettings, RefitSettings
-from dld_tui.core.tensorrt.settings_measure import MeasureSettings
-from dld_tui.core.tensorrt.settings_model import CommonSettings, DeviceSettings, ProfileSettings
-from dld_tui.core.tensorrt.settings_tactics import PrecisionSettings, TacticSettings
-from dld_tui.core.tensorrt.shape_texts import plain_texts, split_profile
-from dld_tui.core.tensorrt.values import device_text, mebibytes, split_items
+from dld_tui.core.params import param
+from dld_tui.core.tensorrt.arguments import (
+    device_text,
+    mebibytes,
+    plain_texts,
+    split_items,
+    split_profile,
+)
 
-__all__ = ["SHAPES", "BuildSettings", "MeasureSettings"]
+
+@dataclass(frozen=True)
+class CommonSettings:
+    """What is built, with what, and where it goes."""
+
+    model: Path = param(
+        label="Model",
+        help="The ONNX model.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    output: Path | None = param(
+        None,
+        label="Engine",
+        help="Where to write the engine. By default NAME.engine in the current folder.",
+        kind="output",
+        spellings=("--output", "-o", "--saveEngine", "--save-engine"),
+        suffix=".engine",
+        beside=("{stem}.trt.json", "{stem}.build.json", "{stem}.build.log"),
+        metavar="ENGINE",
+    )
+    library: str = param(
+        "auto",
+        label="Library",
+        help="tensorrt, tensorrt_rtx, or the folder of another installation. By default tensorrt"
+        " where it is installed, else tensorrt_rtx.",
+        spellings=("--library",),
+        metavar="NAME",
+    )
+    layer_info: Path | None = param(
+        None,
+        label="Layer information",
+        help="Where to write the layers of the engine. By default NAME.trt.json beside the engine.",
+        kind="output",
+        spellings=("--layer-info", "--exportLayerInfo"),
+        metavar="FILE",
+    )
+    verbosity: str = param(
+        "detailed",
+        label="Metadata detail",
+        help="What the engine says of its layers: all, their names, or nothing. The plan of an"
+        " engine needs all.",
+        choices=("layer_names", "detailed", "none"),
+        words=(("layer_names_only", "layer_names"),),
+        spellings=("--verbosity", "--profilingVerbosity", "--profiling-verbosity"),
+    )
+    open_metadata: bool = param(
+        False,
+        label="Open afterwards",
+        help="Open the layers of the engine in the user interface when it is built.",
+        spellings=("--open-metadata",),
+    )
+    plugins: tuple[str, ...] = param(
+        (),
+        label="Plugins",
+        help="Library of plugins that the model needs. Its code is run.",
+        spellings=("--plugins", "--staticPlugins"),
+        metavar="FILE",
+    )
+    dynamic_plugins: tuple[str, ...] = param(
+        (),
+        label="Stored plugins",
+        help="Library of plugins that is stored in the engine. Its code is run.",
+        spellings=("--dynamic-plugins", "--setPluginsToSerialize"),
+        metavar="FILE",
+    )
+    verbose: bool = param(
+        False,
+        label="Verbose log",
+        help="Keep what the library says of each step in the log.",
+        spellings=("--verbose",),
+    )
+    log: Path | None = param(
+        None,
+        label="Log",
+        help="Where to write what the library says. By default NAME.build.log beside the engine.",
+        kind="output",
+        spellings=("--log",),
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class ProfileSettings:
+    """Ranges of input shapes."""
+
+    min_shapes: tuple[str, ...] = param(
+        (),
+        label="Smallest shapes",
+        help="Smallest shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]. An input that"
+        " comes again begins the next profile; --profile=N before it says which. An input whose"
+        " values are a shape takes these.",
+        kind="shapes",
+        spellings=("--min-shapes", "--minShapes", "--trt-min-shapes"),
+        metavar="NAME:DIMS",
+        page="Profiles",
+    )
+    opt_shapes: tuple[str, ...] = param(
+        (),
+        label="Usual shapes",
+        help="Shape that the engine is to be fastest for. Alone it stands for the smallest and the"
+        " largest shape, too.",
+        kind="shapes",
+        spellings=("--opt-shapes", "--optShapes", "--trt-opt-shapes"),
+        metavar="NAME:DIMS",
+        page="Profiles",
+    )
+    max_shapes: tuple[str, ...] = param(
+        (),
+        label="Largest shapes",
+        help="Largest shape of an input.",
+        kind="shapes",
+        spellings=("--max-shapes", "--maxShapes", "--trt-max-shapes"),
+        metavar="NAME:DIMS",
+        page="Profiles",
+    )
+    batch: int | None = param(
+        None,
+        label="Inferred batch",
+        help="Size of the first dimension of inputs that leave only this open, where neither the"
+        " command nor the model gives a range.",
+        minimum=1,
+        maximum=2**31 - 1,
+        spellings=("--batch",),
+        metavar="N",
+        page="Profiles",
+        of_model=True,
+    )
+    input_formats: tuple[str, ...] = param(
+        (),
+        label="Input formats",
+        help="Type and format of the inputs in their order, as fp16:chw; one stands for all.",
+        spellings=("--input-formats", "--inputIOFormats"),
+        metavar="TYPE:FORMAT",
+        page="Profiles",
+    )
+    output_formats: tuple[str, ...] = param(
+        (),
+        label="Output formats",
+        help="Type and format of the outputs in their order, as fp32:chw; one stands for all.",
+        spellings=("--output-formats", "--outputIOFormats"),
+        metavar="TYPE:FORMAT",
+        page="Profiles",
+    )
+
+
+@dataclass(frozen=True)
+class DeviceSettings:
+    """Where the engine is to run."""
+
+    device: str = param(
+        "0",
+        label="Device",
+        help="Number of the GPU, or the UUID of a GPU or of a part of a divided one (MIG-…), as dld"
+        " doctor lists them.",
+        spellings=("--device",),
+        metavar="N|UUID",
+        page="Device",
+    )
+    hardware_compatible: str = param(
+        "none",
+        label="Runs on",
+        help="Which GPUs other than this one the engine is to run on.",
+        choices=("none", "ampere_plus", "same_compute_capability"),
+        words=(("ampere+", "ampere_plus"), ("sameComputeCapability", "same_compute_capability")),
+        spellings=(
+            "--hardware-compatible",
+            "--hardwareCompatibilityLevel",
+            "--hardware-compatibility-level",
+        ),
+        page="Device",
+    )
+    compute_capability: tuple[str, ...] = param(
+        (),
+        label="Compute capability",
+        help="What to build for without the device, such as 8.9 (TensorRT-RTX).",
+        spellings=("--compute-capability", "--compute-capabilities", "--computeCapabilities"),
+        metavar="X.Y",
+        page="Device",
+        of_model=False,
+    )
+    dla_core: int | None = param(
+        None,
+        label="DLA core",
+        help="Deep learning accelerator that runs the layers which it can run.",
+        minimum=0,
+        maximum=63,
+        spellings=("--dla-core", "--useDLACore"),
+        flags=(("--use-dla", 0),),
+        metavar="N",
+        page="Device",
+    )
+    gpu_fallback: bool = param(
+        False,
+        label="GPU fallback",
+        help="Run on the GPU what the accelerator cannot run.",
+        spellings=("--gpu-fallback", "--allowGPUFallback", "--allow-gpu-fallback"),
+        page="Device",
+    )
+    layer_device: tuple[str, ...] = param(
+        (),
+        label="Device of layers",
+        help="Where a layer runs, as NAME:DLA or NAME:GPU; a name may hold one *.",
+        spellings=("--layer-device", "--layerDeviceTypes"),
+        metavar="NAME:DEVICE",
+        page="Device",
+    )
+    runtime_platform: str = param(
+        "same_as_build",
+        label="Platform",
+        help="The system that the engine is to run on.",
+        choices=("same_as_build", "windows_amd64"),
+        words=(("SameAsBuild", "same_as_build"), ("WindowsAMD64", "windows_amd64")),
+        spellings=("--platform", "--runtimePlatform", "--runtime-platform"),
+        page="Device",
+    )
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """How long the builder searches."""
+
+    optimization_level: int | None = param(
+        None,
+        label="Builder level",
+        help="0 is the fastest build, 5 the best engine; by default 3.",
+        minimum=0,
+        maximum=5,
+        spellings=(
+            "--optimization-level",
+            "--builderOptimizationLevel",
+            "--builder-optimization-level",
+        ),
+        metavar="N",
+        page="Optimizer",
+    )
+    max_aux_streams: int | None = param(
+        None,
+        label="Worker streams",
+        help="CUDA streams beside the main one that layers may run on at the same time.",
+        minimum=0,
+        maximum=4096,
+        spellings=("--max-aux-streams", "--maxAuxStreams"),
+        metavar="N",
+        page="Optimizer",
+    )
+    avg_timing: int | None = param(
+        None,
+        label="Timings",
+        help="Timings of a tactic that are averaged.",
+        minimum=1,
+        maximum=10_000,
+        spellings=("--avg-timing", "--avgTiming"),
+        metavar="N",
+        page="Optimizer",
+    )
+    max_tactics: int | None = param(
+        None,
+        label="Tactics",
+        help="Tactics of a layer that are timed, at most.",
+        minimum=1,
+        spellings=("--max-tactics", "--maxTactics"),
+        metavar="N",
+        page="Optimizer",
+    )
+    tiling_level: int | None = param(
+        None,
+        label="Tiling level",
+        help="0 to 3: how long to search for better tilings.",
+        minimum=0,
+        maximum=3,
+        spellings=("--tiling-level", "--tilingOptimizationLevel", "--tiling-optimization-level"),
+        metavar="N",
+        page="Optimizer",
+    )
+    timing_cache: Path | None = param(
+        None,
+        label="Timing cache",
+        help="Measured tactics, kept from build to build. By default one file a library version and"
+        " GPU in the cache folder.",
+        kind="file",
+        spellings=(
+            "--timing-cache",
+            "--timingCacheFile",
+            "--load-timing-cache",
+            "--save-timing-cache",
+        ),
+        metavar="FILE",
+        page="Optimizer",
+    )
+    no_timing_cache: bool = param(
+        False,
+        label="No timing cache",
+        help="Neither read nor write a timing cache.",
+        spellings=("--no-timing-cache", "--noBuilderCache"),
+        page="Optimizer",
+    )
+    editable_timing_cache: bool = param(
+        False,
+        label="Editable cache",
+        help="Keep to the tactics in the timing cache, also to edited ones, and log what was"
+        " measured. From TensorRT 10.8 on.",
+        spellings=("--editable-timing-cache",),
+        page="Optimizer",
+    )
+    error_on_cache_miss: bool = param(
+        False,
+        label="Only cached",
+        help="Fail when a tactic is not in the timing cache.",
+        spellings=(
+            "--error-on-cache-miss",
+            "--errorOnTimingCacheMiss",
+            "--error-on-timing-cache-miss",
+        ),
+        page="Optimizer",
+    )
+
+
+@dataclass(frozen=True)
+class MemorySettings:
+    """Memory of the build and of the engine."""
+
+    workspace: float | None = param(
+        None,
+        label="Workspace",
+        help="Scratch memory of a layer, at most; by default all of the device's.",
+        unit="MiB",
+        minimum=0,
+        spellings=("--workspace",),
+        metavar="MIB",
+        page="Memory",
+    )
+    memory_pools: tuple[str, ...] = param(
+        (),
+        label="Other pools",
+        help="Limit of a pool, as dlaSRAM:1M, dlaLocalDRAM:1G, dlaGlobalDRAM:512M or"
+        " tacticSharedMem:48K. A number alone is in MiB.",
+        spellings=("--memory-pool", "--memPoolSize", "--pool-limit", "--memory-pool-limit"),
+        metavar="POOL:SIZE",
+        page="Memory",
+        of_model=False,
+    )
+    weight_streaming: bool = param(
+        False,
+        label="Weight streaming",
+        help="Let the engine run with less memory than its weights need. Needs strong typing.",
+        spellings=("--weight-streaming", "--allowWeightStreaming"),
+        page="Memory",
+    )
+    l2_limit: int | None = param(
+        None,
+        label="L2 for tiling",
+        help="L2 cache that tilings may use, at most.",
+        unit="bytes",
+        minimum=0,
+        spellings=("--l2-limit", "--l2LimitForTiling"),
+        metavar="BYTES",
+        page="Memory",
+    )
+
+
+@dataclass(frozen=True)
+class RefitSettings:
+    """What an engine can be given later, and by which library it can be read."""
+
+    refit: str = param(
+        "none",
+        label="Refit",
+        help="Let weights be replaced later (refit), or leave them out of the engine, too (strip).",
+        choices=("none", "refit", "strip"),
+        spellings=("--refit-mode",),
+        flags=(
+            ("--refit", "refit"),
+            ("--refittable", "refit"),
+            ("--stripWeights", "strip"),
+            ("--strip-weights", "strip"),
+            ("--strip-plan", "strip"),
+            ("--stripAllWeights", "strip"),
+            ("--weightless", "strip"),
+        ),
+        page="Refit",
+    )
+    version_compatible: bool = param(
+        False,
+        label="Any version",
+        help="Let newer versions of the library run the engine.",
+        spellings=("--version-compatible", "--versionCompatible", "--vc"),
+        page="Refit",
+    )
+    exclude_lean_runtime: bool = param(
+        False,
+        label="No lean runtime",
+        help="Leave the lean runtime out of an engine for any version.",
+        spellings=("--exclude-lean-runtime", "--excludeLeanRuntime"),
+        page="Refit",
+    )
+
+
+@dataclass(frozen=True)
+class PrecisionSettings:
+    """Types that layers may run in."""
+
+    typing: str = param(
+        "default",
+        label="Typing mode",
+        help="Who decides on the types of layers: the builder (default), the model alone (strong),"
+        " or precisions set on layers, which the builder must obey or may prefer.",
+        choices=("default", "strong", "obey", "prefer"),
+        words=(("none", "default"),),
+        spellings=("--typing", "--precisionConstraints", "--precision-constraints"),
+        flags=(("--stronglyTyped", "strong"), ("--strongly-typed", "strong")),
+        page="Precision",
+    )
+    tf32: bool = param(
+        True,
+        label="TF32",
+        help="Let FP32 layers run with the 10 bits of mantissa of TF32.",
+        spellings=("--tf32",),
+        flags=(("--noTF32", False),),
+        page="Precision",
+    )
+    fp16: bool = param(
+        False,
+        label="FP16",
+        help="Let layers run in FP16.",
+        spellings=("--fp16",),
+        flags=(("--best", True),),
+        page="Precision",
+    )
+    bf16: bool = param(
+        False,
+        label="BF16",
+        help="Let layers run in BF16.",
+        spellings=("--bf16",),
+        flags=(("--best", True),),
+        page="Precision",
+    )
+    int8: bool = param(
+        False,
+        label="INT8",
+        help="Let layers run in INT8. Needs a quantized model, a calibration cache or inputs to"
+        " calibrate with.",
+        spellings=("--int8",),
+        flags=(("--best", True),),
+        page="Precision",
+    )
+    fp8: bool = param(
+        False,
+        label="FP8",
+        help="Let layers run in FP8.",
+        spellings=("--fp8",),
+        page="Precision",
+    )
+    int4: bool = param(
+        False,
+        label="INT4",
+        help="Let weights be INT4.",
+        spellings=("--int4",),
+        page="Precision",
+    )
+    layer_precision: tuple[str, ...] = param(
+        (),
+        label="Layer precisions",
+        help="Precision of a layer, as NAME:fp16; a name may hold one *. Comes after what the model"
+        " says of its layers.",
+        spellings=("--layer-precision", "--layerPrecisions", "--layer-precisions"),
+        metavar="NAME:TYPE",
+        page="Precision",
+    )
+    layer_output_type: tuple[str, ...] = param(
+        (),
+        label="Output types",
+        help="Types of a layer's outputs, as NAME:fp16+fp32; a name may hold one *.",
+        spellings=("--layer-output-type", "--layerOutputTypes"),
+        metavar="NAME:TYPE",
+        page="Precision",
+    )
+    calibration_cache: Path | None = param(
+        None,
+        label="Calibration cache",
+        help="Ranges of tensors for INT8: read when the file exists, else written.",
+        kind="file",
+        spellings=("--calibration-cache", "--calib"),
+        metavar="FILE",
+        page="Precision",
+    )
+    calibration_inputs: Path | None = param(
+        None,
+        label="Calibration inputs",
+        help="Folder with sets of inputs to calibrate INT8 with.",
+        kind="folder",
+        spellings=("--calibration-inputs",),
+        metavar="DIR",
+        page="Precision",
+    )
+    strict_nans: bool = param(
+        False,
+        label="Strict NaNs",
+        help="Keep to IEEE 754 for NaN, which rules some optimisations out.",
+        spellings=("--strict-nans",),
+        page="Precision",
+    )
+
+
+@dataclass(frozen=True)
+class TacticSettings:
+    """Which implementations of layers are tried."""
+
+    sparsity: str = param(
+        "disable",
+        label="Sparsity",
+        help="Try tactics for weights of which two in four are zero; force makes them so.",
+        choices=("disable", "enable", "force"),
+        spellings=("--sparsity",),
+        flags=(("--sparse-weights", "enable"),),
+        page="Tactics",
+    )
+    tactic_sources: tuple[str, ...] = param(
+        (),
+        label="Tactic sources",
+        help="Source to add to the defaults or to take away, as +CUBLAS or -CUDNN. Without a sign:"
+        " only these; NONE is no source.",
+        spellings=("--tactic-source", "--tacticSources", "--tactic-sources"),
+        metavar="SOURCE",
+        page="Tactics",
+        of_model=False,
+    )
+    native_instance_norm: bool = param(
+        True,
+        label="Native norm",
+        help="Parse InstanceNormalization to a native layer; off for the plugin.",
+        spellings=("--native-instance-norm",),
+        flags=(("--pluginInstanceNorm", False), ("--pi", False), ("--plugin-instancenorm", False)),
+        page="Tactics",
+    )
+    direct_io: bool = param(
+        False,
+        label="Direct IO",
+        help="Put no reformatting at inputs and outputs of a given format.",
+        spellings=("--direct-io", "--directIO"),
+        page="Tactics",
+    )
+    tactic_replay: Path | None = param(
+        None,
+        label="Tactic replay",
+        help="Take the tactics that this file names, and fail where the library has them no more."
+        " For libraries with an algorithm selector, TensorRT 8 to 10.",
+        kind="file",
+        spellings=("--tactic-replay", "--load-tactics"),
+        metavar="FILE",
+        page="Tactics",
+    )
+    save_tactics: Path | None = param(
+        None,
+        label="Record tactics",
+        help="Where to write the tactics that are taken, as a file to replay.",
+        kind="output",
+        spellings=("--save-tactics",),
+        metavar="FILE",
+        page="Tactics",
+    )
+    preview_features: tuple[str, ...] = param(
+        (),
+        label="Preview features",
+        help="Feature to add or to take away, as +NAME or -NAME.",
+        spellings=("--preview-feature", "--preview", "--preview-features"),
+        metavar="NAME",
+        page="Tactics",
+        of_model=False,
+    )
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """What to run an engine with, and how long."""
+
+    shape: tuple[str, ...] = param(
+        (),
+        label="Input shapes",
+        help="Shape to measure with, as NAME:1x3x224x224. By default the usual shape of the first"
+        " profile. Without other ranges it is the profile of the engine, too.",
+        kind="shapes",
+        spellings=("--shape", "--shapes", "--input-shapes"),
+        metavar="NAME:DIMS",
+        page="Measure",
+    )
+    inputs: Path | None = param(
+        None,
+        label="Input data",
+        help="Folder with input_0.pb, input_1.pb, … or NAME.npy; of several sets the first one is"
+        " taken. By default inputs are made.",
+        kind="folder",
+        spellings=("--inputs",),
+        metavar="DIR",
+        page="Measure",
+    )
+    load_inputs: tuple[str, ...] = param(
+        (),
+        label="Input files",
+        help="File with the raw bytes of one input, as NAME:FILE.",
+        spellings=("--load-input", "--loadInputs"),
+        metavar="NAME:FILE",
+        page="Measure",
+    )
+    iterations: int = param(
+        10,
+        label="Iterations",
+        help="Timed passes, at least.",
+        minimum=1,
+        maximum=10_000_000,
+        spellings=("--iterations",),
+        metavar="N",
+        page="Measure",
+    )
+    duration: float = param(
+        3.0,
+        label="Duration",
+        help="Measure for at least so long.",
+        unit="s",
+        minimum=0,
+        spellings=("--duration",),
+        metavar="S",
+        page="Measure",
+    )
+    warm_up_ms: float = param(
+        200.0,
+        label="Warm-up time",
+        help="Run for at least so long before the timed passes.",
+        unit="ms",
+        minimum=0,
+        spellings=("--warm-up-ms", "--warmUp"),
+        metavar="MS",
+        page="Measure",
+    )
+    percentile: str = param(
+        "90,95,99",
+        label="Percentiles",
+        help="Percentiles of the latency to print, separated by commas.",
+        spellings=("--percentile",),
+        metavar="P,…",
+        page="Measure",
+    )
+    streams: int = param(
+        1,
+        label="Streams",
+        help="Passes that run at the same time, each with a context of its own.",
+        minimum=1,
+        maximum=1024,
+        spellings=("--streams", "--infStreams"),
+        metavar="N",
+        page="Measure",
+    )
+    use_cuda_graph: bool = param(
+        False,
+        label="CUDA graph",
+        help="Launch a pass as one captured CUDA graph. trtexec 11.1 does so by default, earlier"
+        " ones do not.",
+        spellings=("--cuda-graph", "--useCudaGraph"),
+        flags=(("--noCudaGraph", False),),
+        page="Measure",
+    )
+    spin_wait: bool = param(
+        False,
+        label="Spin wait",
+        help="Wait for the GPU with a busy CPU, which takes less time. trtexec 11.1 does so by"
+        " default, earlier ones do not.",
+        spellings=("--spin-wait", "--useSpinWait"),
+        flags=(("--noSpinWait", False),),
+        page="Measure",
+    )
+    no_data_transfers: bool = param(
+        False,
+        label="No copies",
+        help="Keep inputs and outputs on the GPU: latency is then without copies. trtexec 11.1 does"
+        " so by default, earlier ones do not.",
+        spellings=("--no-data-transfers", "--noDataTransfers"),
+        flags=(("--includeDataTransfers", False),),
+        page="Measure",
+    )
+    weight_streaming_budget: str = param(
+        "",
+        label="Streaming budget",
+        help="GPU memory for the weights of an engine that streams them, such as 50% or 512M; -1"
+        " lets the library choose.",
+        spellings=("--weight-streaming-budget", "--weightStreamingBudget"),
+        metavar="SIZE",
+        page="Measure",
+        of_model=True,
+    )
+    layer_passes: int | None = param(
+        None,
+        label="Layer passes",
+        help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
+        " the timed ones, up to 50.",
+        minimum=0,
+        spellings=("--layer-passes",),
+        metavar="N",
+        page="Measure",
+    )
+    seed: int = param(
+        0,
+        label="Seed",
+        help="Of the inputs that are made.",
+        minimum=0,
+        spellings=("--seed",),
+        metavar="N",
+        page="Measure",
+    )
+    hide_non_compute: bool = param(
+        False,
+        label="Hide non-compute",
+        help="Leave constants, shape arithmetic and copies out of the layers.",
+        spellings=("--hide-non-compute",),
+        page="Measure",
+    )
+    gpu_timeline: bool = param(
+        True,
+        label="Timeline",
+        help="Record kernels and copies by stream.",
+        spellings=("--gpu-timeline",),
+        page="GPU",
+    )
+    gpu_counters: str = param(
+        "auto",
+        label="Counters",
+        help="What GPU utilisation over time is taken from: hardware counters, NVML's GPM or plain"
+        " utilisation, or a Jetson's files; auto is the best of these that works.",
+        choices=("auto", "hardware", "gpm", "nvml", "sysfs", "off"),
+        spellings=("--gpu-counters",),
+        page="GPU",
+    )
+    counter_interval: float = param(
+        20.0,
+        label="Counter interval",
+        help="Time between two samples of the hardware counters.",
+        unit="us",
+        minimum=1,
+        maximum=1_000_000,
+        spellings=("--counter-interval",),
+        metavar="US",
+        page="GPU",
+    )
+    counter_passes: int | None = param(
+        None,
+        label="Counter passes",
+        help="Layer passes to sample counters in, at most; 0 for none.",
+        minimum=0,
+        spellings=("--counter-passes",),
+        metavar="N",
+        page="GPU",
+    )
+    lock_clocks: bool = param(
+        False,
+        label="Lock clocks",
+        help="Hold the GPU at its base clock during the run, for steady figures. Needs the right to"
+        " do so; afterwards the clocks are free, whatever happens.",
+        spellings=("--lock-clocks",),
+        page="GPU",
+    )
+
 
 SHAPES = ("min_shapes", "opt_shapes", "max_shapes")
 _LISTS = (
@@ -99,3 +871,85 @@ class BuildSettings(
     def layer_info_path(self) -> Path:
         """Where the layers of the engine go."""
         return self.layer_info or self.engine_path.with_suffix(".trt.json")
+
+
+ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
+"""Names that an engine is known by."""
+
+
+@dataclass(frozen=True)
+class RunSettings(MeasureSettings, BuildSettings):
+    """What to build or to load, and how to measure it."""
+
+    model: Path = param(
+        label="Model",
+        help="The ONNX model, or an engine.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    output: Path | None = param(
+        None,
+        label="Keep the engine",
+        help="Where to keep the engine that is built. By default it is not kept.",
+        kind="output",
+        spellings=("--save-engine", "--saveEngine"),
+        metavar="ENGINE",
+    )
+    report: Path | None = param(
+        None,
+        label="Report",
+        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
+        " number where that exists.",
+        kind="output",
+        spellings=("--output", "-o"),
+        suffix=".dldprof",
+        metavar="REPORT",
+    )
+    engine: Path | None = param(
+        None,
+        label="Prebuilt engine",
+        help="Measure this engine of the model instead of building one.",
+        kind="file",
+        spellings=("--engine", "--loadEngine", "--load-engine"),
+        metavar="ENGINE",
+    )
+    trust: bool = param(
+        False,
+        label="Trust the engine",
+        help="Load a prebuilt engine. An engine can hold code: load only those that you trust.",
+        spellings=("--trust",),
+    )
+    refit_engine: bool = param(
+        False,
+        label="Refit",
+        help="Give a prebuilt engine the weights of the model, where it can be refitted.",
+        spellings=("--refit-from-model", "--refitFromOnnx"),
+        page="Refit",
+    )
+
+    def __post_init__(self) -> None:
+        """Bring the values to their plain form.
+
+        Raises:
+            UsageError: A size, a shape or a list cannot be read.
+        """
+        super().__post_init__()
+        object.__setattr__(self, "shape", plain_texts(self.shape, "--shape"))
+        files = tuple(item for text in self.load_inputs for item in split_items(text))
+        object.__setattr__(self, "load_inputs", files)
+
+    @property
+    def prebuilt(self) -> Path | None:
+        """The engine to load; None when one is built."""
+        if self.engine is None and self.model.suffix.lower() in ENGINE_SUFFIXES:
+            return self.model
+        return self.engine
+
+    @property
+    def onnx(self) -> Path | None:
+        """The model; None when only an engine is given."""
+        return None if self.prebuilt == self.model else self.model
+
+
+__all__ = ["SHAPES", "BuildSettings", "MeasureSettings"]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dld_tui.core.document.statistics import TensorStatistics, tensor_statistics
-from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.tensors.elements import PART_ELEMENTS
 from dld_tui.core.types import CancelCheck, ProgressCallback

@@ -12,12 +12,12 @@ from dld_tui.core.document import Change, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.model_state import ModelState
+from dld_tui.screens.model.state import ModelState
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.host import host
-from dld_tui.widgets.page import NodeErrors
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import NodeErrors
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Accuracy(Controller):
         return True
 
     def _show_run_form(self, activity: str) -> None:
-        from dld_tui.screens.model_form import ModelForm  # lazy: few sessions need it
+        from dld_tui.screens.activity.model_form import ModelForm  # lazy: few sessions need it
 
         try:
             self.ask(ModelForm(activity, self.page, self.jobs))
@@ -85,7 +85,7 @@ class Accuracy(Controller):
         states: list[ModelState] = []
 
         def done(result: dict[str, JSON], is_current: bool) -> None:
-            from dld_tui.screens.accuracy import AccuracyScreen  # lazy: few sessions need it
+            from dld_tui.screens.accuracy.page import AccuracyScreen  # lazy: few sessions need it
 
             state = ModelState.edited(self.page, document) if is_current else states[0]
             other = result["other"]

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dld_tui.core.checks.sound import require_sound
+from dld_tui.core.checks.repairs import require_sound
 from dld_tui.core.document import Document, Transaction
-from dld_tui.core.document.payload_store import scratch_folder
-from dld_tui.core.document.whole import keep_model, write_kept
+from dld_tui.core.document.model_swap import keep_model, write_kept
+from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.opset_dialogs import AppliedDialog, ConversionDialog
+from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Watch
 from dld_tui.targets import registry
-from dld_tui.widgets.host import host
+from dld_tui.widgets.shell.host import host
 
 _AGAIN_S = 0.1
 _QUICK = 1 << 20

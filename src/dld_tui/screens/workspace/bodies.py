@@ -13,10 +13,9 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.parameter_links import place_text
-from dld_tui.widgets.parameters_model import node_schema
-from dld_tui.widgets.pick_dialog import PickDialog, PickItem
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.search import PickDialog, PickItem
+from dld_tui.widgets.parameters.model import node_schema, place_text
 
 _OTHER = "another"
 _MOST = 9

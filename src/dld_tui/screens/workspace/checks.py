@@ -14,8 +14,7 @@ from textual.worker import Worker
 
 from dld_tui.core import fmt
 from dld_tui.core.checks import Checker, Finding
-from dld_tui.core.checks.findings import by_severity
-from dld_tui.core.checks.remarks import findings_of, without_repeats
+from dld_tui.core.checks.findings import by_severity, findings_of, without_repeats
 from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.document import Change, Transaction
 from dld_tui.core.files.view import discard_view, external_view
@@ -25,7 +24,7 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.findings import Findings
+from dld_tui.widgets.explorer.findings import Findings
 
 _BREAK_S = 0.002
 """How long the event loop is left alone between two slices of a check."""

@@ -12,7 +12,7 @@ from dld_tui.core.text import visible
 from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.model import WorkspaceModel
 from dld_tui.screens.workspace.work import Work
-from dld_tui.widgets.page import Page
+from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import cast
 
 from dld_tui.activities import registry as activities
-from dld_tui.core.conversion.loss_text import loss_lines
-from dld_tui.core.conversion.report_text import report_lines
-from dld_tui.core.conversion.values_text import is_wrong, values_lines
-from dld_tui.core.document.conversion_text import conversion_lines
+from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines, values_lines
+from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.view import discard_view, external_view
@@ -20,13 +18,13 @@ from dld_tui.core.operators.registry import newest_opset
 from dld_tui.core.params import is_same_file, settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.convert_form import ConvertForm
-from dld_tui.screens.opset_dialogs import ConversionDialog, VersionDialog
+from dld_tui.screens.activity.convert_form import ConvertForm
+from dld_tui.screens.model.opset_dialogs import ConversionDialog, VersionDialog
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.host import host
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.shell.host import host
 
 _OPSET = "opset"
 _SHOWN = 8

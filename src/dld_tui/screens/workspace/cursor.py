@@ -9,9 +9,9 @@ from enum import Enum
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.text import visible
-from dld_tui.widgets.explorer_items import Branch
-from dld_tui.widgets.parameter_rows import ParameterRow
-from dld_tui.widgets.terminals import Terminal, takes_more, terminal_at
+from dld_tui.widgets.explorer.items import Branch
+from dld_tui.widgets.parameters.rows import ParameterRow
+from dld_tui.widgets.parameters.terminals import Terminal, takes_more, terminal_at
 
 _MODEL_FACTS = ("IR version", "producer")
 """Rows about the model that the metadata page edits."""

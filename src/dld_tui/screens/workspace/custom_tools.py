@@ -19,11 +19,11 @@ from dld_tui.core.params import to_json
 from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.tool_job import ToolJobScreen
+from dld_tui.screens.activity.tool_job import ToolJobScreen
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.widgets.dialogs import PromptDialog
-from dld_tui.widgets.host import host
+from dld_tui.widgets.dialogs.dialogs import PromptDialog
+from dld_tui.widgets.shell.host import host
 
 
 @dataclass(eq=False)

@@ -11,8 +11,7 @@ from dld_tui.core import fmt
 from dld_tui.core.checks.operands import attribute_words
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.edits.deletion import bypass_source
-from dld_tui.core.document.list_lines import LISTS
-from dld_tui.core.document.literals import format_literal, parse_literal
+from dld_tui.core.document.literals import LISTS, format_literal, parse_literal
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -21,10 +20,10 @@ from dld_tui.screens.workspace.cursor import Target
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.edit_bar import EditBar
-from dld_tui.widgets.literal_preview import edit_value, editable_text
-from dld_tui.widgets.parameters_model import node_schema
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.parameters.literal_preview import edit_value, editable_text
+from dld_tui.widgets.parameters.model import node_schema
 
 
 @dataclass(eq=False)

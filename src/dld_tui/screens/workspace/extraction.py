@@ -11,21 +11,21 @@ from dld_tui.core import paths as folders
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.extraction import Extraction as Extracted
 from dld_tui.core.document.extraction import extract_body, extract_nodes
-from dld_tui.core.document.saving import save
-from dld_tui.core.document.script_files import export_script
+from dld_tui.core.document.scripts import export_script
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.explorer_search import below
-from dld_tui.widgets.extract_dialog import ExtractDialog
-from dld_tui.widgets.host import host
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.dialogs.extract import ExtractDialog
+from dld_tui.widgets.explorer.model import below
+from dld_tui.widgets.shell.host import host
 
 
 @dataclass(eq=False)

@@ -7,24 +7,27 @@ from dataclasses import dataclass
 from functools import partial
 
 from dld_tui.core.document import Node, Scope, Transaction
-from dld_tui.core.document.calls import enclosing_function, function_of
+from dld_tui.core.document.edits.function_instances import unused_key
 from dld_tui.core.document.edits.functions import NEW_DOMAIN
-from dld_tui.core.document.edits.outlining import unused_key
-from dld_tui.core.document.function_table import function_attributes
+from dld_tui.core.document.local_functions import (
+    enclosing_function,
+    function_attributes,
+    function_of,
+)
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.function_dialogs import custom_dialog, make_dialog, parse_declaration
+from dld_tui.screens.model.functions import custom_dialog, make_dialog, parse_declaration
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.fields_dialog import FieldsDialog, FieldSpec
-from dld_tui.widgets.parameters_model import node_schema
-from dld_tui.widgets.pick_dialog import PickDialog, PickItem
+from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
+from dld_tui.widgets.dialogs.search import PickDialog, PickItem
+from dld_tui.widgets.parameters.model import node_schema
 
 _LOOKED_AT = 64
 """Marked nodes that are looked at for calls to tell which commands fit."""
@@ -53,7 +56,9 @@ class Functions(Controller):
 
     def show_list(self) -> None:
         """Show the list of local functions."""
-        from dld_tui.screens.functions import FunctionsScreen  # lazy: few models have functions
+        from dld_tui.screens.model.functions import (
+            FunctionsScreen,  # lazy: few models have functions
+        )
 
         subject, scope = self.cursor.subject, self.cursor.subject_scope
         start = function_of(subject) if isinstance(subject, Node) else None

@@ -7,7 +7,7 @@ from contextlib import closing
 from threading import Event, Thread
 
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.texts import NodeTexts
+from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.child import FROM as CHILD_FROM
@@ -15,7 +15,7 @@ from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
-from dld_tui.widgets.graph_model import GraphModel
+from dld_tui.widgets.graph.model import GraphModel
 
 _LOOK_S = 0.1
 

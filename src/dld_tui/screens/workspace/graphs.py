@@ -13,11 +13,11 @@ from textual.timer import Timer
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.history import Change
-from dld_tui.core.document.positions import MOST, position_of
-from dld_tui.core.document.texts import NodeTexts
+from dld_tui.core.document.metadata import MOST, position_of
+from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import JSON
-from dld_tui.screens.graph_picture import PictureWriter
+from dld_tui.screens.model.graph_picture import PictureWriter
 from dld_tui.screens.workspace.accuracy import Accuracy
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.graph_building import EarlyGraph, make_graph
@@ -26,12 +26,12 @@ from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.explorer import Explorer
-from dld_tui.widgets.graph_model import GraphModel
-from dld_tui.widgets.graph_overlays import memory_overlay
-from dld_tui.widgets.graph_pane import GraphPane
-from dld_tui.widgets.host import host
-from dld_tui.widgets.line_view import MarksChanged
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.graph.model import GraphModel
+from dld_tui.widgets.graph.overlays import memory_overlay
+from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.lists.line_view import MarksChanged
+from dld_tui.widgets.shell.host import host
 
 _LOOK_S, _LOOKS = 0.1, 20
 """How often to look whether the picture is painted: what is not seen is painted later."""

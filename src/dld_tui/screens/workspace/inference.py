@@ -15,15 +15,15 @@ from textual.timer import Timer
 from textual.worker import Worker
 
 from dld_tui.core.checks import Finding
-from dld_tui.core.checks.remarks import predicted_findings
+from dld_tui.core.checks.findings import predicted_findings
 from dld_tui.core.document import Change
-from dld_tui.core.document.late_types import late_types, untyped_terminals
-from dld_tui.core.document.places import scope_at
+from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.values import ValueType
+from dld_tui.core.document.type_inference import late_types, untyped_terminals
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event, Part
-from dld_tui.core.files.leftovers import SNAPSHOTS, hold_folder, let_go
+from dld_tui.core.files.writer import SNAPSHOTS, hold_folder, let_go
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.checks import Checks
@@ -212,7 +212,7 @@ class InferredTypes:
     """What inference says of a model."""
 
     scopes: list[tuple[list[JSON], dict[str, ValueType]]] = field(default_factory=list)
-    """Types by value name, for the place of each scope (:mod:`dld_tui.core.document.places`)."""
+    """Types by value name, for the place of each scope (:mod:`dld_tui.core.document.locations`)."""
     errors: JSON = field(default_factory=list)
     """What no runtime will take, as the activity ``infer_shapes`` tells it."""
 
@@ -223,7 +223,7 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
     Blocks until the child process has ended: call it on a thread.
 
     Args:
-        snapshot: What :func:`dld_tui.core.document.snapshot.snapshot` gave, as a file.
+        snapshot: What :func:`dld_tui.core.document.serialise.snapshot` gave, as a file.
         home: The model's own file, where it has one.
         cancelled: Asked now and then.
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from textual.worker import Worker
 
-from dld_tui.core.document.snapshot import snapshot
+from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event as JobEvent
 from dld_tui.core.events import Progress
@@ -23,7 +23,7 @@ from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.targets import registry
 from dld_tui.targets.base import Job
-from dld_tui.widgets.job_line import JobLine
+from dld_tui.widgets.shell.progress import JobLine
 
 SLICE_S = 0.004
 """How long the event loop works on one thing before it looks at the keys."""

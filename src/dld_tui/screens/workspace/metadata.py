@@ -7,14 +7,14 @@ from functools import partial
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Node
-from dld_tui.core.document.precision import PRECISIONS, precision_of
+from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.cursor import DOC_STRING
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
 _CLEAR = "clear"
 _KEYS = "1234567890"
@@ -29,14 +29,14 @@ class Metadata(Controller):
 
     def show(self) -> None:
         """Show the metadata of the node or graph at the cursor, and of the model."""
-        from dld_tui.screens.metadata import MetadataScreen  # lazy: most sessions need none
+        from dld_tui.screens.model.metadata import MetadataScreen  # lazy: most sessions need none
 
         subject = self.cursor.subject if self.cursor.in_parameters else self.cursor.node
         self.ask(MetadataScreen(self.history, subject or self.model.listing.root))
 
     def show_profiles(self) -> None:
         """Show the optimization profiles of the model."""
-        from dld_tui.screens.profiles import ProfilesScreen  # lazy: most sessions need none
+        from dld_tui.screens.model.profiles import ProfilesScreen  # lazy: most sessions need none
 
         self.ask(ProfilesScreen(self.history))
 
@@ -49,7 +49,9 @@ class Metadata(Controller):
             self.show()
 
     def _edit_text(self, node: Node, key: str) -> None:
-        from dld_tui.widgets.text_dialog import TextDialog  # lazy: a text area takes long to load
+        from dld_tui.widgets.dialogs.dialogs import (
+            TextDialog,  # lazy: a text area takes long to load
+        )
 
         old = node.doc_string if key == DOC_STRING else node.metadata.get(key, "")
         title = "Doc string" if key == DOC_STRING else visible(key)

@@ -8,8 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from dld_tui.core.document import Change, Document, Node, Scope, Transaction
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.widgets.explorer_model import ExplorerModel
-from dld_tui.widgets.explorer_search import all_nodes
+from dld_tui.widgets.explorer.model import ExplorerModel, all_nodes
 
 Event = TypeVar("Event")
 

@@ -10,16 +10,16 @@ from textual.timer import Timer
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.calls import function_of
+from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.explorer import Explorer
-from dld_tui.widgets.findings import Findings
-from dld_tui.widgets.parameter_links import place_text
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer.findings import Findings
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.parameters.model import place_text
 
 _REST_S = 0.05
 """The parameters follow the cursor when it has rested so long: holding a key down stays quick."""

@@ -10,20 +10,19 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Change, Node
+from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.graph.build import constants_of
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.explorer import Explorer
-from dld_tui.widgets.explorer_again import model_anew
-from dld_tui.widgets.explorer_items import Sort, View
-from dld_tui.widgets.explorer_model import ExplorerModel
-from dld_tui.widgets.filter_dialog import FilterDialog
-from dld_tui.widgets.host import host
-from dld_tui.widgets.node_filter import NodeFilter
+from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+from dld_tui.widgets.explorer.items import Sort, View
+from dld_tui.widgets.explorer.model import ExplorerModel, model_anew
+from dld_tui.widgets.explorer.node_filter import NodeFilter
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.shell.host import host
 
 STATE = ("layouts", "explorer")
 

@@ -14,16 +14,16 @@ from pathlib import Path
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Document
 from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_journals
+from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.document.summary import ModelSummary, summarise
-from dld_tui.core.document.texts import NodeTexts
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.files.leftovers import sweep
+from dld_tui.core.files.writer import sweep
 from dld_tui.core.graph.child import FROM as CHILD_FROM
 from dld_tui.core.new_model import NewModel, new_document
 from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.graph_building import EarlyGraph
-from dld_tui.widgets.explorer_model import ExplorerModel
+from dld_tui.widgets.explorer.model import ExplorerModel
 
 AT_ONCE = 1_000
 """Nodes of the largest scope whose graph is made between two key presses."""

@@ -13,9 +13,8 @@ from dld_tui.core.operators.palette import PaletteOperator, warm_up
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.add_node import AddNode
-from dld_tui.widgets.opset_dialog import OpsetDialog
-from dld_tui.widgets.wiring_dialog import WiringDialog
+from dld_tui.widgets.dialogs.opset import OpsetDialog
+from dld_tui.widgets.dialogs.wiring import AddNode, WiringDialog
 
 
 @dataclass(eq=False)

@@ -53,15 +53,16 @@ from dld_tui.screens.workspace.selection import Selection
 from dld_tui.screens.workspace.tensors import Tensors
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.screens.workspace.work import Work
-from dld_tui.widgets.commands import bindings_for
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.explorer import Explorer
-from dld_tui.widgets.findings import Findings, NoticeLine
-from dld_tui.widgets.graph_pane import GraphPane
-from dld_tui.widgets.host import host
-from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.page import Page
-from dld_tui.widgets.parameters import Parameters
+from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer.findings import Findings, NoticeLine
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
 
 
 class WorkspaceScreen(Page):
@@ -74,7 +75,7 @@ class WorkspaceScreen(Page):
 
     SCOPE = "workspace"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
-    CSS_PATH = "../../styles/workspace.tcss"
+    CSS_PATH = STYLES / "workspace.tcss"
     HELP = (
         "The model as a list of nodes, what is known of the node under the cursor, and what was "
         "found to be wrong. 1 3 4 go to a pane, m gives one all the room, < and > change its size."

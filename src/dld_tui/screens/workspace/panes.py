@@ -14,16 +14,16 @@ from dld_tui.core.document import Node
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.edit_bar import EditBar
-from dld_tui.widgets.explorer import Explorer
-from dld_tui.widgets.explorer_items import Branch
-from dld_tui.widgets.explorer_model import ExplorerModel
-from dld_tui.widgets.findings import Findings, NoticeLine
-from dld_tui.widgets.graph_pane import GraphPane
-from dld_tui.widgets.host import host
-from dld_tui.widgets.line_view import LineView
-from dld_tui.widgets.parameters import Parameters
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.explorer.findings import Findings, NoticeLine
+from dld_tui.widgets.explorer.items import Branch
+from dld_tui.widgets.explorer.model import ExplorerModel
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.shell.host import host
 
 _STEP_COLUMNS, _STEP_ROWS = 4, 2
 _SECTION, _LAST, _NAMED = "layouts", "workspace", "workspace named"

@@ -16,8 +16,8 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.saving import Saving
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.host import host
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.shell.host import host
 
 
 @dataclass(eq=False)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import paths as folders
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.open_path import OpenPathDialog
+from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.host import host
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.shell.host import host
 
 
 @dataclass(eq=False)

@@ -13,9 +13,10 @@ from textual.app import App
 from textual.worker import Worker
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node, Transaction, reach
+from dld_tui.core.document import Node, Transaction
+from dld_tui.core.document import traversal as reach
 from dld_tui.core.document.fragment import Fragment, fragment_of
-from dld_tui.core.document.precision import precision_of
+from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -25,14 +26,13 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.batch_dialog import BatchDialog
-from dld_tui.widgets.batch_model import TypeGroup, groups_of
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.explorer_items import name_separator
-from dld_tui.widgets.explorer_search import all_nodes, matching_nodes
-from dld_tui.widgets.filter_dialog import FilterDialog
-from dld_tui.widgets.host import host
-from dld_tui.widgets.node_filter import NodeFilter
+from dld_tui.widgets.dialogs.batch import BatchDialog, TypeGroup, groups_of
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+from dld_tui.widgets.explorer.items import name_separator
+from dld_tui.widgets.explorer.model import all_nodes, matching_nodes
+from dld_tui.widgets.explorer.node_filter import NodeFilter
+from dld_tui.widgets.shell.host import host
 
 _SLICE_S = 0.015
 _FEW = 4_000

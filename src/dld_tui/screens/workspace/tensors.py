@@ -10,12 +10,12 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.literal_preview import editable_text
-from dld_tui.widgets.parameter_rows import ParameterRow
-from dld_tui.widgets.parameters import Parameters
+from dld_tui.widgets.parameters.literal_preview import editable_text
+from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.parameters.rows import ParameterRow
 
 if TYPE_CHECKING:
-    from dld_tui.screens.tensor_place import TensorPlace
+    from dld_tui.screens.tensors.tensor_place import TensorPlace
 
 
 @dataclass(eq=False)
@@ -56,7 +56,9 @@ class Tensors(Controller):
             self.open_tensor(place)
 
     def _place_of(self, row: ParameterRow) -> TensorPlace | None:
-        from dld_tui.screens.tensor_place import TensorPlace  # lazy: few sessions edit tensors
+        from dld_tui.screens.tensors.tensor_place import (
+            TensorPlace,  # lazy: few sessions edit tensors
+        )
 
         subject, scope = self.cursor.subject, self.cursor.subject_scope
         if isinstance(subject, Node) and row.attribute:
@@ -68,7 +70,7 @@ class Tensors(Controller):
 
     def open_tensor(self, place: TensorPlace) -> None:
         """Show the editor of a tensor."""
-        from dld_tui.screens.tensor_editor import TensorScreen
+        from dld_tui.screens.tensors.tensor_editor import TensorScreen
 
         self.ask(TensorScreen(self.history, place))
 
@@ -76,7 +78,7 @@ class Tensors(Controller):
 
     def show_initializers(self) -> None:
         """Show the initializers of the scope that the cursor is in."""
-        from dld_tui.screens.initializers import InitializersScreen
+        from dld_tui.screens.tensors.initializers import InitializersScreen
 
         scope = self.cursor.subject_scope
         has_own = scope is not None and not scope.is_function

@@ -10,8 +10,8 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document import wiring as wirings
 from dld_tui.core.document.operator_palette import operator_palette
-from dld_tui.core.document.traverse import depends_on
-from dld_tui.core.document.type_text import format_type, parse_type
+from dld_tui.core.document.traversal import depends_on
+from dld_tui.core.document.value_types import format_type, parse_type
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.operators.palette import PaletteOperator
@@ -22,13 +22,12 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.operators import Operators
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.add_node import AddNode
-from dld_tui.widgets.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.edit_bar import EditBar
-from dld_tui.widgets.parameter_rows import ParameterLines
-from dld_tui.widgets.terminal_picker import NodePicker, TerminalPicker
-from dld_tui.widgets.terminals import Terminal
-from dld_tui.widgets.value_picker import ValuePicker
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.dialogs.pickers import NodePicker, TerminalPicker, ValuePicker
+from dld_tui.widgets.dialogs.wiring import AddNode
+from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.parameters.rows import ParameterLines
+from dld_tui.widgets.parameters.terminals import Terminal
 
 _NEAR = 8
 """Values made just before a node that are offered first."""

@@ -8,8 +8,8 @@ from time import monotonic
 
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.widgets.page import Page
-from dld_tui.widgets.work_panel import WorkPanel
+from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.progress import WorkPanel
 
 _TELL_S = 0.1
 """Progress goes through the event loop at most so often."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import dld_tui
 from dld_tui.core import jetson
-from dld_tui.core.connections.model import DEFAULT_DIRECTORY
+from dld_tui.core.connections.store import DEFAULT_DIRECTORY
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.text import clip, visible
 

@@ -16,8 +16,8 @@ from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.errors import ConnectionLostError
 from dld_tui.targets.ssh.link import MOST_OUTPUT, QUIET_SHELL, Finished, Link
-from dld_tui.targets.ssh.quoting import command_line
 from dld_tui.targets.ssh.remote.replies import last_answer
+from dld_tui.targets.ssh.route import command_line
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 _MOST_NOISE = 1 << 20

@@ -13,13 +13,12 @@ from pathlib import Path
 
 import asyncssh
 
-from dld_tui.core.connections.asking import Asker
+from dld_tui.core.connections.prompts import Asker
 from dld_tui.core.connections.secrets import Secrets, passphrase_name, password_name
 from dld_tui.core.paths import short
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.errors import AUTHENTICATION, HOST_KEY
-from dld_tui.targets.ssh.key_files import KeyFiles, public_data
-from dld_tui.targets.ssh.locked_key import locked_keys
+from dld_tui.targets.ssh.keys import KeyFiles, locked_keys, public_data
 from dld_tui.targets.ssh.loop import in_thread
 from dld_tui.targets.ssh.route import Hop
 

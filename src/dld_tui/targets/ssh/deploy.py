@@ -11,13 +11,12 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.text import clip, visible
-from dld_tui.targets.ssh import wheels
+from dld_tui.targets.ssh import requirements as wheels
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.hashes import LocalFile
-from dld_tui.targets.ssh.patience import Patience
 from dld_tui.targets.ssh.requirements import Need, Needs
-from dld_tui.targets.ssh.transfer import Amount, Upload
+from dld_tui.targets.ssh.retries import Patience
+from dld_tui.targets.ssh.transfer import Amount, LocalFile, Upload
 
 ROUTES = ("auto", "target", "here")
 """Where packages are fetched: by the target and else here, only by the target, only here."""

@@ -23,11 +23,17 @@ from dld_tui.targets.ssh import inputs, loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
 from dld_tui.targets.ssh.deploy import Deployment, Prepared
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
-from dld_tui.targets.ssh.fetching import fetch, fetch_what_is_there
-from dld_tui.targets.ssh.following import End, Listener, Records
-from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob, StoredOutput, new_id
-from dld_tui.targets.ssh.patience import persist
+from dld_tui.targets.ssh.event_stream import End, Listener, Records
 from dld_tui.targets.ssh.requirements import Needs, needs_of
+from dld_tui.targets.ssh.results import (
+    JobsStore,
+    StoredJob,
+    StoredOutput,
+    fetch,
+    fetch_what_is_there,
+    new_id,
+)
+from dld_tui.targets.ssh.retries import persist
 from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.transfer import Amount, Upload, lost_note
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import asyncssh
 from asyncssh.public_key import get_default_public_key_algs
 
-from dld_tui.core.connections.asking import Asker, Nobody
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections.prompts import Asker, Nobody
 from dld_tui.core.connections.secrets import SECRETS, Secrets
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.targets.ssh import known_hosts
 from dld_tui.targets.ssh.client import Client
@@ -30,11 +30,9 @@ from dld_tui.targets.ssh.errors import (
     from_network,
     not_permitted,
 )
-from dld_tui.targets.ssh.host_keys import new_key, trust
+from dld_tui.targets.ssh.known_hosts import new_key, trust
 from dld_tui.targets.ssh.loop import in_thread, within
-from dld_tui.targets.ssh.proxy import Proxy
-from dld_tui.targets.ssh.quoting import command_line, proxy_arguments
-from dld_tui.targets.ssh.route import Hop, route
+from dld_tui.targets.ssh.route import Hop, Proxy, command_line, proxy_arguments, route
 
 KEEPALIVE_S = 2.0
 KEEPALIVES = 3

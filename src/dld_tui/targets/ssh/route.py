@@ -1,26 +1,118 @@
-"""The way to a target: each machine on it with what ``~/.ssh/config`` says of it.
+"""A ``ProxyCommand``: a process whose standard input and output are the line.
 
-asyncssh reads that file too, but connects to jump hosts without our questions and runs no shell for
-``ProxyCommand``; so the file is asked here for the way, and there for the rest (algorithms).
+The one place where a command line for a shell, here or on a target, is put together.
+
+An SSH server hands a command to the user's shell as one string, so every argument is quoted, for
+POSIX shells, zsh and fish. Between single quotes only fish has escapes, of the quote and of the
+backslash: these two stand outside of quotes.
+
+The way to a target: each machine on it with what ``~/.ssh/config`` says of it.
+
+asyncssh reads that file too, but connects to jump hosts without our questions and runs no shell
+for ``ProxyCommand``; so the file is asked here for the way, and there for the rest (algorithms).
+
+asyncssh can start one too, but takes what it prints to standard error for data of the line.
 """
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from asyncssh.config import ConfigParseError, SSHClientConfig
 
-from dld_tui.core.connections.model import (
+from dld_tui.core.connections.store import (
     DEFAULT_PORT,
     Connection,
     hops,
     host_problem,
+    is_plain_user,
     split_hop,
 )
 from dld_tui.core.errors import InputError, UsageError
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TOKEN = re.compile("%(.)")
+_PLAIN = re.compile(r"[A-Za-z0-9_@+:,./-]+")
+"""Words that no shell changes; zsh takes a leading ``=`` as the name of a program."""
+_PARTS = re.compile(r"[^'\\]+|['\\]")
+
+
+def command_line(
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    launcher: Sequence[str] = (),
+) -> str:
+    """Return what a shell runs as exactly these arguments.
+
+    Args:
+        arguments: The program and its arguments.
+        environment: Variables for the program; set behind the launcher, so that they also hold
+            inside a container.
+        launcher: Words that are put before, such as ``("docker", "exec", "NAME")``.
+
+    Raises:
+        UsageError: There is no program, an argument holds a zero byte, or a variable has no name.
+    """
+    if not arguments:
+        raise UsageError("there is no command to run")
+    words = list(launcher)
+    if environment:
+        for name in environment:
+            if not _VARIABLE.fullmatch(name):
+                raise UsageError(f"{name!r} is no name of an environment variable")
+        words += ["env", *(f"{name}={value}" for name, value in environment.items())]
+        if "=" in arguments[0]:
+            raise UsageError("a program with '=' in its name cannot be given variables")
+    words += arguments
+    if any("\0" in word for word in words):
+        raise UsageError("an argument of a command holds a zero byte")
+    return " ".join(map(quoted, words))
+
+
+def quoted(word: str) -> str:
+    """Return a word so that sh, bash, zsh and fish take it as it is."""
+    if _PLAIN.fullmatch(word):
+        return word
+    parts = _PARTS.findall(word)
+    return "".join(f"\\{part}" if part in ("'", "\\") else f"'{part}'" for part in parts) or "''"
+
+
+def proxy_arguments(command: str, host: str, port: int, user: str) -> list[str]:
+    """Return the program and arguments that run a ``ProxyCommand`` as OpenSSH does: by a shell.
+
+    ``%h``, ``%p``, ``%r`` and ``%%`` are replaced.
+
+    Raises:
+        UsageError: Host or user have characters that mean something to a shell, or there is
+            another ``%`` in the command.
+    """
+    problem = host_problem(host)
+    if not problem and user and not is_plain_user(user):
+        problem = f"the user {user!r} has characters that mean something to a shell"
+    if problem:
+        raise UsageError(f"{problem}, so the proxy command is not run")
+    values = {"h": host, "n": host, "p": str(port), "r": user, "%": "%"}
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise UsageError(f"the proxy command has %{match[1]}; known are %h %n %p %r %%")
+        return shlex.quote(values[match[1]])
+
+    return ["/bin/sh", "-c", f"exec {_TOKEN.sub(value, command)}"]
+
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
@@ -180,3 +272,57 @@ def _local_user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return "root"
+
+
+_LAST = 400
+"""Bytes of its standard error that are kept for a message."""
+_LEAVE_S = 1.0
+
+
+class Proxy:
+    """One running command.
+
+    Args:
+        arguments: The program and its arguments.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self.socket, theirs = socket.socketpair()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        try:
+            self._process = subprocess.Popen(
+                list(arguments),
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=self._errors.fileno(),
+                start_new_session=True,  # Ctrl+C is for us
+            )
+        except OSError:
+            self.socket.close()
+            self._errors.close()
+            raise
+        finally:
+            theirs.close()
+
+    def last_words(self) -> str:
+        """Return the last line that it printed to standard error; foreign text."""
+        if self._errors.closed:
+            return ""
+        size = os.fstat(self._errors.fileno()).st_size
+        data = os.pread(self._errors.fileno(), _LAST, max(0, size - _LAST))
+        lines = data.decode("utf-8", "surrogateescape").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def close(self) -> None:
+        """End it; waits a moment at most. Safe to call twice."""
+        self.socket.close()  # the transport that used it may have closed it before
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._process.poll() is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(_LEAVE_S)
+        self._errors.close()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dld_tui.targets.ssh.patience import Patience
+from dld_tui.targets.ssh.retries import Patience
 
-# Not `-m`, and nothing of the current folder: see dld_tui.targets.local.
+# Not `-m`, and nothing of the current folder: see dld_tui.targets.process.
 _BOOTSTRAP = (
     "import sys; sys.path[0:1] = sys.argv.pop().split('\\n'); from {module} import main; main()"
 )

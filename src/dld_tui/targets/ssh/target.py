@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from dld_tui.core.connections import asking
-from dld_tui.core.connections.asking import Asker
-from dld_tui.core.connections.model import Connection
+from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections.prompts import Asker
+from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import DldError
 from dld_tui.core.health import Check
 from dld_tui.core.text import clip, visible
@@ -19,9 +19,9 @@ from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, strings
 from dld_tui.targets.ssh.deploy import Deployment
 from dld_tui.targets.ssh.job import SshJob
-from dld_tui.targets.ssh.jobs_store import JobsStore, StoredJob
 from dld_tui.targets.ssh.link import Link
 from dld_tui.targets.ssh.requirements import needs_of
+from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.transfer import Amount
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.calls import instances, key_of, recursive
+from dld_tui.core.document.local_functions import instances, key_of, recursive
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models

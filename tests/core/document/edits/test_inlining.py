@@ -10,7 +10,7 @@ import onnx.inliner
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.calls import instances
+from dld_tui.core.document.local_functions import instances
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.fragment import Fragment, fragment_of
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.types import JSON
 from tests.support import models

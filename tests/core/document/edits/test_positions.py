@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.positions import position_of
+from dld_tui.core.document.metadata import position_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.edits.restore import inverse_arguments
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
 from tests.core.document.edits.test_restore import CASES
 from tests.support import body_models

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.edits.registry import EDITS
 from dld_tui.core.document.edits.restore import inverse_arguments
-from dld_tui.core.document.saving import save
+from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models

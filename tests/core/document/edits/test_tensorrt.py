@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.precision import PRECISIONS, precision_of
-from dld_tui.core.document.profiles import profiles_of
+from dld_tui.core.document.metadata import PRECISIONS, precision_of, profiles_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models

@@ -2,9 +2,21 @@ from __future__ import annotations
 
 import re
 
-from dld_tui.core.report.html.assets import SCRIPT, STYLE
-from dld_tui.core.report.html.markup import attributes, number, short, text
-from dld_tui.core.report.html.page import Section, Tile, digest, page, paragraphs, policy, tiles
+from dld_tui.core.report.html.page import (
+    SCRIPT,
+    STYLE,
+    Section,
+    Tile,
+    attributes,
+    digest,
+    number,
+    page,
+    paragraphs,
+    policy,
+    short,
+    text,
+    tiles,
+)
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&\x1b[31m\u202e'
 

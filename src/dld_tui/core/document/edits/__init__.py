@@ -10,31 +10,31 @@ from __future__ import annotations
 from dld_tui.core.document.edits import (
     attributes,
     batch,
-    casting,
     deletion,
-    fixes,
-    function_attributes,
     functions,
     initializers,
-    inlining,
     links,
     metadata,
     nodes,
     operators,
-    outlining,
     pasting,
-    positions,
     renaming,
     repairs,
     restore,
-    rewiring,
     sparse,
     subgraphs,
-    tensorrt,
     tensors,
     terminals,
-    whole,
 )
+from dld_tui.core.document.edits import batch as casting
+from dld_tui.core.document.edits import function_instances as inlining
+from dld_tui.core.document.edits import function_instances as outlining
+from dld_tui.core.document.edits import functions as function_attributes
+from dld_tui.core.document.edits import links as rewiring
+from dld_tui.core.document.edits import metadata as positions
+from dld_tui.core.document.edits import metadata as tensorrt
+from dld_tui.core.document.edits import model_swap as whole
+from dld_tui.core.document.edits import repairs as fixes
 from dld_tui.core.document.edits.registry import EDITS, EditFunction
 
 __all__ = [

@@ -13,8 +13,8 @@ from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import VALUE_FIELDS, Node
 from dld_tui.core.document.primitives import SetAttribute
-from dld_tui.core.document.values import dtype_number
-from dld_tui.core.document.wiretext import set_text, text_of
+from dld_tui.core.document.proto_text import set_text, text_of
+from dld_tui.core.document.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 

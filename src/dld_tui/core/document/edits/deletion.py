@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.naming import free_name
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
-from dld_tui.core.document.edits.renaming import rename_everywhere
+from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice

@@ -1,4 +1,7 @@
-"""Operator sets and local functions that come along with nodes from elsewhere."""
+"""Operator set imports and the IR version that an edit needs.
+
+Operator sets and local functions that come along with nodes from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.calls import enclosing_function, key_of
 from dld_tui.core.document.edits.registry import quoted
+from dld_tui.core.document.extraction import imports_of
+from dld_tui.core.document.fragment import nested_nodes
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.parts import imports_of
+from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.primitives import SetList, SetText, Splice, copies
-from dld_tui.core.document.proto_names import nested_nodes
+from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import filled_scope
-from dld_tui.core.document.wiretext import text_of
-from dld_tui.core.domains import plain_domain
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
-from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators.registry import importable_version, schema_for
+from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -141,3 +144,68 @@ def _content(blobs: BlobTable, proto: Any) -> bytes:
             data = data[:position] + digest.digest() + data[end:]
         position = data.find(blobs.nonce, end)
     return data
+
+
+FUNCTIONS_IR, DEFAULTS_IR, OVERLOADS_IR = 8, 9, 10
+"""The first IR versions with functions, with defaults of their attributes, and with overloads."""
+
+
+def versions_by_domain(scope: Scope) -> dict[str, int]:
+    """Return the operator sets that hold in a scope: those of its function, or of the model."""
+    message = _holder(scope)[2]
+    return {plain_domain(text_of(item.domain)): int(item.version) for item in message.opset_import}
+
+
+def ensure_import(transaction: Transaction, scope: Scope, domain: str, version: int) -> None:
+    """Import an operator set where a scope needs it, unless it is imported already."""
+    if domain not in versions_by_domain(scope):
+        record_scope, list_name, message = _holder(scope)
+        imports = [*copies(message.opset_import), _opset_id(domain, version)]
+        transaction.do(SetList(record_scope, None, list_name, message, "opset_import", imports))
+
+
+def ensure_known_import(transaction: Transaction, scope: Scope, domain: str) -> None:
+    """Import an operator set that is known here, where a scope has none, for a node of it.
+
+    The newest version that the model's IR version allows is taken.
+    """
+    domain = plain_domain(domain)
+    if domain in versions_by_domain(scope):
+        return
+    version = importable_version(domain, int(scope.document.model.ir_version))
+    if version is not None:
+        ensure_import(transaction, scope, domain, version)
+
+
+def drop_import(transaction: Transaction, scope: Scope, domain: str) -> None:
+    """Take away the import of an operator set."""
+    record_scope, list_name, message = _holder(scope)
+    kept = [i for i in copies(message.opset_import) if plain_domain(text_of(i.domain)) != domain]
+    transaction.do(SetList(record_scope, None, list_name, message, "opset_import", kept))
+
+
+def import_messages(imports: dict[str, int]) -> list[onnx.OperatorSetIdProto]:
+    """Return the messages for a table of imports."""
+    return [_opset_id(domain, version) for domain, version in imports.items()]
+
+
+def ensure_ir(transaction: Transaction, document: Document, version: int) -> None:
+    """Raise the model's IR version to one that has what an edit adds."""
+    model = document.model
+    if model.ir_version < version:
+        old = model.ir_version if model.HasField("ir_version") else None
+        transaction.do(SetText(document.main, "model", None, model, "ir_version", old, version))
+
+
+def _holder(scope: Scope) -> tuple[Scope, str, Any]:
+    """Return what :class:`SetList` needs to change the imports that hold in a scope."""
+    function = enclosing_function(scope)
+    if function is not None:
+        return function, "", function.proto
+    return scope.document.main, "model", scope.document.model
+
+
+def _opset_id(domain: str, version: int) -> onnx.OperatorSetIdProto:
+    message = onnx.OperatorSetIdProto(version=version)
+    set_text(message, "domain", domain)
+    return message

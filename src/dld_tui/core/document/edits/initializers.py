@@ -10,18 +10,14 @@ import onnx
 
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.links import with_item
-from dld_tui.core.document.edits.naming import require_free
 from dld_tui.core.document.edits.registry import edit, quoted, strings
-from dld_tui.core.document.edits.tensor_targets import (
-    emptied,
-    initializer_at,
-    put_payload,
-)
+from dld_tui.core.document.edits.renaming import require_free
+from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.wiretext import set_text, text_of
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.external import require_location
 from dld_tui.core.files.tensors import entries_of, is_pending

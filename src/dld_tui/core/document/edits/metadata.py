@@ -1,19 +1,38 @@
-"""Doc strings, metadata, producer fields and operator set imports."""
+"""What this program keeps for TensorRT in a model: layer precisions, optimization profiles.
+
+Doc strings, metadata, producer fields and operator set imports.
+
+Where nodes are drawn on the canvas.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.edits.opsets import import_messages
+from dld_tui.core.document import metadata as precisions
+from dld_tui.core.document.edits.imports import import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.metadata import (
+    MOST,
+    POSITION_KEY,
+    PROFILES_KEY,
+    Profile,
+    parse_profiles,
+    profiles_json,
+    profiles_of,
+    validate,
+)
+from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetList, SetText, copies
+from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.wiretext import set_text, text_of
-from dld_tui.core.errors import EditError
+from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -162,3 +181,137 @@ def _targets(
         return [(None, "", scope.proto)]
     found = [node_at(document, path, ref) for ref in strings(nodes, "nodes")]
     return [(node, "node", node.proto) for node in found]
+
+
+@edit
+def set_positions(
+    document: Document,
+    transaction: Transaction,
+    *,
+    scope: Sequence[str],
+    positions: Mapping[str, JSON] | None,
+) -> str:
+    """Set how far nodes are drawn from where they would be arranged.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        scope: The graph or function.
+        positions: ``{NODE: [X, Y]}``: cells to the right and down by the ref of a node, null for a
+            node that is to be arranged again; None for all nodes of the scope.
+    """
+    if positions is None:
+        moved = [node for node in document.scope_at(scope).nodes if _entries(node)]
+        for node in moved:
+            _set(transaction, node, None)
+        return f"arrange {len(moved)} nodes again"
+    if not isinstance(positions, Mapping):
+        raise EditError("positions must be places by node")
+    targets = [(node_at(document, scope, ref), _text(place)) for ref, place in positions.items()]
+    for node, text in targets:
+        if [text_of(entry.value) for entry in _entries(node)] != ([] if text is None else [text]):
+            _set(transaction, node, text)
+    what = quoted(targets[0][0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
+    return f"move {what}"
+
+
+def _text(place: JSON) -> str | None:
+    if place is None:
+        return None
+    if isinstance(place, (list, tuple)) and len(place) == 2:
+        x, y = place
+        if type(x) is int and type(y) is int and max(abs(x), abs(y)) <= MOST:
+            return f"{x},{y}"
+    raise EditError(f"a position is two whole numbers from -{MOST} to {MOST}")
+
+
+def _entries(node: Node) -> list[onnx.StringStringEntryProto]:
+    return [entry for entry in node.proto.metadata_props if entry.key == POSITION_KEY]
+
+
+def _set(transaction: Transaction, node: Node, text: str | None) -> None:
+    props = node.proto.metadata_props
+    kept = [entry for entry in copies(props) if text_of(entry.key) != POSITION_KEY]
+    if text is not None:
+        kept.append(onnx.StringStringEntryProto(key=POSITION_KEY, value=text))
+    transaction.do(SetList(node.scope, node, "node", node.proto, "metadata_props", kept))
+
+
+@edit
+def set_precision(
+    document: Document,
+    transaction: Transaction,
+    *,
+    nodes: Sequence[Sequence[JSON]],
+    precision: str | None,
+) -> str:
+    """Set the precision in which TensorRT is to run layers.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        nodes: ``[[SCOPE, NODE], …]``: the path of a scope and the ref of a node in it.
+        precision: One of :data:`~dld_tui.core.document.metadata.PRECISIONS`; None clears it.
+    """
+    if precision is not None and precision not in precisions.PRECISIONS:
+        known = ", ".join(precisions.PRECISIONS)
+        raise EditError(f"there is no precision {precision!r}", hint=f"Known: {known}")
+    targets = [_node(document, place) for place in nodes]
+    for node in dict.fromkeys(targets):
+        if precisions.precision_of(node) != (precision or ""):
+            _set_entry(transaction, node, precision)
+    what = quoted(targets[0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
+    return f"set precision of {what} to {precision}" if precision else f"clear precision of {what}"
+
+
+def _node(document: Document, place: Sequence[JSON]) -> Node:
+    if not isinstance(place, (list, tuple)) or len(place) != 2:
+        raise EditError("each node must be a scope and a ref")
+    scope, ref = place
+    if not isinstance(scope, (list, tuple)) or not isinstance(ref, str):
+        raise EditError("each node must be a scope and a ref")
+    return node_at(document, [str(step) for step in scope], ref)
+
+
+def _set_entry(transaction: Transaction, node: Node, precision: str | None) -> None:
+    props = node.proto.metadata_props
+    kept = [entry for entry in copies(props) if text_of(entry.key) != precisions.PRECISION_KEY]
+    if precision is not None:
+        kept.append(onnx.StringStringEntryProto(key=precisions.PRECISION_KEY, value=precision))
+    transaction.do(SetList(node.scope, node, "node", node.proto, "metadata_props", kept))
+
+
+def _present(document: Document) -> list[Profile]:
+    try:
+        return profiles_of(document)
+    except InputError:
+        return []  # damaged ones are replaced
+
+
+@edit
+def set_profiles(
+    document: Document, transaction: Transaction, *, profiles: list[JSON] | None
+) -> str:
+    """Set the optimization profiles of the model.
+
+    Ranges that the model has already are kept as they are, even where they fit its inputs no more.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        profiles: ``[{INPUT: {"min": DIMS, "opt": DIMS, "max": DIMS}}, …]``; None or ``[]`` removes
+            them.
+    """
+    if not profiles:
+        set_metadata(document, transaction, key=PROFILES_KEY, value=None)
+        return "remove optimization profiles"
+    try:
+        found = parse_profiles(profiles)
+    except InputError as error:
+        raise EditError(error.message) from None
+    problems = validate(document, found, _present(document))
+    if problems:
+        raise EditError(problems[0])
+    text = json.dumps(profiles_json(found), separators=(",", ":"), ensure_ascii=False)
+    set_metadata(document, transaction, key=PROFILES_KEY, value=text)
+    return f"set {len(found)} optimization profile{'' if len(found) == 1 else 's'}"

@@ -9,19 +9,22 @@ import onnx
 
 from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
+from dld_tui.core.document.edits.imports import ensure_import, ensure_known_import
 from dld_tui.core.document.edits.links import with_item
-from dld_tui.core.document.edits.naming import free_name, require_free, require_visible
-from dld_tui.core.document.edits.opsets import ensure_import, ensure_known_import
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
-from dld_tui.core.document.edits.renaming import feeds_output, rename_before_output
+from dld_tui.core.document.edits.renaming import (
+    feeds_output,
+    free_name,
+    rename_before_output,
+    require_free,
+    require_visible,
+)
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.order import Places, is_ordered, places
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.reach import captures
+from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traverse import outer_node
-from dld_tui.core.document.wiretext import set_text, set_texts
+from dld_tui.core.document.traversal import Places, captures, is_ordered, outer_node, places
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.fixes import sort_nodes
+from dld_tui.core.document.edits.imports import ensure_import, ensure_ir
 from dld_tui.core.document.edits.initializers import add_initializer
 from dld_tui.core.document.edits.links import MOST_LINKS, replace_uses, with_item
-from dld_tui.core.document.edits.naming import free_name, require_visible
 from dld_tui.core.document.edits.nodes import add_node, use_at
-from dld_tui.core.document.edits.opsets import ensure_import, ensure_ir
 from dld_tui.core.document.edits.registry import edit, quoted, strings
-from dld_tui.core.document.edits.renaming import feeds_output, rename_before_output
+from dld_tui.core.document.edits.renaming import (
+    feeds_output,
+    free_name,
+    rename_before_output,
+    require_visible,
+)
+from dld_tui.core.document.edits.repairs import sort_nodes
 from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.order import places
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traverse import outer_node
+from dld_tui.core.document.traversal import outer_node, places
 from dld_tui.core.errors import EditError
-from dld_tui.core.operators.opsets import least_ir_version
+from dld_tui.core.operators.registry import least_ir_version
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

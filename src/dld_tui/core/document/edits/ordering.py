@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.order import places
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.traverse import outer_node, sources
+from dld_tui.core.document.traversal import outer_node, places, sources
 
 
 def move_behind(transaction: Transaction, user: Node, value: str) -> None:

@@ -10,20 +10,24 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
-from dld_tui.core.document.edits.naming import require_visible
 from dld_tui.core.document.edits.registry import edit, quoted
-from dld_tui.core.document.fragment import read_fragment, same_values
+from dld_tui.core.document.edits.renaming import require_visible
+from dld_tui.core.document.extraction import imports_of, is_constant
+from dld_tui.core.document.fragment import (
+    inner_names,
+    read_fragment,
+    rename_inside,
+    rename_links,
+    same_values,
+)
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
-from dld_tui.core.document.parts import imports_of, is_constant
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_names import inner_names, rename_inside, rename_links
-from dld_tui.core.document.reach import upstream_of
+from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.traverse import outer_node
-from dld_tui.core.document.values import value_type_of
-from dld_tui.core.document.wiretext import set_text, set_texts, text_of, texts_of
+from dld_tui.core.document.traversal import outer_node, upstream_of
+from dld_tui.core.document.value_types import value_type_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.types import JSON

@@ -1,23 +1,73 @@
-"""Renaming nodes and values."""
+"""Renaming nodes and values.
+
+Names of values: which are visible, which are free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.edits.naming import free_name
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
 from dld_tui.core.document.primitives import SetLinks, SetText, Splice
+from dld_tui.core.document.proto_text import get_text, set_text, text_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.wiretext import get_text, set_text, text_of
 from dld_tui.core.errors import EditError
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+
+
+def require_visible(scope: Scope, value: str) -> None:
+    """Refuse a value that nothing defines in a scope or around it.
+
+    Raises:
+        EditError: There is no such value.
+    """
+    if scope.resolve(value) is None:
+        raise EditError(
+            f"there is no value {quoted(value)} here", where=" › ".join(scope.path) or "main"
+        )
+
+
+def require_free(scope: Scope, value: str) -> None:
+    """Refuse a name that means something already, here, around, or in a subgraph below.
+
+    Raises:
+        EditError: The name is taken.
+    """
+    if not value:
+        raise EditError("a value needs a name")
+    taken = scope.resolve(value) is not None or value in scope.links.consumers
+    if taken or any(below.definition(value) is not None for below in _below(scope)):
+        raise EditError(f"there is already a value called {quoted(value)}", hint="Choose another")
+
+
+def _below(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and those inside it, in any order: keeping one would look at every node."""
+    waiting = [scope]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        waiting += (child for node in inner.holders for child in node.subgraphs())
+
+
+def free_name(scope: Scope, wanted: str) -> str:
+    """Return a value name that is free in a scope: `wanted`, or with a number behind it."""
+    name, number = wanted or "value", 0
+    while True:
+        try:
+            require_free(scope, name)
+        except EditError:
+            number += 1
+            name = f"{wanted or 'value'}_{number}"
+        else:
+            return name
+
 
 _VALUE_LISTS = ("initializer", "input", "output", "value_info", "quantization_annotation")
 

@@ -15,6 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.primitives import (
@@ -25,10 +26,9 @@ from dld_tui.core.document.primitives import (
     SetText,
     Splice,
 )
+from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import filled, filled_scope
-from dld_tui.core.document.whole import PresentModel, SwapModel, read_model
-from dld_tui.core.document.wiretext import text_of
 from dld_tui.core.errors import EditError, SaveError
 from dld_tui.core.types import JSON
 

@@ -1,33 +1,314 @@
-"""Bodies of nodes: subgraphs added, copied from another node, moved in a list, deleted."""
+"""Subgraphs of nodes: new bodies of control-flow operators, copies, additions, and deletions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 import onnx
 
 from dld_tui.core.document.edits.attributes import find_attribute
-from dld_tui.core.document.edits.bodies import (
-    Names,
-    all_names,
-    defined_names,
-    free_inner_names,
-    rename_in_copy,
-    whole_graph,
-)
-from dld_tui.core.document.edits.body_templates import new_body, plain_template, template_for
+from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.renaming import rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.primitives import SetAttribute
+from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traverse import depends_on
-from dld_tui.core.document.wiretext import set_text
+from dld_tui.core.document.serialise import filled, filled_scope
+from dld_tui.core.document.traversal import depends_on
+from dld_tui.core.document.value_types import ValueType, dtype_number
 from dld_tui.core.errors import EditError
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from dld_tui.core.document.document import Document
+
+M = TypeVar("M", bound="Message")
+
+
+def _copied(message: M) -> M:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def whole_node(node: Node) -> onnx.NodeProto:
+    """Return a copy of a node's message, subgraphs included."""
+    with filled(node):
+        return _copied(node.proto)
+
+
+def whole_attribute(node: Node, proto: onnx.AttributeProto) -> onnx.AttributeProto:
+    """Return a copy of an attribute of a node, subgraphs included."""
+    with filled(node):
+        return _copied(proto)
+
+
+def whole_graph(scope: Scope) -> onnx.GraphProto:
+    """Return a copy of the message of a subgraph, with all that is in it."""
+    assert isinstance(scope.proto, onnx.GraphProto)
+    with filled_scope(scope):
+        return _copied(scope.proto)
+
+
+def whole_function(scope: Scope) -> onnx.FunctionProto:
+    """Return a copy of the message of a function, with all that is in it."""
+    assert isinstance(scope.proto, onnx.FunctionProto)
+    with filled_scope(scope):
+        return _copied(scope.proto)
+
+
+def defined_names(scope: Scope) -> list[str]:
+    """Return the values that a very scope defines, each once."""
+    names = dict.fromkeys(name for name in scope.inputs if name)
+    for list_name in ("initializer", "sparse_initializer"):
+        names.update(dict.fromkeys(scope.named(list_name)))
+    names.update(dict.fromkeys(scope.links.producers))
+    return list(names)
+
+
+class Names:
+    """Free names for a copy that goes into a scope.
+
+    Args:
+        home: The scope that the copy goes into, or that the owner of the copy is in.
+        avoid: Further names that must not be given: all that the copy uses.
+    """
+
+    def __init__(self, home: Scope, avoid: Iterable[str] = ()) -> None:
+        self._home = home
+        self._avoid = set(avoid)
+        # Not home.walk(): it looks at every node to give the bodies in order.
+        bodies = (body for node in home.holders for body in node.subgraphs())
+        below = (scope for body in bodies for scope in body.walk())
+        self._below = {
+            name for scope in below for name in (*defined_names(scope), *scope.links.consumers)
+        }
+
+    def is_free(self, name: str) -> bool:
+        """Return whether a name means nothing at the place yet."""
+        home = self._home
+        if not name or name in self._below or name in home.links.consumers:
+            return False
+        return home.resolve(name) is None
+
+    def take(self, wanted: str) -> str:
+        """Return a free name, `wanted` or with a number behind it, and never give it again."""
+        name, number = wanted or "value", 0
+        while name in self._avoid or not self.is_free(name):
+            number += 1
+            name = f"{wanted or 'value'}_{number}"
+        self._avoid.add(name)
+        return name
+
+    def keep(self, wanted: str) -> str:
+        """Return a name that the copy has itself if it is free at the place, else another."""
+        return wanted if self.is_free(wanted) else self.take(wanted)
+
+
+def all_names(scope: Scope) -> set[str]:
+    """Return every value name that occurs in a scope or below it."""
+    names = scope.names_used()
+    for below in scope.walk():
+        names.update(defined_names(below))
+    return names
+
+
+def rename_in_copy(body: Scope, mapping: Mapping[str, str]) -> None:
+    """Rename values of a copy, all at once: a new name may be another's old one.
+
+    Args:
+        body: The scope that defines the values; not in the document.
+        mapping: New names by old ones; ``""`` leaves a value out.
+    """
+    scratch = Transaction("", {})
+    changed = {old: new for old, new in mapping.items() if old != new}
+    used = all_names(body)
+    passing: dict[str, str] = {}
+    for number, old in enumerate(changed):
+        name = f"{number}"
+        while name in used:
+            name += "'"
+        passing[old] = name
+        used.add(name)
+        rename_everywhere(scratch, body, old, name)
+    for old, name in passing.items():
+        rename_everywhere(scratch, body, name, changed[old])
+
+
+def free_inner_names(body: Scope, names: Names) -> None:
+    """Give values of the subgraphs inside a copy other names where theirs are taken."""
+    for scope in body.walk():
+        if scope is not body:
+            rename_in_copy(scope, {name: names.keep(name) for name in defined_names(scope)})
+
+
+_ITERATION, _CONDITION = ValueType("int64", ()), ValueType("bool", ())
+_BATCHED_SCAN = 8
+"""The opset whose Scan has a batch dimension, and sequence lengths as its first input."""
+
+
+@dataclass
+class Template:
+    """What a new body has."""
+
+    inputs: list[tuple[str, ValueType | None]] = field(default_factory=list)
+    outputs: list[tuple[str, ValueType | None, int | None]] = field(default_factory=list)
+    """Name, type and which input is passed on as it is; None where nothing makes it yet."""
+
+
+def template_for(node: Node) -> Template:
+    """Return what the operator of a node wants its body to have; nothing for an unknown one."""
+    build = {"If": _branch, "Loop": _loop, "Scan": _scan, "SequenceMap": _sequence_map}
+    return build.get(node.op_type if not node.domain else "", _empty)(node)
+
+
+def plain_template(inputs: Sequence[str], outputs: Sequence[str]) -> Template:
+    """Return a template with values of no declared type; an output of an input's name is it."""
+    places = {name: position for position, name in enumerate(inputs)}
+    return Template(
+        [(name, None) for name in inputs], [(name, None, places.get(name)) for name in outputs]
+    )
+
+
+def new_body(node: Node, attribute: str, template: Template) -> onnx.GraphProto:
+    """Return the graph of a template, with names that are free around the node."""
+    names = Names(node.scope)
+    graph = onnx.GraphProto()
+    set_text(graph, "name", attribute)
+    inputs = [names.take(name) for name, _ in template.inputs]
+    for name, (_, value_type) in zip(inputs, template.inputs, strict=True):
+        declare(graph.input.add(), name, value_type)
+    for wanted, value_type, source in template.outputs:
+        name = names.take(wanted)
+        declare(graph.output.add(), name, value_type)
+        if source is not None:
+            copy = graph.node.add(op_type="Identity")
+            set_text(copy, "name", f"pass_{name}")
+            set_texts(copy, "input", [inputs[source]])
+            set_texts(copy, "output", [name])
+    return graph
+
+
+def declare(info: onnx.ValueInfoProto, name: str, value_type: ValueType | None) -> None:
+    """Fill in the record of a value; a type that is no plain tensor is left out."""
+    set_text(info, "name", name)
+    number = dtype_number(value_type.dtype or "") if value_type is not None else None
+    if value_type is None or number is None or value_type.container:
+        return
+    tensor = info.type.tensor_type
+    tensor.elem_type = number
+    if value_type.dims is None:
+        return
+    tensor.shape.SetInParent()
+    for dim in value_type.dims:
+        entry = tensor.shape.dim.add()
+        if isinstance(dim, int):
+            entry.dim_value = dim
+        elif dim:
+            set_text(entry, "dim_param", dim)
+
+
+def _type(node: Node, names: Sequence[str], index: int) -> ValueType | None:
+    name = names[index] if index < len(names) else ""
+    return node.scope.value_type(name) if name else None
+
+
+def _empty(node: Node) -> Template:
+    return Template()
+
+
+def _branch(node: Node) -> Template:
+    return Template(
+        outputs=[
+            (f"{name or 'output'}_branch", _type(node, node.outputs, index), None)
+            for index, name in enumerate(node.outputs)
+        ]
+    )
+
+
+def _loop(node: Node) -> Template:
+    state = range(2, len(node.inputs))
+    made = Template([("iteration", _ITERATION), ("condition", _CONDITION)])
+    made.outputs.append(("condition_out", _CONDITION, 1))
+    for index in state:
+        value_type = _loosened(_type(node, node.inputs, index))
+        made.inputs.append((f"state_{index - 2}", value_type))
+        made.outputs.append((f"state_{index - 2}_out", value_type, index))
+    for index in range(len(state), len(node.outputs)):
+        value_type = _item(_type(node, node.outputs, index), 0)
+        made.outputs.append((f"scan_{index - len(state)}_out", value_type, None))
+    return made
+
+
+def _scan(node: Node) -> Template:
+    batched = versions_by_domain(node.scope).get("", _BATCHED_SCAN + 1) <= _BATCHED_SCAN
+    inputs = node.inputs[1:] if batched else node.inputs
+    scanned = _int(node, "num_scan_inputs", 1)
+    states = max(0, len(inputs) - scanned)
+    axes = _ints(node, "scan_input_axes")
+    made = Template()
+    for index in range(states):
+        value_type = _loosened(_type(node, inputs, index))
+        value_type = _item(value_type, 0) if batched else value_type
+        made.inputs.append((f"state_{index}", value_type))
+        made.outputs.append((f"state_{index}_out", value_type, index))
+    for index in range(states, len(inputs)):
+        axis = axes[index - states] if index - states < len(axes) else 0
+        value_type = _item(_type(node, inputs, index), axis)
+        value_type = _item(value_type, 0) if batched else value_type
+        made.inputs.append((f"scan_{index - states}", value_type))
+    for index in range(states, len(node.outputs)):
+        source = index if index < len(inputs) else None
+        value_type = None if source is None else made.inputs[source][1]
+        made.outputs.append((f"scan_{index - states}_out", value_type, source))
+    return made
+
+
+def _sequence_map(node: Node) -> Template:
+    made = Template()
+    for index in range(len(node.inputs)):
+        known = _type(node, node.inputs, index)
+        if known is not None and known.container == "sequence":
+            known = ValueType(known.dtype, known.dims)
+        made.inputs.append((f"item_{index}", known))
+    for index in range(len(node.outputs)):
+        source = index if index < len(node.inputs) else None
+        value_type = None if source is None else made.inputs[source][1]
+        made.outputs.append((f"item_{index}_out", value_type, source))
+    return made
+
+
+def _loosened(value_type: ValueType | None) -> ValueType | None:
+    """Return the type of a state: its rank may stay, its dimensions may change as it runs."""
+    if value_type is None or value_type.dims is None or value_type.container:
+        return value_type
+    return ValueType(value_type.dtype, tuple(None for _ in value_type.dims))
+
+
+def _item(value_type: ValueType | None, axis: int) -> ValueType | None:
+    """Return the type of one item of a scanned value."""
+    if value_type is None or value_type.dims is None or not value_type.dims:
+        return value_type
+    dims = list(value_type.dims)
+    if -len(dims) <= axis < len(dims):
+        del dims[axis]
+    return ValueType(value_type.dtype, tuple(dims), value_type.container)
+
+
+def _int(node: Node, name: str, default: int) -> int:
+    found = node.attribute(name)
+    return found.value if found is not None and isinstance(found.value, int) else default
+
+
+def _ints(node: Node, name: str) -> list[int]:
+    found = node.attribute(name)
+    return found.value if found is not None and found.kind == "ints" else []
+
 
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 

@@ -1,29 +1,32 @@
 """Changing the values of tensors: initializers and those in attributes.
 
+The tensors that edits change: where they are, and how a payload gets into one.
+
 A tensor is named by ``{"initializer": NAME}`` or ``{"node": REF, "attribute": NAME}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import onnx
 
-from dld_tui.core.document.edits.registry import edit
-from dld_tui.core.document.edits.tensor_targets import (
-    Target,
-    emptied,
-    location_of,
-    put_payload,
-    target_at,
-)
+from dld_tui.core.document.edits.attributes import find_attribute
+from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import SetAttribute, Splice
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
+from dld_tui.core.document.value_types import dtype_number
 from dld_tui.core.errors import EditError, InputError
-from dld_tui.core.files.blobs import Blob
-from dld_tui.core.files.patched import PATCH_LIMIT, PatchedBlob, patched
-from dld_tui.core.files.tensors import element_bits
+from dld_tui.core.files.blobs import PATCH_LIMIT, Blob, PatchedBlob, patched
+from dld_tui.core.files.tensors import element_bits, entries_of, is_pending, set_inline, set_pending
+from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.tensors.conversion import converted_payload
 from dld_tui.core.tensors.elements import (
     element_type,
@@ -37,6 +40,184 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+
+_TYPED_LISTS = ("input", "value_info", "output")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A tensor that is to be changed: an initializer, or the value of an attribute."""
+
+    scope: Scope
+    tensor: Tensor
+    title: str
+    """What to call it in messages. Foreign text, escaped."""
+    position: int
+    """Its place in the list of initializers or of attributes."""
+    node: Node | None = None
+    """The node of the attribute."""
+
+    def replace(self, transaction: Transaction, proto: onnx.TensorProto) -> None:
+        """Put another tensor in its place; declared types of an initializer follow."""
+        if self.node is None:
+            old = self.tensor.proto
+            transaction.do(Splice(self.scope, "initializer", self.position, [old], [proto]))
+            _redeclare(transaction, self.scope, proto)
+            return
+        before = self.node.proto.attribute[self.position]
+        after = onnx.AttributeProto()
+        after.CopyFrom(before)
+        after.t.CopyFrom(proto)
+        transaction.do(SetAttribute(self.node, self.position, before, after))
+
+
+def target_at(document: Document, scope: Sequence[str], tensor: JSON) -> Target:
+    """Return the tensor of an address.
+
+    Args:
+        document: The document.
+        scope: The path of the scope.
+        tensor: ``{"initializer": NAME}`` or ``{"node": REF, "attribute": NAME}``.
+
+    Raises:
+        EditError: There is none, or it is sparse.
+    """
+    if isinstance(tensor, dict):
+        name, ref, attribute = (tensor.get(key) for key in ("initializer", "node", "attribute"))
+        if isinstance(name, str) and ref is None:
+            return initializer_at(document.scope_at(scope), name)
+        if isinstance(ref, str) and isinstance(attribute, str) and name is None:
+            return _attribute_at(document, scope, ref, attribute)
+    raise EditError("a tensor is named by {initializer} or by {node, attribute}")
+
+
+def initializer_at(scope: Scope, name: str) -> Target:
+    """Return a dense initializer of a scope.
+
+    Raises:
+        EditError: There is none, or it is sparse.
+    """
+    tensor = scope.initializer(name)
+    if tensor is None:
+        if name in scope.named("sparse_initializer"):
+            raise EditError(f"{quoted(name)} is sparse", hint="Make it dense first")
+        where = " › ".join(scope.path) or "main"
+        raise EditError(f"there is no initializer {quoted(name)}", where=where)
+    return Target(scope, tensor, quoted(name), place_of(scope, "initializer", tensor.proto))
+
+
+def place_of(scope: Scope, list_name: str, record: object) -> int:
+    """Return where a record is in its list."""
+    # Messages compare by content: look for this very one.
+    return next(i for i, other in enumerate(scope.records[list_name]) if other is record)
+
+
+def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute: str) -> Target:
+    node = node_at(document, scope, ref)
+    position, found = find_attribute(node, attribute)
+    if found is None or not found.HasField("t"):
+        raise EditError(f"{quoted(ref)} has no tensor {quoted(attribute)}")
+    title = f"{quoted(attribute)} of {quoted(ref)}"
+    return Target(node.scope, Tensor(found.t, document), title, position, node)
+
+
+# --- payloads ------------------------------------------------------------------------------------
+
+
+def emptied(
+    old: onnx.TensorProto, dtype: str | None = None, dims: Sequence[int] | None = None
+) -> onnx.TensorProto:
+    """Return a tensor with all that another one has but its values.
+
+    Args:
+        old: The other tensor.
+        dtype: Another element type.
+        dims: Other dimensions.
+    """
+    proto = onnx.TensorProto()
+    proto.CopyFrom(old)
+    for field in (*DATA_FIELDS, "external_data", "data_location", "segment"):
+        proto.ClearField(field)
+    if dtype is not None:
+        proto.data_type = dtype_number(dtype) or 0
+    if dims is not None:
+        del proto.dims[:]
+        proto.dims.extend(dims)
+    return proto
+
+
+def put_payload(
+    document: Document,
+    proto: onnx.TensorProto,
+    payload: bytes | Blob | Iterator[bytes],
+    *,
+    location: str | None = None,
+) -> None:
+    """Give a tensor its values, large ones by reference.
+
+    Args:
+        document: The document.
+        proto: A tensor without values.
+        payload: As ``raw_data`` has them.
+        location: The data file to go to when the model is saved, ``""`` for one that is named
+            after the model; None keeps them in the model.
+
+    Raises:
+        SaveError: There is no room for them.
+    """
+    if not isinstance(payload, (bytes, Blob)):
+        payload = document.spill.append(payload)
+    # What goes to a data file is kept by reference, so that a later save finds it there.
+    if isinstance(payload, bytes) and (len(payload) >= THRESHOLD or location is not None):
+        payload = document.spill.append(payload)
+    elif isinstance(payload, Blob) and payload.length < THRESHOLD and location is None:
+        payload = payload.read()
+    data = document.blobs.add(payload) if isinstance(payload, Blob) else payload
+    if location is None:
+        set_inline(proto, data)
+    else:
+        set_pending(proto, location, data)
+
+
+def location_of(old: onnx.TensorProto) -> str | None:
+    """Return where the new values of a tensor go: see :func:`put_payload`.
+
+    External data stays external, but its file is another model's as well, perhaps: new values are
+    written to a new one.
+    """
+    if old.data_location != onnx.TensorProto.EXTERNAL:
+        return None
+    return entries_of(old).get("location", "") if is_pending(old) else ""
+
+
+# --- declared types ------------------------------------------------------------------------------
+
+
+def _redeclare(transaction: Transaction, scope: Scope, proto: onnx.TensorProto) -> None:
+    """Make what inputs and value_info declare of an initializer right again."""
+    name = text_of(proto.name)
+    for list_name in _TYPED_LISTS:
+        record = scope.named(list_name).first(name)
+        if record is None or not record.HasField("type"):
+            continue
+        changed = onnx.ValueInfoProto()
+        changed.CopyFrom(record)
+        declared = changed.type.tensor_type
+        declared.elem_type = proto.data_type
+        if declared.HasField("shape") and not _allows(declared.shape, proto.dims):
+            del declared.shape.dim[:]
+            for dim in proto.dims:
+                declared.shape.dim.add(dim_value=dim)
+        if changed != record:
+            index = place_of(scope, list_name, record)
+            transaction.do(Splice(scope, list_name, index, [record], [changed]))
+
+
+def _allows(shape: onnx.TensorShapeProto, dims: Sequence[int]) -> bool:
+    return len(shape.dim) == len(dims) and all(
+        not dim.HasField("dim_value") or dim.dim_value == size
+        for dim, size in zip(shape.dim, dims, strict=True)
+    )
 
 
 @edit

@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
+from dld_tui.core.document.metadata import position_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.positions import position_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.build import ScopeGraph
-from dld_tui.core.graph.focus import Part, neighbourhood, part_of
-from dld_tui.core.graph.folds import Fold
+from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.overview import Overview, Row
-from dld_tui.core.operators.colours import colour_class_of
+from dld_tui.core.graph.overview import Overview, Part, Row, neighbourhood, part_of
+from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.text import clip, visible
 
 MOST_VERTICES = 20_000

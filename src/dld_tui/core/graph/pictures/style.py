@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dld_tui.core.operators.colours import COLOUR_CLASSES
+from dld_tui.core.operators.categories import COLOUR_CLASSES
 
 CELL = 8
 """Pixels of a column of the layout."""

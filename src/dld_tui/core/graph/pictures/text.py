@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.cells import text_of
 from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.lanes import rail_cells
 from dld_tui.core.graph.layout import lay_out
 from dld_tui.core.graph.overview import Overview
 from dld_tui.core.graph.pictures.content import Content, TypeOf, fold_label, fold_notes, short_type
-from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
 
 MOST_CELLS = 40_000_000

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dld_tui.core.report.html.markup import number, short, text
+from dld_tui.core.report.html.page import number, short, text
 from dld_tui.core.report.statistics import percentile
 
 WIDTH = 1180

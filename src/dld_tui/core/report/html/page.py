@@ -1,14 +1,150 @@
-"""The frame of a page: one file, no request to anywhere, and no script or style but our own."""
+"""The frame of a page: one file, no request to anywhere, and no script or style but our own.
+
+From foreign text and numbers to HTML. Everything that a page shows goes through here.
+
+The style and the script of a page: small, our own, and named by their hash in its policy.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dld_tui.core.report.html.assets import SCRIPT, STYLE
-from dld_tui.core.report.html.markup import text
+from dld_tui.core.text import visible
+
+
+def text(value: object) -> str:
+    """Return text for a page, or for an attribute in double quotes: never markup."""
+    return html.escape(visible(str(value)), quote=True)
+
+
+def number(value: float) -> str:
+    """Return a number for an attribute: short, and the same everywhere."""
+    found = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if found in ("-0", "") else found
+
+
+def short(value: str, most: int) -> str:
+    """Return text of at most `most` characters; names differ at their end, so the start goes."""
+    shown = visible(value)
+    return shown if len(shown) <= most else "…" + shown[-(most - 1) :]
+
+
+def attributes(**values: object) -> str:
+    """Return ``' name="value"'`` for each value that is not None; ``_`` in a name is ``-``."""
+    return "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for name, value in values.items()
+        if value is not None
+    )
+
+
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --paper: #ffffff; --panel: #f5f6f8; --line: #d9dce1; --ink: #1c2024; --soft: #5f6772;
+  --s0: #2a6fb5; --s1: #c8641b; --s2: #3a8a55; --s3: #8a5fb0; --warn: #9a5b00;
+  --s4: #b03a5b; --s5: #1d8f9a; --s6: #8c7a1f; --s7: #6b4a2f;
+  --h0: #cfe0f2; --h1: #9cc2e6; --h2: #5f9bd3; --h3: #2a6fb5; --h4: #123f70; --quiet: #9aa1ab;
+  --on: #ffffff;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #15181c; --panel: #1d2126; --line: #343a42; --ink: #e6e8eb; --soft: #9aa3ae;
+    --s0: #6aa9e9; --s1: #f0a15a; --s2: #74c08e; --s3: #bd9be0; --warn: #f0b35a;
+    --s4: #f08aa8; --s5: #62d0da; --s6: #d9c766; --s7: #c9a27f;
+    --h0: #22374d; --h1: #2d5379; --h2: #3b78b3; --h3: #6aa9e9; --h4: #b9d9fa; --quiet: #6b737e;
+    --on: #15181c;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1240px; padding: 24px; background: var(--paper);
+  color: var(--ink); font: 14px/1.5 system-ui, sans-serif; }
+h1 { font-size: 22px; margin: 0; overflow-wrap: anywhere; }
+h2 { font-size: 16px; margin: 32px 0 8px; }
+p, ul { margin: 6px 0; }
+a { color: var(--s0); }
+nav a { margin-right: 14px; }
+.soft { color: var(--soft); }
+.warning { color: var(--warn); }
+.inner { margin-left: 24px; list-style: circle; }
+.tiles { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0; }
+.tile { background: var(--panel); border-radius: 6px; padding: 10px 16px; min-width: 120px; }
+.tile b { display: block; font-size: 20px; font-variant-numeric: tabular-nums; }
+.tile span { color: var(--soft); font-size: 12px; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 13px; }
+th, td { text-align: left; padding: 3px 10px 3px 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; overflow-wrap: anywhere; min-width: 3em; }
+thead th { position: sticky; top: 0; background: var(--paper); white-space: nowrap; }
+.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.name { min-width: 16em; }
+.b { white-space: nowrap; }
+th button { all: unset; cursor: pointer; font-weight: 600; }
+th button:focus-visible { outline: 2px solid var(--s0); }
+th[aria-sort=ascending] button::after { content: " ▲"; }
+th[aria-sort=descending] button::after { content: " ▼"; }
+input { font: inherit; padding: 4px 8px; width: 320px; max-width: 100%; margin-bottom: 8px;
+  color: inherit; background: var(--panel); border: 1px solid var(--line); border-radius: 4px; }
+svg { display: block; width: 100%; height: auto; font: 11px system-ui, sans-serif; }
+svg text { fill: var(--ink); }
+svg .axis { stroke: var(--line); }
+svg .tick, svg .soft { fill: var(--soft); }
+svg .mark { stroke: var(--s1); stroke-dasharray: 4 3; }
+svg .on { fill: var(--on); }
+.s0 { fill: var(--s0); } .s1 { fill: var(--s1); } .s2 { fill: var(--s2); } .s3 { fill: var(--s3); }
+.s4 { fill: var(--s4); } .s5 { fill: var(--s5); } .s6 { fill: var(--s6); } .s7 { fill: var(--s7); }
+.h0 { fill: var(--h0); } .h1 { fill: var(--h1); } .h2 { fill: var(--h2); } .h3 { fill: var(--h3); }
+.h4 { fill: var(--h4); } .quiet { fill: var(--quiet); }
+.area { fill: var(--s0); fill-opacity: 0.25; stroke: var(--s0); }
+@media print { nav, input { display: none; } thead th { position: static; } }
+"""
+
+SCRIPT = """
+"use strict";
+(() => {
+  const key = (row, column) => {
+    const cell = row.cells[column];
+    return "v" in cell.dataset ? cell.dataset.v : cell.textContent;
+  };
+  const words = new Intl.Collator("en", { numeric: true });
+  const compare = (numeric) => (a, b) =>
+    numeric ? parseFloat(a.key) - parseFloat(b.key) : words.compare(a.key, b.key);
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      head.querySelector("button").addEventListener("click", () => {
+        const numeric = head.classList.contains("n");
+        const now = head.getAttribute("aria-sort");
+        const down = now === null ? numeric : now === "ascending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const all = [...body.rows].map((row) => ({ row, key: key(row, column) }));
+        const known = all.filter((one) => one.key !== "" && one.key !== "–");
+        const unknown = all.filter((one) => one.key === "" || one.key === "–");
+        known.sort(compare(numeric));
+        if (down) known.reverse();
+        body.append(...[...known, ...unknown].map((one) => one.row));
+      });
+    });
+  }
+  for (const input of document.querySelectorAll("input[data-table]")) {
+    const body = document.getElementById(input.dataset.table).tBodies[0];
+    input.addEventListener("input", () => {
+      const wanted = input.value.toLowerCase().split(/\\s+/).filter(Boolean);
+      for (const row of body.rows) {
+        const shown = row.textContent.toLowerCase();
+        row.hidden = !wanted.every((word) => shown.includes(word));
+      }
+    });
+  }
+})();
+"""
+
 
 _LEVELS = ("warning", "inner")
 

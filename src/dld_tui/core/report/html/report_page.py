@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.node_cost import sharing_note
-from dld_tui.core.report.cost import has_gpu_times, priced
-from dld_tui.core.report.gpu_records import Counter, GpuEvent
+from dld_tui.core.report.groups import has_gpu_times, priced
 from dld_tui.core.report.html.charts import Bar, bars, histogram
 from dld_tui.core.report.html.page import Section, Tile, facts, page, paragraphs, tiles
 from dld_tui.core.report.html.timeline import Graph, Lane, Span, timeline
-from dld_tui.core.report.inputs import ReportInput, report_inputs
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
-from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.records import PassEvent
+from dld_tui.core.report.measured_facts import ReportInput, measured_facts, report_inputs
+from dld_tui.core.report.records import Counter, GpuEvent, PassEvent
 from dld_tui.core.report.triage import coverage_lines, remarks
 from dld_tui.core.tables.as_html import html_of
 from dld_tui.core.tables.table import Column, Table

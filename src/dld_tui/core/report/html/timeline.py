@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dld_tui.core.report.html.charts import WIDTH, axis_marks, scale, svg
-from dld_tui.core.report.html.markup import number, short, text
+from dld_tui.core.report.html.page import number, short, text
 
 _LEFT, _RIGHT = 150, WIDTH - 10
 _TALL, _GAP = 20, 3

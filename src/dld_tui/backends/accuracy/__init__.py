@@ -1,0 +1,1 @@
+"""Runs of two sides of a comparison, and the trials of searches."""

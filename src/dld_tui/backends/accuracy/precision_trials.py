@@ -1,0 +1,395 @@
+"""Trials of a precision search with TensorRT: each one builds an engine and runs it.
+
+Trials of a precision search: a model in a lower precision but for some nodes, and its results.
+
+ONNX Runtime runs the copy that :func:`~dld_tui.core.tensorrt.retyping.lowered` makes. On a CPU it
+would compute a float16 model in float32 without rounding between nodes (measured with 1.31: what
+overflows float16 comes out finite), so there values are rounded by casts there and back. What is
+lost is then what Tensor Cores lose, which add up in float32: values that overflow, underflow or
+are rounded on their way from one node to the next. That can be turned on and off by node in one
+session (:mod:`~dld_tui.backends.accuracy.precision_switches`), and then a trial takes no longer
+than a run or two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import tempfile
+import time
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dld_tui.backends.accuracy.precision_switches import SwitchedModel
+from dld_tui.backends.accuracy.runs import types_with
+from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
+from dld_tui.backends.tensorrt.builder import build
+from dld_tui.backends.tensorrt.library import Library
+from dld_tui.backends.tensorrt.network import is_strong
+from dld_tui.backends.tensorrt.outputs import engine_outputs
+from dld_tui.core.accuracy.search import Outcome
+from dld_tui.core.accuracy.statistics import TensorError, compare
+from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.document.casting import Relink
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.inputs.shapes import AnyArray
+from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
+from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
+from dld_tui.core.text import visible
+
+_BUDGET = 100 << 20
+"""Bytes of values that are kept at a time."""
+_NEXT = 1e30
+"""More noise than any node adds that makes no value infinite."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one set of nodes that keep fp32."""
+
+    problem: str = ""
+    """Why it is not good, e.g. which output is how far off; empty when it is. Fit to be shown."""
+    errors: Mapping[str, TensorError] = field(default_factory=dict)
+    """By output, the worst over all inputs."""
+    lowered_nodes: int = 0
+    """Nodes that compute in the lower precision."""
+    noise: float = math.inf
+    """The largest noise of an output, relative to its values; of the inputs that were run."""
+    seconds: float = 0.0
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every output is within its tolerance."""
+        return not self.problem
+
+    @property
+    def outcome(self) -> Outcome:
+        """What a search has to know of it."""
+        return Outcome(self.is_good, self.noise)
+
+
+class PrecisionTrials:
+    """Runs trials against the model's own results. Close it before the document.
+
+    Args:
+        document: The model; it stays open and as it is.
+        precision: The lower one, e.g. ``fp16``.
+        feeds: Sets of inputs.
+        tolerances: What outputs may be off.
+        settings: How to run; the reference is run in the same way.
+
+    Raises:
+        ActivityError: The model itself cannot be run.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        precision: str,
+        feeds: Sequence[Mapping[str, Any]],
+        tolerances: Tolerances,
+        settings: SessionSettings,
+    ) -> None:
+        self._document = document
+        self._precision = precision
+        self.feeds = feeds
+        self.tolerances = tolerances
+        self._settings = settings
+        self._rounded = not settings.uses_cuda
+        self._folder = document.path.parent if document.path is not None else None
+        with TensorRunner(document, settings) as runner:
+            self._outputs = runner.outputs
+            tolerances.require_names(self._outputs)
+            self.reference = [*runner.each(self._outputs, feeds)]
+            """The model's own outputs by name, of each set of inputs."""
+        self._ranked: list[Node] | None = None
+        self._switched = self._switchable() if self._rounded else None
+
+    def _switchable(self) -> SwitchedModel | None:
+        """Return the model whose nodes round by choice; None where it cannot be run so."""
+        fed = [*self.feeds[0]]
+        try:
+            model = SwitchedModel(
+                self._document, self._precision, self._settings, self._outputs, fed
+            )
+        except ActivityError:
+            return None
+        try:
+            next(model.each((), self.feeds[:1]))
+        except ActivityError:
+            model.close()
+            return None
+        except BaseException:
+            model.close()
+            raise
+        return model
+
+    def close(self) -> None:
+        """Remove what was made for the trials."""
+        if self._switched is not None:
+            self._switched.close()
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether trials share one session: only then is it worthwhile to make many."""
+        return self._switched is not None
+
+    def candidates(self) -> list[Node]:
+        """Return the nodes of the document that the lower precision changes, in its order."""
+        if self._switched is not None:
+            return self._switched.nodes
+        if self._ranked is None:
+            self._ranked = self._by_noise()
+        order = {node: at for at, node in enumerate(_nodes(self._document))}
+        return sorted(self._ranked, key=order.__getitem__)
+
+    def ranked(self) -> list[Node]:
+        """Return the same, the worst first, as the values of one run tell.
+
+        The worst are those that make values NaN or infinite, in the order in which that happens,
+        and then those that take these, which would be rounded again there; then those that add most
+        noise to what they take. Nodes in bodies and local functions come
+        after those of the main graph, as their values cannot be looked at.
+        """
+        if self._ranked is None:
+            self._ranked = self._by_noise()
+        return self._ranked
+
+    def _by_noise(self) -> list[Node]:
+        retyping = lowered(self._document, self._precision, rounded=self._rounded)
+        with contextlib.closing(retyping.document):
+            changed = {
+                (link.node.scope.path, link.node.ref): link for link in retyping.plan.relinks
+            }
+            main: dict[Node, Relink] = {}
+            others: list[Node] = []
+            for scope in self._document.scopes():
+                for node in scope.nodes:
+                    link = changed.get((scope.path, node.ref))
+                    if scope is self._document.main and link is not None:
+                        main[node] = link
+                    elif link is not None or (retyping.inlined and scope.is_function):
+                        others.append(node)  # in a copy, functions are inlined
+            try:
+                noise = self._noise(retyping, main)
+            except ActivityError:
+                return [*main, *others]  # the copy cannot be run as it is: trials will tell why
+        order = {node: at for at, node in enumerate(main)}
+        ranked = sorted(main, key=lambda node: (-noise.get(node, 0.0), order[node]))
+        return [*ranked, *others]
+
+    def _noise(self, retyping: Retyping, links: Mapping[Node, Relink]) -> dict[Node, float]:
+        """Return how much noise each node adds, relative to its values; infinite for overflow."""
+        pairs = {
+            theirs: theirs if self._rounded else mine
+            for node, link in links.items()
+            for theirs, mine in zip(node.outputs, link.outputs, strict=True)
+            if theirs
+        }
+        found: dict[str, float] = {}
+        types = types_with(self._document, self.feeds[0])
+        with (
+            TensorRunner(self._document, self._settings) as reference,
+            TensorRunner(retyping.document, self._settings, folder=self._folder) as other,
+        ):
+            for group in groups(types, list(pairs), _BUDGET // 2):
+                values = reference.values(group, self.feeds[0])
+                lower = other.values([pairs[name] for name in group], self.feeds[0])
+                for name in group:
+                    one, two = values[name], lower[pairs[name]]
+                    if one is not None and two is not None:
+                        found[name] = compare(one, two).noise
+        added: dict[Node, float] = {}
+        odd: set[str] = set()
+        for node in links:
+            made = max([found.get(name, 0.0) for name in node.outputs], default=0.0)
+            taken = max([found.get(name, 0.0) for name in node.inputs], default=0.0)
+            if made == math.inf and taken != math.inf:
+                odd.update(node.outputs)
+            added[node] = made - taken if taken != math.inf else 0.0
+            if not odd.isdisjoint(node.inputs):
+                added[node] = _NEXT
+        return added
+
+    def run(self, kept: Collection[Node]) -> Trial:
+        """Run with some nodes in fp32 and compare the outputs.
+
+        A model that ONNX Runtime refuses then is a trial that is not good.
+        """
+        if self._switched is None:
+            return self.convert(kept)
+        begin = time.perf_counter()
+        stay = set(kept)
+        found = self._judged(self._switched.each(stay, self.feeds))
+        lowered_nodes = sum(node not in stay for node in self._switched.nodes)
+        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+
+    def convert(self, kept: Collection[Node]) -> Trial:
+        """Do the same with a copy that is converted for this very choice."""
+        begin = time.perf_counter()
+        retyping = lowered(self._document, self._precision, kept, rounded=self._rounded)
+        with (
+            contextlib.closing(retyping.document),
+            TensorRunner(retyping.document, self._settings, folder=self._folder) as runner,
+        ):
+            found = self._judged(runner.each(self._outputs, self.feeds))
+        lowered_nodes = len(retyping.plan.relinks)
+        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+
+    def _judged(self, results: Iterable[Mapping[str, AnyArray | None]]) -> Trial:
+        try:
+            return judged(self.reference, results, self.tolerances)
+        except ActivityError as error:
+            return Trial(f"it cannot be run: {error.message}")
+
+
+def judged(
+    reference: Sequence[Mapping[str, AnyArray | None]],
+    results: Iterable[Mapping[str, AnyArray | None]],
+    tolerances: Tolerances,
+) -> Trial:
+    """Compare outputs with those that are right.
+
+    Args:
+        reference: By name, of each set of inputs.
+        results: The same; it is not asked for more once one is not good.
+        tolerances: What outputs may be off.
+    """
+    worst: dict[str, TensorError] = {}
+    problem, noise = "", 0.0
+    for right, values in zip(reference, results, strict=False):
+        for name, value in right.items():
+            if value is None:
+                continue  # no tensor
+            found = values.get(name)
+            if found is None:
+                return Trial(f"{visible(name)}: there is no such output", noise=math.inf)
+            error = compare(value, found, tolerances.of(name))
+            noise = max(noise, error.noise)
+            if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
+                worst[name] = error
+            why = tolerances.of(name).problem(error)
+            problem = problem or (f"{visible(name)}: {why}" if why else "")
+        if problem:
+            break
+    return Trial(problem, worst, noise=noise)
+
+
+def _nodes(document: Document) -> Iterator[Node]:
+    for scope in document.scopes():
+        yield from scope.nodes
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What an engine has to compute."""
+
+    feeds: Sequence[Mapping[str, Any]]
+    """Sets of inputs."""
+    outputs: Sequence[Mapping[str, AnyArray | None]]
+    """The right values by name, of each set."""
+    tolerances: Tolerances
+
+
+class EngineTrials:
+    """Builds engines of a model some of whose nodes stay in fp32. Close it when done.
+
+    A weakly typed network has the precisions as constraints of its layers; the model of a strongly
+    typed one gets casts.
+
+    Args:
+        library: What builds and runs them.
+        document: The model; it stays open and as it is.
+        precision: The lower one, e.g. ``fp16``.
+        nodes: Those that can be lowered.
+        settings: Of the builds.
+        expected: What they have to compute.
+
+    Raises:
+        UsageError: The shapes of the settings do not fit the model.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        document: Document,
+        precision: str,
+        nodes: Collection[Node],
+        settings: BuildSettings,
+        expected: Expectation,
+    ) -> None:
+        self._library = library
+        self._document = document
+        self._precision = precision
+        self._nodes = frozenset(nodes)
+        self._settings = trial_settings(settings, precision, library)
+        self._expected = expected
+        if any(getattr(settings, name) for name in SHAPES):
+            self._profiles = profiles_for(document, settings).ranges
+        else:
+            self._profiles = profiles_from(document, expected.feeds)
+        self._folder = tempfile.TemporaryDirectory(prefix="precision-")
+        self._engine = Path(self._folder.name) / "trial.engine"
+
+    def close(self) -> None:
+        """Remove the last engine."""
+        self._folder.cleanup()
+
+    def run(self, kept: Collection[Node], number: int) -> Generator[Event, None, Trial]:
+        """Build, run and compare. An engine that cannot be built is a trial that is not good.
+
+        Args:
+            kept: The nodes that stay in fp32.
+            number: Of the build, from 1 on.
+
+        Raises:
+            DldError: As building and running engines does.
+        """
+        began = time.perf_counter()
+        stay = self._nodes.intersection(kept)
+        stage = f"Build {number}, {len(stay):,} nodes kept in fp32"
+        yield Progress(number - 1, None, "builds", stage)
+        model = assigned(self._document, self._precision, self._nodes, stay)
+        with contextlib.closing(model):
+            try:
+                yield from self._build(model, number, stage)
+                yield Progress(number - 1, None, "builds", f"{stage}: running the engine")
+                found = self._compared()
+            except ActivityError as error:
+                found = Trial(f"there is no such engine: {error.message}")
+        count = len(self._nodes) - len(stay)
+        return replace(found, lowered_nodes=count, seconds=time.perf_counter() - began)
+
+    def _build(self, model: Document, number: int, stage: str) -> Iterator[Event]:
+        steps = build(self._library, model, self._settings, self._profiles, self._engine)
+        for event in steps:  # its lines would drown those of the search
+            if isinstance(event, Progress):
+                yield Progress(number - 1, None, "builds", f"{stage}: {event.stage}")
+
+    def _compared(self) -> Trial:
+        expected, settings = self._expected, self._settings
+        outputs = engine_outputs(
+            self._library,
+            self._engine,
+            expected.feeds,
+            device=settings.device,
+            plugins=settings.plugins,
+        )
+        with contextlib.closing(outputs):
+            return judged(expected.outputs, outputs, expected.tolerances)
+
+
+def trial_settings(settings: BuildSettings, precision: str, library: Library) -> BuildSettings:
+    """Return the settings of a trial: layers of a weakly typed network get their precisions."""
+    if is_strong(settings, library.facts):
+        return settings
+    typing = "prefer" if settings.typing == "default" else settings.typing
+    lower: dict[str, Any] = {precision: True}
+    return replace(settings, typing=typing, **lower)

@@ -1,0 +1,445 @@
+"""Two runs of models side by side, of which only the errors of their tensors are kept.
+
+What has to be said of a comparison, so that its figures are not misread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from dld_tui.backends.accuracy.sides import Feeds, Runner, SessionRunner, Side
+from dld_tui.backends.onnxruntime.tensors import groups
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.channels import lost_channels
+from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, match_names, merged
+from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.type_inference import infer_types, take_in_small_data
+from dld_tui.core.document.value_types import ValueType, value_type_of
+from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.events import Event, Log
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.backends.accuracy.sides import Runner
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.shapes import InputSpec
+
+_MOST_NAMED = 3
+_MARKED = (
+    "inner tensors are outputs of the engines here, so TensorRT does not fuse across them: without"
+    " --tensors it may take other kernels, with other errors"
+)
+
+
+def comparison_remarks(comparison: Comparison, *, tensors: bool) -> Iterator[str]:
+    """Yield what to say of two runs, fit for a terminal.
+
+    Args:
+        comparison: One that has run.
+        tensors: Whether inner tensors were compared.
+    """
+    one, two = comparison.one, comparison.two
+    if tensors and comparison.document is not None:
+        yield from _inner(comparison.document)
+        if one.builds or two.builds:
+            yield _MARKED
+    yield from _outputs(comparison)
+    yield from _inputs(comparison)
+    yield from one.remarks
+    yield from two.remarks
+    for reason, names in grouped(comparison.not_compared).items():
+        shown = ", ".join(clip(visible(name), 40, keep="middle") for name in names[:_MOST_NAMED])
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        yield f"not compared: {fmt.plural(len(names), 'tensor')}, {visible(reason)} ({shown}{more})"
+
+
+def grouped(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the names by reason."""
+    found: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        found.setdefault(reason, []).append(name)
+    return found
+
+
+def _inner(document: Document) -> Iterator[str]:
+    """Say how many tensors are where this does not look."""
+    counts = {"subgraph": 0, "function": 0}
+    for scope in document.scopes():
+        if scope is not document.main:
+            kind = "function" if _in_function(scope.path) else "subgraph"
+            counts[kind] += sum(bool(name) for node in scope.nodes for name in node.outputs)
+    places = {"subgraph": "bodies of If, Loop and Scan", "function": "local functions"}
+    for kind, count in counts.items():
+        if count:
+            verb = "is" if count == 1 else "are"
+            yield f"not compared: {fmt.plural(count, 'tensor')} that {verb} in {places[kind]}"
+
+
+def _in_function(path: tuple[str, ...]) -> bool:
+    return bool(path) and path[0].startswith("function ")
+
+
+def _outputs(comparison: Comparison) -> Iterator[str]:
+    both = comparison.one.is_engine and comparison.two.is_engine
+    other = "the engine" if comparison.two.is_engine and not both else "the other"
+    for mine, theirs in comparison.outputs.items():
+        if mine != theirs:
+            yield f"output {visible(mine)} is compared with {visible(theirs)}, by place"
+    for name in sorted(set(comparison.reference_outputs) - set(comparison.outputs)):
+        yield f"output {visible(name)} is not in {other}"
+    for name in sorted(set(comparison.two.outputs) - set(comparison.outputs.values())):
+        yield f"output {visible(name)} of {other} is not in the reference"
+    if comparison.one.is_engine or comparison.two.is_engine:
+        for name, (mine, theirs) in comparison.retyped.items():
+            yield f"output {visible(name)} is {mine} in the reference and {theirs} in {other}"
+
+
+def _inputs(comparison: Comparison) -> Iterator[str]:
+    """Say what is fed to which input, where that is not obvious."""
+    for runner in (comparison.one, comparison.two):
+        types = dict(runner.types)
+        for spec in comparison.inputs if runner is comparison.one else comparison.other_inputs:
+            found = types.get(spec.name, spec.dtype)
+            yield from _retyped(runner, spec, found)
+    mine = {spec.name: spec.dtype for spec in comparison.inputs}
+    for name, source in comparison.sources.items():
+        if name != source:
+            yield f"input {visible(name)} is fed with {visible(source)}, by place"
+        theirs = next(one.dtype for one in comparison.other_inputs if one.name == name)
+        if comparison.two.is_engine and theirs != mine[source]:
+            yield (
+                f"input {visible(name)} of the engine is {theirs}, not {mine[source]}: it is cast"
+            )
+
+
+def _retyped(runner: Runner, spec: InputSpec, found: str) -> Iterator[str]:
+    if found != spec.dtype:
+        yield f"input {visible(spec.name)} of the engine is {found}, not {spec.dtype}: it is cast"
+
+
+@dataclass
+class State:
+    """How far a comparison is."""
+
+    rows: list[Row] = field(default_factory=list)
+    """Those that are done."""
+    done: int = 0
+    total: int = 0
+    kept_bytes: int = 0
+    """The most that was kept of values at a time."""
+
+
+class _Kept:
+    """What later groups of tensors are computed from, so that no node is run twice."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._values: tuple[dict[str, AnyArray], dict[str, AnyArray]] = {}, {}
+
+    @property
+    def bytes(self) -> int:
+        """How much it is."""
+        return sum(map(_bytes, self._values))
+
+    @property
+    def room(self) -> int:
+        """What is left of the budget."""
+        return self._budget - self.bytes
+
+    def added(self, feeds: Feeds, side: int) -> Feeds:
+        """Return the inputs of a run with the tensors that are known."""
+        return [{**feed, **self._values[side]} for feed in feeds]
+
+    def take(
+        self, *found: tuple[SessionRunner, Mapping[str, AnyArray | None], Collection[str]]
+    ) -> None:
+        """Keep of what was computed what others need; nothing where that is too much.
+
+        Args:
+            found: Of both sides the runner, tensors that were computed, and those to come.
+        """
+        for values, (runner, computed, names) in zip(self._values, found, strict=True):
+            values.update({name: array for name, array in computed.items() if array is not None})
+            needed = runner.still_needed(names, values)
+            for name in [name for name in values if name not in needed]:
+                del values[name]
+        if self.bytes > self._budget // 2:
+            for values in self._values:
+                values.clear()
+
+
+class Comparison:
+    """Runs two sides on the same inputs.
+
+    Use it as a context manager.
+
+    Args:
+        reference: What the other is measured by; a model.
+        other: The other one.
+        tolerances: By the names of the reference's tensors.
+        tensors: Whether all tensors of the main graph are compared, and not the outputs only.
+        channels: Whether lost channels are looked for in all of them, and not in the outputs only.
+
+    Raises:
+        ActivityError: One of them cannot be run.
+    """
+
+    def __init__(
+        self,
+        reference: Side,
+        other: Side,
+        tolerances: Tolerances,
+        tensors: bool = False,
+        channels: bool = False,
+    ) -> None:
+        self.document = reference.document
+        """The reference; None for an engine, of which only outputs can be compared."""
+        self._other_document = other.document
+        self._tolerances, self._tensors, self._channels = tolerances, tensors, channels
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            self.one: Runner = stack.enter_context(reference.runner(tensors))
+            self.two: Runner = stack.enter_context(other.runner(tensors))
+            self.inputs: list[InputSpec] = self.one.inputs
+            self.other_inputs: list[InputSpec] = self.two.inputs
+            self.reference_outputs = self.one.outputs
+            self.outputs = match_names(self.reference_outputs, self.two.outputs)
+            if not self.outputs:
+                raise InputError("the models have no output in common, by name or by place")
+            inner = [] if self.document is None or not tensors else _computed(self.document)
+            tolerances.require_names(
+                {*self.reference_outputs, *inner}, None if tensors else "--tensors compares others"
+            )
+            self._stack = stack.pop_all()
+        self.not_compared: dict[str, str] = {}
+        """Tensors of the reference, and why there is nothing to compare them with. Foreign text."""
+        self.retyped: dict[str, tuple[str, str]] = {}
+        """Types of outputs that differ, as the reference and the other have them."""
+        self.sources = carried_over(
+            {spec.name: spec.name for spec in self.inputs},
+            [spec.name for spec in self.inputs],
+            [spec.name for spec in self.other_inputs],
+        )[0]
+        """The reference's input by each input of the other that has one."""
+
+    def __enter__(self) -> Comparison:
+        """Return the comparison."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was made to run the models."""
+        self._stack.close()
+
+    @property
+    def trial_run(self) -> Callable[[Mapping[str, Any]], object] | None:
+        """What runs the reference, or else the other, with a set of its inputs; None for engines.
+
+        Raises:
+            ActivityError: The set does not fit.
+        """
+        one, two = self.one, self.two
+        if isinstance(one, SessionRunner):
+            return partial(_run_once, one, self.reference_outputs)
+        if isinstance(two, SessionRunner):
+            return lambda feed: _run_once(two, two.outputs, self._carried(feed))
+        return None
+
+    def run(self, feeds: Feeds, *, budget: int) -> Iterator[Event | State]:
+        """Compare; yields how far it is after each group of tensors, and what builds say.
+
+        Args:
+            feeds: Sets of inputs; of each tensor the worst of them is told.
+            budget: Bytes of values of both models that are kept at a time, as far as sizes are
+                known before.
+
+        Raises:
+            InputError: The other model takes an input that the reference has not.
+            ActivityError: A model cannot be run.
+        """
+        others = [self._carried(feed) for feed in feeds]
+        pairs = self._pairs()
+        inner = self.document if self._tensors else None
+        types = {} if inner is None else types_with(inner, feeds[0])
+        state = State(total=len(pairs))
+        left = list(pairs)
+        kept = _Kept(budget if self._tensors else 1 << 62)
+        rounds = len([*groups(types, left, kept.room // 2)])
+        builds = _Builds(rounds, self.one.builds + self.two.builds)
+        yield from builds.said(len(pairs))
+        while left:
+            group = next(groups(types, left, kept.room // 2))
+            left = left[len(group) :]
+            partners = [pairs[name] for name in group]
+            begin = perf_counter()
+            yield from self.one.prepare(group, feeds)
+            yield from self.two.prepare(partners, others)
+            yield from builds.took(perf_counter() - begin)
+            found: list[Row] = []
+            both = zip(
+                self.one.each(group, kept.added(feeds, 0)),
+                self.two.each(partners, kept.added(others, 1)),
+                strict=True,
+            )
+            for one, two in both:
+                state.kept_bytes = max(state.kept_bytes, kept.bytes + _bytes(one) + _bytes(two))
+                found = merged(found, list(self._rows(one, two, pairs)))
+                if len(feeds) == 1:
+                    self._keep(kept, one, two, {name: pairs[name] for name in left})
+                one.clear()
+                two.clear()
+            state.rows += found
+            state.done += len(group)
+            yield state
+        for runner in (self.one, self.two):
+            names = {pairs[name]: name for name in pairs} if runner is self.two else {}
+            for name, why in runner.refused.items():
+                self.not_compared[names.get(name, name)] = why
+        state.rows = list(in_order(state.rows))
+
+    def _keep(
+        self,
+        kept: _Kept,
+        one: Mapping[str, AnyArray | None],
+        two: Mapping[str, AnyArray | None],
+        left: Mapping[str, str],
+    ) -> None:
+        """Keep what later tensors are computed from, where both sides can go on from there."""
+        if isinstance(self.one, SessionRunner) and isinstance(self.two, SessionRunner):
+            kept.take((self.one, one, [*left]), (self.two, two, [*left.values()]))
+
+    def _pairs(self) -> dict[str, str]:
+        """Return what to compare, in the order of the computation."""
+        if not self._tensors or self.document is None:
+            return self.outputs
+        mine = _computed(self.document)
+        inner = [name for name in mine if name not in self.outputs]
+        self.not_compared = self.two.not_given(inner) | self.one.not_given(inner)
+        missing = [name for name in self.reference_outputs if name not in self.outputs]
+        self.not_compared |= dict.fromkeys(missing, "the other has no such output")
+        found = {
+            name: self.outputs.get(name, name) for name in mine if name not in self.not_compared
+        }
+        return {**found, **{n: other for n, other in self.outputs.items() if n not in found}}
+
+    def _rows(
+        self,
+        one: dict[str, AnyArray | None],
+        two: dict[str, AnyArray | None],
+        pairs: Mapping[str, str],
+    ) -> Iterator[Row]:
+        for name, value in one.items():
+            other = two[pairs[name]]
+            if value is None or other is None:
+                continue  # no tensor, such as a sequence
+            tolerance = self._tolerances.of(name)
+            error = compare(value, other, tolerance)
+            if (self._channels or name in self.outputs) and not error.mismatch:
+                error = replace(error, lost=lost_channels(value, other))
+            if name in self.outputs and value.dtype != other.dtype:
+                self.retyped[name] = (value.dtype.name, other.dtype.name)
+            node, op_type, order = self._makers.get(name, ("", "", -1))
+            yield Row(
+                name, pairs[name], node, op_type, order, name in self.outputs,
+                tolerance.text, tolerance.problem(error) or "", error,
+            )  # fmt: skip
+
+    @cached_property
+    def _makers(self) -> dict[str, tuple[str, str, int]]:
+        """Node, operator and place by the reference's names; an engine has those of the other."""
+        document, names = self.document, dict[str, str]()
+        if document is None:
+            document, names = self._other_document, {n: mine for mine, n in self.outputs.items()}
+        if document is None:
+            return {}
+        return {
+            names.get(name, name): (node.ref, node.op_type, order)
+            for order, node in enumerate(document.main.nodes)
+            for name in node.outputs
+            if name
+        }
+
+    def _carried(self, feed: Mapping[str, Any]) -> dict[str, Any]:
+        types = {spec.name: spec.dtype for spec in self.other_inputs}
+        given, missing = carried_over(feed, [spec.name for spec in self.inputs], list(types))
+        if missing:
+            path = self._other_document.path if self._other_document is not None else None
+            raise InputError(
+                f"the other model's input {visible(missing[0])} is not one of the reference's",
+                where=str(path or ""),
+            )
+        if self.two.is_engine:
+            return given  # it knows best what its inputs can hold
+        return {name: as_type(value, numpy_dtype(types[name])) for name, value in given.items()}
+
+
+class _Builds:
+    """What builds of engines cost, said before and after the first."""
+
+    def __init__(self, rounds: int, sides: int) -> None:
+        self._rounds, self._sides = rounds, sides
+        self._done = 0
+
+    def said(self, tensors: int) -> Iterator[Event]:
+        """Say how many there will be, where there are several."""
+        if self._sides and self._rounds > 1:
+            count = fmt.plural(self._rounds * self._sides, "engine")
+            yield Log(
+                f"{tensors:,} tensors are compared in {self._rounds:,} groups: {count} are built"
+                " (a larger --memory-budget takes fewer)"
+            )
+
+    def took(self, seconds: float) -> Iterator[Event]:
+        """Say after the first group how long the others will take."""
+        self._done += 1
+        if self._sides and self._rounds > 1 and self._done == 1:
+            left = fmt.duration(seconds * (self._rounds - 1))
+            yield Log(f"Built in {fmt.duration(seconds)}: the others take about {left}")
+
+
+def _computed(document: Document) -> list[str]:
+    return list(
+        dict.fromkeys(name for node in document.main.nodes for name in node.outputs if name)
+    )
+
+
+def _bytes(values: Mapping[str, AnyArray | None]) -> int:
+    return sum(value.nbytes for value in values.values() if value is not None)
+
+
+def _run_once(runner: SessionRunner, names: list[str], feed: Mapping[str, Any]) -> None:
+    next(runner.each(names, [feed]))
+
+
+def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueType | None]:
+    """Return the types of tensors when the model is fed with these inputs, as far as is known."""
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    del model.graph.value_info[:]  # with free dimensions, which are known now
+    for info in model.graph.input:
+        value = feed.get(text_of(info.name))
+        if value is not None and info.type.HasField("tensor_type") and not isinstance(value, list):
+            shape = info.type.tensor_type.shape
+            del shape.dim[:]
+            for size in value.shape:
+                shape.dim.add(dim_value=size)
+    for info in model.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    if document.path is not None:
+        take_in_small_data(model, document.path)
+    try:
+        inferred, _ = infer_types(model, document.path)
+    except DldError:
+        return {}
+    known = (*inferred.graph.value_info, *inferred.graph.output)
+    return {text_of(info.name): value_type_of(info.type) for info in known}

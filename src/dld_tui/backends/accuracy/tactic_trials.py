@@ -1,0 +1,274 @@
+"""Builds of a search for wrong tactics: an engine with chosen tactics, run and compared."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dld_tui.backends.tensorrt.builder import build
+from dld_tui.backends.tensorrt.library import Library
+from dld_tui.backends.tensorrt.outputs import engine_outputs
+from dld_tui.backends.tensorrt.tactics import CacheEditor, Selection
+from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.tactics import BAD, FAILED, GOOD, Build, Plan
+from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.metadata import Profile
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.files.writer import write_pieces
+from dld_tui.core.inputs.shapes import AnyArray
+from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Tactic, measured_tactics, replay_text
+from dld_tui.core.text import visible
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an engine has to compute."""
+
+    feeds: Sequence[Mapping[str, Any]]
+    """Sets of inputs."""
+    outputs: Sequence[Mapping[str, AnyArray]]
+    """The right values by name, of each set."""
+    tolerances: Tolerances
+    runs: int = 1
+    """How often each set is run."""
+
+
+class TacticTrials:
+    """Makes the builds.
+
+    Args:
+        library: What builds and runs the engines.
+        document: The model; it stays open and as it is.
+        settings: Of the builds.
+        profiles: Of the engines.
+        expected: What they have to compute.
+        way: How tactics are chosen, see :mod:`dld_tui.core.tensorrt.tactics`.
+        folder: For the engine, its log and the timing caches; these are needed again when a search
+            goes on.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        document: Document,
+        settings: BuildSettings,
+        profiles: Sequence[Profile],
+        expected: Expected,
+        way: str,
+        folder: Path,
+    ) -> None:
+        self._library = library
+        self._document = document
+        self._settings = replace(settings, tactic_replay=None, save_tactics=None)
+        self._profiles = profiles
+        self._expected = expected
+        self._folder = folder
+        self._choosing: _Replay | _Cache = _Replay() if way == REPLAY else _Cache(library, folder)
+        self.engine = folder / "trial.engine"
+        """The engine of the last build."""
+        self._log = folder / "trial.log"
+
+    def learn(self, made: Build) -> None:
+        """Take the names of tactics from a build of an earlier start of the program."""
+        self._choosing.learn(made)
+
+    def run(self, plan: Plan, number: int) -> Generator[Event, None, Build]:
+        """Build, run and compare.
+
+        Args:
+            plan: The build to make.
+            number: Of the build, from 1 on.
+
+        Raises:
+            ActivityError: A build that was left to the library fails.
+            DldError: As building and running engines does.
+        """
+        began = time.perf_counter()
+        stage = f"Build {number} ({plan.why})"
+        yield Progress(number - 1, None, "builds", stage)
+        self._choosing.prepare(plan.choices, number)
+        try:
+            yield from self._build(number, stage)
+            yield Progress(number - 1, None, "builds", f"{stage}: running the engine")
+            wrong, problem = self._compared()
+        except ActivityError as error:
+            if plan.choices is None:
+                raise
+            seconds = time.perf_counter() - began
+            return Build(FAILED, error.message, plan.choices, seconds=seconds, runs=0)
+        made = self._choosing.record(number, self._log)
+        return replace(
+            made,
+            verdict=BAD if wrong else GOOD,
+            problem=problem,
+            wrong_runs=wrong,
+            runs=self._expected.runs,
+            seconds=time.perf_counter() - began,
+        )
+
+    def _build(self, number: int, stage: str) -> Iterator[Event]:
+        selection = self._choosing.selection
+        settings = self._choosing.settings(self._settings, number)
+        steps = build(self._library, self._document, settings, self._profiles, self.engine,
+                      self._log, selection)  # fmt: skip
+        for event in steps:  # its lines would drown those of the search
+            if isinstance(event, Progress):
+                yield Progress(number - 1, None, "builds", f"{stage}: {event.stage}")
+
+    def _compared(self) -> tuple[int, str]:
+        """Return in how many runs the result was wrong, and why in the first of these."""
+        expected, settings = self._expected, self._settings
+        wrong, problem = 0, ""
+        outputs = engine_outputs(
+            self._library,
+            self.engine,
+            [*expected.feeds] * expected.runs,
+            device=settings.device,
+            plugins=(*settings.plugins, *settings.dynamic_plugins),
+            dla_core=settings.dla_core,
+        )
+        for _ in range(expected.runs):
+            why = ""
+            for reference in expected.outputs:
+                why = why or self._problem(reference, next(outputs, {}))
+            wrong += bool(why)
+            problem = problem or why
+        return wrong, problem
+
+    def _problem(self, reference: Mapping[str, AnyArray], found: Mapping[str, AnyArray]) -> str:
+        for name, value in reference.items():
+            if name not in found:
+                return f"{visible(name)}: the engine has no such output"
+            tolerance = self._expected.tolerances.of(name)
+            why = tolerance.problem(compare(value, found[name], tolerance))
+            if why:
+                return f"{visible(name)}: {why}"
+        return ""
+
+    def write_avoiding(self, right: Choices, path: Path) -> None:
+        """Write the file with which later builds take these tactics.
+
+        Raises:
+            SaveError: It cannot be written.
+        """
+        self._choosing.write(right, path)
+
+
+class _Replay:
+    """Tactics by an algorithm selector."""
+
+    def __init__(self) -> None:
+        self.selection: Selection | None = None
+
+    def learn(self, made: Build) -> None:
+        """Do nothing: a selector is told all each time."""
+
+    def prepare(self, choices: Choices | None, number: int) -> None:
+        """Get ready for a build."""
+        self.selection = Selection(choices or {})
+
+    def settings(self, settings: BuildSettings, number: int) -> BuildSettings:
+        """Return the settings of a build: measured times of others must not decide."""
+        return replace(settings, timing_cache=None, no_timing_cache=True)
+
+    def record(self, number: int, log: Path) -> Build:
+        """Return the tactics of the build."""
+        found = self.selection or Selection()
+        return Build(
+            "",
+            choices=found.taken,
+            offers=found.offers,
+            missing=tuple(dict.fromkeys(found.missing)),
+        )
+
+    def write(self, right: Choices, path: Path) -> None:
+        """Write a replay file."""
+        write_pieces(path, [replay_text(right).encode()])
+
+
+@dataclass
+class _Names:
+    """What logs say of a layer."""
+
+    title: str = ""
+    kernels: dict[int, str] = field(default_factory=dict)
+
+
+class _Cache:
+    """Tactics by an edited timing cache."""
+
+    selection = None
+
+    def __init__(self, library: Library, folder: Path) -> None:
+        self._editor = CacheEditor(library)
+        self._folder = folder
+        self._names: dict[str, _Names] = {}
+        self._missing: list[str] = []
+        self._kind = "free"
+
+    def learn(self, made: Build) -> None:
+        """Keep the names."""
+        for key, title in made.titles.items():
+            self._named(key, title, [made.choices.get(key), *made.offers.get(key, ())])
+
+    def _named(self, key: str, title: str, tactics: Sequence[Tactic | None]) -> None:
+        known = self._names.setdefault(key, _Names(title))
+        known.kernels |= {one.tactic: one.name for one in tactics if one is not None and one.name}
+
+    def _path(self, number: int, kind: str) -> Path:
+        return self._folder / f"{number:04}.{kind}.timing"
+
+    def prepare(self, choices: Choices | None, number: int) -> None:
+        """Write the cache of a build, none for one that is left to the library."""
+        self._kind = "edited" if choices else "free"
+        path = self._path(number, self._kind)
+        path.unlink(missing_ok=True)
+        self._missing = self._edit(choices, path) if choices else []
+
+    def _edit(self, choices: Choices, path: Path) -> list[str]:
+        """Write a cache that has all layers of some choices."""
+        for base in sorted(self._folder.glob("*.free.timing")):
+            if base != path and choices.keys() <= self._editor.entries(base).keys():
+                return self._editor.edit(base, choices, path)
+        raise ActivityError("the timing cache of the first build is gone",
+                            hint="Begin from the start: --from-start")  # fmt: skip
+
+    def settings(self, settings: BuildSettings, number: int) -> BuildSettings:
+        """Return the settings of a build."""
+        path = self._path(number, self._kind)
+        return replace(
+            settings, timing_cache=path, no_timing_cache=False, editable_timing_cache=True
+        )
+
+    def record(self, number: int, log: Path) -> Build:
+        """Return the tactics of the build."""
+        path = self._path(number, self._kind)
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            measured = measured_tactics(lines)
+        for key, one in measured.items():
+            self._named(key, one.layer, one.tactics)
+        choices = {
+            key: replace(one, name=self._kernel(key, one.tactic))
+            for key, one in self._editor.entries(path).items()
+        }
+        if self._kind == "edited":
+            path.unlink(missing_ok=True)
+        titles = {key: self._names[key].title for key in choices if key in self._names}
+        offers = {key: tuple(one.tactics) for key, one in measured.items()}
+        return Build(
+            "", choices=choices, offers=offers, titles=titles, missing=tuple(self._missing)
+        )
+
+    def _kernel(self, key: str, tactic: int) -> str:
+        known = self._names.get(key)
+        return "" if known is None else known.kernels.get(tactic, "")
+
+    def write(self, right: Choices, path: Path) -> None:
+        """Write an edited timing cache."""
+        self._edit(right, path)

@@ -1,0 +1,1 @@
+"""What conversions run: libraries in processes of their own, and verification."""

@@ -1,0 +1,99 @@
+"""A conversion by a library that reads and writes files, in a process of its own.
+
+The library gets a view of the model: a small file that refers to the weights where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+from dld_tui.backends.tools.process import run_tool
+from dld_tui.core.conversion.copies import keep, open_model
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+
+
+def by_library(
+    document: Document,
+    module: str,
+    options: Mapping[str, JSON],
+    stage: str,
+    stack: contextlib.ExitStack,
+    steps: int = 0,
+) -> Generator[Event, None, Document]:
+    """Convert a model with ``main`` of a module, and put back what that loses.
+
+    Args:
+        document: The model; it stays as it is, and open until `stack` is closed.
+        module: Its ``main`` finds the file to read, the file to write and the options as JSON in
+            ``sys.argv[1:]``.
+        options: What it does.
+        stage: For the progress.
+        stack: Closes the result and removes what was made for it.
+        steps: How many sets of inputs it reads, if it says in the file :func:`step_file` how many
+            it has read.
+
+    Returns:
+        The result, without a path.
+
+    Raises:
+        ActivityError: The library failed; says what it said last.
+        SaveError: There is no room for the view.
+    """
+    folder = document.path.parent if document.path is not None else None
+    view = external_view(
+        skeleton_bytes(document), document.blobs, folder, external=document.external, values=True
+    )
+    stack.callback(discard_view, view)
+    result = view.with_name(f"{view.stem}-out.onnx")
+    counter = step_file(result)
+    for made in (result, result.with_name(f"{result.name}.data"), counter):
+        stack.callback(made.unlink, missing_ok=True)
+    running = run_tool(module, [str(view), str(result), json.dumps(dict(options))], None)
+    with contextlib.closing(running):
+        while True:
+            try:
+                passed = next(running)
+            except StopIteration as stop:
+                end = stop.value
+                break
+            done = _count(counter) if steps else 0
+            if 0 < done < steps:
+                yield Progress(done, steps, "sets", stage)
+            else:
+                yield Progress(round(passed, 1), None, "s", stage)
+    if end.status != 0 or not result.exists():
+        raise ActivityError(f"{stage}: {_last(end.said, end.crashed)}", details=end.said)
+    converted = open_model(result)
+    stack.callback(converted.close)
+    keep(document, converted)
+    return converted
+
+
+def step_file(target: Path) -> Path:
+    """Return the file in which a library that writes a file says how far it is."""
+    return target.with_name(f"{target.name}.progress")
+
+
+def _count(counter: Path) -> int:
+    try:
+        return int(counter.read_text(encoding="ascii"))
+    except (OSError, ValueError):  # not there yet, or half written
+        return 0
+
+
+def _last(said: str, crashed: str | None) -> str:
+    if crashed is not None:
+        return f"the library crashed ({crashed})"
+    lines = [line for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if "Error" in line or "[E]" in line or "!" in line[:3]]
+    last = (errors or lines or ["it ended without a word"])[-1]
+    return clip(visible(" ".join(last.removeprefix("[!] ").split())), 300)

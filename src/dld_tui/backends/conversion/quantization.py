@@ -1,0 +1,185 @@
+"""Quantization by ONNX Runtime on a file, run by :mod:`.library_file`; it loads the whole model."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from dld_tui.backends.conversion.library_file import step_file
+from dld_tui.core.inputs.feeds import load_input_sets, set_folders
+from dld_tui.core.inputs.shapes import InputSpec
+
+INSTALL = "pip install 'dld-tui[cpu]'"
+_METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
+            "distribution": "Distribution"}  # fmt: skip
+_RANGES, _TENSORS = 64, 8
+"""Sets of inputs of which the ranges, or all of the values, are held at a time."""
+_ONE_FILE = 1 << 30
+"""Bytes of a model from which the weights of the result go to a file of their own."""
+
+
+def missing() -> list[str]:
+    """Return the modules that are needed and not installed."""
+    return [name for name in ("onnxruntime",) if importlib.util.find_spec(name) is None]
+
+
+def main() -> None:
+    """Quantize the model of the first argument; write the second; options are the third."""
+    source, target, text = sys.argv[1:4]
+    reader = None
+    try:
+        options = json.loads(text)
+        if not options["dynamic"] and not options["weights_only"]:
+            reader = _Sets(options, Path(target))
+        _quantize(source, target, options, reader)
+        _tidy(target)
+    # The seam: whatever ONNX Runtime raises, and of which inputs it is said nowhere.
+    except Exception as error:  # noqa: BLE001
+        traceback.print_exc()
+        at = "" if reader is None or reader.present is None else f"{reader.present}: "
+        sys.exit(f"[!] {at}{' '.join(str(error).split()) or type(error).__name__}")
+
+
+def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | None) -> None:
+    from onnxruntime import quantization
+
+    if options["weights_only"]:
+        _quantize_weights(source, target, options)
+        return
+    types = quantization.QuantType
+    shared: dict[str, Any] = {
+        "op_types_to_quantize": options["ops"] or None,
+        "nodes_to_exclude": options["exclude"] or None,
+        "per_channel": options["per_channel"],
+        "reduce_range": options["reduce_range"],
+        "weight_type": types.from_string(_type(options["weights"])),
+        "use_external_data_format": Path(source).stat().st_size + _data(source) > _ONE_FILE,
+    }
+    if sets is None:
+        inside = {"EnableSubgraph": True, "MatMulConstBOnly": True}
+        quantization.quantize_dynamic(source, target, extra_options=inside, **shared)
+        return
+    extra: dict[str, Any] = {"CalibStridedMinMax": sets.part}
+    if options["runtime"] == "tensorrt":
+        # TensorRT takes no zero points but 0, and adds biases in floating point.
+        extra |= {"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False,
+                  "QDQKeepRemovableActivations": True}  # fmt: skip
+    quantization.quantize_static(
+        source,
+        target,
+        _reader(quantization, sets),
+        quant_format=quantization.QuantFormat.QDQ,
+        activation_type=types.from_string(_type(options["activations"])),
+        calibrate_method=getattr(quantization.CalibrationMethod, _METHODS[options["method"]]),
+        extra_options=extra,
+        **shared,
+    )
+
+
+def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None:
+    """Store the weights of matrix products in blocks of a few bits, by rounding to nearest."""
+    from onnxruntime.quantization import QuantFormat
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    weights = str(options["weights"])
+    quantizer = MatMulNBitsQuantizer(
+        onnx.load(source),
+        bits=int(weights.removeprefix("u").removeprefix("int")),
+        block_size=options["block"],
+        is_symmetric=not weights.startswith("u"),
+        nodes_to_exclude=options["exclude"] or None,
+        quant_format=QuantFormat.QDQ if options["runtime"] == "tensorrt" else QuantFormat.QOperator,
+        op_types_to_quantize=tuple(options["ops"]) or None,
+    )
+    quantizer.process()
+    quantizer.model.save_model_to_file(
+        target, Path(source).stat().st_size + _data(source) > _ONE_FILE
+    )
+
+
+def _tidy(target: str) -> None:
+    """Remove the mark that tells the library that it has inferred shapes.
+
+    Raises:
+        ValueError: The values of a tensor were infinite, so that nothing can scale them.
+    """
+    model = onnx.load(target, load_external_data=False)
+    scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    for tensor in model.graph.initializer:
+        if tensor.name not in scales or tensor.data_location == onnx.TensorProto.EXTERNAL:
+            continue
+        if not np.isfinite(numpy_helper.to_array(tensor)).all():
+            name = tensor.name.removesuffix("_scale")
+            raise ValueError(f"{name!r} becomes infinite or NaN with these inputs")
+    kept = [entry for entry in model.metadata_props if entry.key != "onnx.infer"]
+    if len(kept) < len(model.metadata_props):
+        del model.metadata_props[:]
+        model.metadata_props.extend(kept)
+        onnx.save(model, target)
+
+
+def _type(name: str) -> str:
+    if name == "fp8":
+        return "QFLOAT8E4M3FN"
+    return f"Q{name.replace('uint', 'UInt').replace('int', 'Int', not name.startswith('u'))}"
+
+
+def _data(source: str) -> int:
+    return sum(path.stat().st_size for path in Path(source).parent.glob(f"{Path(source).name}.*"))
+
+
+class _Sets:
+    """The folders of inputs, one after the other, in parts whose values are held at a time."""
+
+    def __init__(self, options: dict[str, Any], target: Path) -> None:
+        self.folders = set_folders(Path(options["calibration"]))
+        self.specs = [
+            InputSpec(
+                one["name"], one["dtype"], None if one["dims"] is None else tuple(one["dims"])
+            )
+            for one in options["inputs"]
+        ]
+        # For the other methods all values of a part are held, and have to be of the same shapes.
+        self.part = _RANGES if options["method"] == "minmax" else _TENSORS
+        if self.part == _TENSORS and not options["is_uniform"]:
+            self.part = 1
+        self.present: str | None = None
+        """The name of the folder that is in work."""
+        self._counter = step_file(target)
+
+    def feeds(self, begin: int, end: int) -> Iterator[dict[str, Any]]:
+        """Yield the inputs of some sets."""
+        for number, folder in enumerate(self.folders[begin:end], start=begin):
+            self._counter.write_text(str(number), encoding="ascii")
+            self.present = folder.name
+            yield dict(load_input_sets(folder, self.specs)[0].values)
+        self.present = None
+
+
+def _reader(quantization: Any, sets: _Sets) -> Any:
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.rewind()
+
+        def __len__(self) -> int:
+            return -(-len(sets.folders) // sets.part) * sets.part  # it wants whole parts
+
+        def set_range(self, start_index: int, end_index: int) -> None:
+            self.left = sets.feeds(start_index, end_index)
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self.left, None)
+
+        def rewind(self) -> None:
+            self.left = sets.feeds(0, len(sets.folders))
+
+    return Reader()

@@ -1,0 +1,338 @@
+"""Dimensions changed, and verified by runs at two sizes.
+
+At a size that both take, the result must compute what the original does. At another size of a
+dimension that is the first axis of its inputs, it must compute for each item what the original
+does for it alone; along other dimensions it must run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import onnx
+
+from dld_tui.backends.conversion.same_values import session_of
+from dld_tui.backends.conversion.verification import MANY_BYTES, verified, verify
+from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
+from dld_tui.core.conversion.copies import copy_of, inline_calls
+from dld_tui.core.conversion.dimensions import (
+    Dimension,
+    declare_outputs,
+    find_dimensions,
+    fix_dimension,
+    free_dimension,
+    rename_dimension,
+)
+from dld_tui.core.conversion.report_text import figures
+from dld_tui.core.conversion.request import Verification
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.type_inference import take_in_small_data
+from dld_tui.core.errors import ActivityError, DldError, InputError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.inputs.guess import Guess, first_that_runs, input_specs, specs_for
+from dld_tui.core.inputs.search import candidate_guesses
+from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
+from dld_tui.core.types import JSON
+
+_HINT = (
+    "Inputs that share a size change together: --dim batch=N --dim state:1=N; --shape gives others"
+)
+_SETS = 4
+"""Sets of inputs that differ; more items than these repeat them."""
+_LARGEST_WEIGHT = 64 << 20
+"""Bytes of a weight that is looked at to see whether its items are the same."""
+
+
+def resized(
+    request: Verification, texts: Sequence[str], original: Document, output: Path
+) -> Generator[Event, None, tuple[Document, list[str], dict[str, JSON]]]:
+    """Return a copy with other dimensions, notes, and figures of it. Close the copy.
+
+    Raises:
+        UsageError: There is no such dimension.
+        ActivityError: A node or a weight stands in the way, or ONNX Runtime cannot use the result.
+    """
+    notes: list[str] = []
+    with_nodes = copy_of(original)
+    try:
+        model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
+        asked = find_dimensions(model.graph, texts)
+        if any(one.size not in (None, one.to) for one in asked) and inline_calls(with_nodes):
+            notes.append("calls of local functions are replaced by their nodes")
+            model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
+        yield Progress(0, None, stage="Looking for a size that the model takes")
+        guess = _guess(request, original, output)
+        shapes: dict[str, tuple[int, ...]] = {
+            name: tuple(shape) for name, shape in guess.shapes.items()
+        }
+        yield Progress(0, None, stage="Changing the dimensions")
+        changed: list[str] = []
+        for dimension in asked:
+            changed += _change(model, dimension, shapes, with_nodes, original.path)
+        if any(isinstance(one.to, int) for one in asked):
+            declare_outputs(model, _with_small_data(model, original.path))
+    finally:
+        with_nodes.close()
+    result = Document(model, blobs=original.blobs.again(), external=original.external.again())
+    try:
+        more: dict[str, JSON] = {
+            "dimensions": [
+                {"key": one.key, "axes": dict(one.axes), "from": one.size or one.name or None,
+                 "to": one.to} for one in asked
+            ],
+            "changed": [*changed],
+        }  # fmt: skip
+        told, remarks = yield from _verified(request, original, result, asked, guess, output)
+    except BaseException:
+        result.close()
+        raise
+    return result, [*notes, *remarks], more | told
+
+
+def _guess(request: Verification, original: Document, title: Path) -> Guess:
+    """Return inputs that the original takes; where it cannot be run, the likeliest."""
+    specs: list[InputSpec] = input_specs(original)
+    given = parse_shapes(request.shape, [spec.name for spec in specs])
+    if request.verify and cast("int", figures(original)["weight_bytes"]) <= MANY_BYTES:
+        try:
+            session = session_of(original, title)
+            specs = specs_for(session.inputs, original)
+            guesses = candidate_guesses(specs, original, given)
+            return first_that_runs(
+                guesses, 0, lambda feeds: session.run_unread(session.feed(dict(feeds)))
+            )[0]
+        except DldError:
+            pass  # that it cannot be run is said later
+    guess = next(iter(candidate_guesses(specs, original, given)), None)
+    if guess is None:
+        raise ActivityError("the sizes of its inputs cannot be guessed", hint="Give --shape")
+    return guess
+
+
+def _change(
+    model: onnx.ModelProto,
+    dimension: Dimension,
+    shapes: dict[str, tuple[int, ...]],
+    document: Document,
+    path: Path | None,
+) -> list[str]:
+    axes, to = dimension.axes, dimension.to
+    if dimension.size == to:
+        return []
+    changed: list[str] = []
+    name = dimension.name
+    if dimension.size is not None:
+        name = to if isinstance(to, str) else "dld_size"
+        small = _with_small_data(model, path)
+
+        def read(weight: str) -> np.ndarray[Any, Any] | None:
+            tensor = document.main.initializer(weight)
+            if tensor is None or (tensor.nbytes or 0) > _LARGEST_WEIGHT:
+                return None
+            try:
+                return tensor.read().reshape(tensor.shape)
+            except InputError:
+                return None
+
+        changed = free_dimension(
+            model, axes, shapes, name, is_batch=dimension.is_batch, read=read, small=small
+        ).changed
+    elif isinstance(to, str):
+        rename_dimension(model, axes, name, to)
+    if isinstance(to, int):
+        fix_dimension(model, axes, name, to)
+        for one, axis in axes.items():
+            shape = list(shapes[one])
+            shape[axis] = to
+            shapes[one] = tuple(shape)
+    return changed
+
+
+def _with_small_data(model: onnx.ModelProto, path: Path | None) -> onnx.ModelProto:
+    small = onnx.ModelProto.FromString(model.SerializeToString())
+    if path is not None:
+        take_in_small_data(small, path)
+    return small
+
+
+def _verified(
+    request: Verification,
+    original: Document,
+    result: Document,
+    asked: Sequence[Dimension],
+    guess: Guess,
+    output: Path,
+) -> Generator[Event, None, tuple[dict[str, JSON], list[str]]]:
+    sized = [one for one in asked if isinstance(one.to, int) and one.size not in (None, one.to)]
+    if not sized:
+        shared = request
+        if any(isinstance(one.to, int) for one in asked) and not request.inputs:
+            shared = replace(request, shape=_texts(_resized(guess, asked)))
+        told, notes = yield from verified(
+            shared, original, result, output, _agreement(original), hint=_HINT
+        )
+        if cast("Mapping[str, Any]", told["values"])["skipped"]:
+            return told, notes
+    elif not request.verify or request.values == "never":
+        return {"values": {"skipped": "it is switched off"}, "latency_ms": None}, []
+    else:
+        shapes = _texts(_resized(guess, asked))
+        notes = yield from verify(original, result, output, shapes, _HINT)
+        told = {"values": {"skipped": "the original takes another size only"}, "latency_ms": None}
+        if cast("int", figures(original)["weight_bytes"]) > MANY_BYTES:
+            return told, notes
+    if any(not one.is_batch for one in sized):
+        return told, notes
+    values = cast("dict[str, Any]", told["values"])
+    try:
+        session_of(original, output)
+    except DldError:
+        return told, notes  # which notes say
+    for one in asked:
+        if one.size is None or one.to == one.size:
+            continue
+        yield Progress(0, None, stage="Running the result at another size")
+        size = one.to if isinstance(one.to, int) else 2 * one.size
+        others = [dimension for dimension in sized if dimension is not one]
+        if one.is_batch and not others:
+            rows = _items(request, original, result, one, size, guess, output)
+            values = _merged(values, rows)
+            notes.append(f"items at {one.key} {size} were compared with runs of the original")
+            if _agreement(original) is QUANTIZED:
+                notes.append("DynamicQuantizeLinear takes one range for all items: they may differ")
+        elif not others:
+            feeds = Guess(_shaped(guess, {name: (axis, size) for name, axis in one.axes.items()}))
+            _run(session_of(result, output), feeds.values(0), one, size)
+            notes.append(f"it runs with {one.key} {size}; values were compared with {one.size}")
+    told["values"] = values
+    return told, notes
+
+
+def _items(
+    request: Verification,
+    original: Document,
+    result: Document,
+    dimension: Dimension,
+    size: int,
+    guess: Guess,
+    title: Path,
+) -> dict[str, dict[str, JSON]]:
+    """Compare items that were computed together with those computed by the original."""
+    before, after = session_of(original, title), session_of(result, title)
+    own = dimension.size
+    assert own is not None
+    count = math.lcm(own, size)
+    first = guess.values(0)
+    seeds = [guess.values(seed) for seed in range(min(_SETS, count // own))]
+    sets = [{name: one[name] if name in dimension.axes else first[name] for name in first}
+            for one in seeds]  # fmt: skip
+    runs = [before.run(before.feed(dict(one))) for one in sets]
+    order = [index % len(sets) for index in range(count // own)]
+    together = {
+        name: np.concatenate([sets[index][name] for index in order], dimension.axes[name])
+        if name in dimension.axes else first[name] for name in first
+    }  # fmt: skip
+    wanted = [[runs[index][place] for index in order] for place in range(len(before.outputs))]
+    made: list[list[Any]] = [[] for _ in before.outputs]
+    for begin in range(0, count, size):
+        part = {
+            name: np.take(value, range(begin, begin + size), dimension.axes[name])
+            if name in dimension.axes else value for name, value in together.items()
+        }  # fmt: skip
+        for place, value in enumerate(_run(after, part, dimension, size)):
+            made[place].append(value)
+    agreement = _agreement(original)
+    tolerances = (
+        parse_tolerances(request.tolerance) if request.tolerance
+        else Tolerances(agreement.tolerance)
+    )  # fmt: skip
+    rows: dict[str, dict[str, JSON]] = {}
+    for name, one, other in zip(before.outputs, wanted, made, strict=True):
+        if not all(isinstance(value, np.ndarray) for value in (*one, *other)):
+            continue
+        axis = _grown(one[0].shape, other[0].shape)
+        if axis is not None:
+            one, other = [np.concatenate(one, axis)], [np.concatenate(other, axis)]
+        other = [other[0]] * len(one) if len(other) < len(one) else other
+        tolerance = tolerances.of(name)
+        for mine, theirs in zip(one, other, strict=False):
+            error = compare(mine, theirs, tolerance)
+            problem = tolerance.problem(error) or ""
+            quiet = error.snr_db is not None and error.snr_db >= agreement.quiet_db
+            if quiet and not request.tolerance and not (error.special or error.mismatch):
+                problem = ""
+            text = f"at {dimension.key} {size}, items are not what each is alone: {problem}"
+            if problem or name not in rows:
+                rows[name] = {"problem": text if problem else "", **error.to_json()}
+    return rows
+
+
+def _grown(one: Sequence[int], other: Sequence[int]) -> int | None:
+    """Return the axis in which two shapes differ."""
+    if len(one) != len(other):
+        return None
+    return next((axis for axis, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), None)
+
+
+def _merged(values: dict[str, Any], rows: dict[str, dict[str, JSON]]) -> dict[str, Any]:
+    """Return the figures of the outputs with those at another size where these are worse."""
+    if values["skipped"]:
+        values = {"skipped": "", "outputs": rows, "first": None, "repaired": [], "advice": "",
+                  "inputs": "random", "sets": _SETS, "guess": []}  # fmt: skip
+    else:
+        outputs = dict(values["outputs"])
+        outputs |= {name: row for name, row in rows.items() if row["problem"]}
+        values = {**values, "outputs": outputs}
+    return {**values, "is_good": not any(row["problem"] for row in values["outputs"].values())}
+
+
+def _run(session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int) -> list[Any]:
+    try:
+        return cast("list[Any]", session.run(session.feed(dict(feeds))))
+    except ActivityError as error:
+        raise ActivityError(
+            f"the result does not run with {dimension.key} {size}: {error.message}",
+            where=error.where, hint=error.hint or _HINT, details=error.details,
+        ) from error  # fmt: skip
+
+
+def _agreement(original: Document) -> Agreement:
+    """Return what is near enough: ranges that are found while running are those of all items."""
+    dynamic = any(
+        node.op_type in ("DynamicQuantizeLinear", "DynamicQuantizeMatMul")
+        for scope in original.scopes() for node in scope.nodes
+    )  # fmt: skip
+    return QUANTIZED if dynamic else SAME
+
+
+def _resized(guess: Guess, asked: Sequence[Dimension]) -> dict[str, Sequence[int]]:
+    shapes = {name: list(shape) for name, shape in guess.shapes.items()}
+    for one in asked:
+        for name, axis in one.axes.items():
+            if isinstance(one.to, int):
+                shapes[name][axis] = one.to
+    return dict(shapes)
+
+
+def _shaped(guess: Guess, axes: Mapping[str, tuple[int, int]]) -> Any:
+    inputs = []
+    for one in guess.inputs:
+        if one.name in axes:
+            axis, size = axes[one.name]
+            shape = list(one.shape)
+            shape[axis] = size
+            one = replace(one, shape=tuple(shape))
+        inputs.append(one)
+    return tuple(inputs)
+
+
+def _texts(shapes: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
+    return tuple(f"{name}:[{','.join(map(str, shape))}]" for name, shape in shapes.items())

@@ -1,0 +1,635 @@
+"""What a conversion has its result undergo: loaded and run, compared with the original, timed.
+
+Whether ONNX Runtime can still load and run a model that was converted.
+
+Large weights are stood in for by zeros, so that neither time nor memory goes into them: what is
+found are types that do not fit and operators without an implementation, which is what conversions
+can get wrong.
+
+Whether a converted model gives the values of the original, and if not, because of which nodes.
+
+ONNX Runtime runs both on a CPU, one with float16 or bfloat16 rounded between its nodes
+(:mod:`dld_tui.core.conversion.error_attribution`).
+
+Its part of a conversion's result: ``"values"``, which is ``{"skipped": WHY}`` or ``{"is_good",
+"outputs": {NAME: {"problem", ...}}, "first": CULPRIT or null, "repaired": [CULPRIT, ...],
+"advice", "inputs": "random" or "files", "sets", "guess": [LINE, ...]}`` with culprits as
+:mod:`dld_tui.core.conversion.error_attribution` has them, and ``"latency_ms"``, which is
+``{"before", "after", "is_clear"}``, medians on the CPU of this machine and whether the middle
+halves of their passes are apart, or null.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dld_tui.backends.accuracy.runs import Comparison, State, types_with
+from dld_tui.backends.accuracy.sides import ModelSide
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.conversion.copies import copy_of, inline_calls
+from dld_tui.core.conversion.error_attribution import (
+    Culprit,
+    Findings,
+    culprits,
+    first_culprit,
+    nodes_to_keep,
+    rounded_copy,
+)
+from dld_tui.core.conversion.fp16 import largest
+from dld_tui.core.conversion.report_text import figures
+from dld_tui.core.conversion.request import ValueVerification, Verification
+from dld_tui.core.conversion.tensors import Selection, candidates
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.value_types import value_type_of
+from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.files.tensors import payload_length
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
+from dld_tui.core.inputs.guess import Guess, first_that_runs, specs_for
+from dld_tui.core.inputs.search import candidate_guesses
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+_SETTINGS = SessionSettings(
+    optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
+)
+_LARGE, _MANY = 1 << 16, 64 << 20
+"""Bytes of weights, and of all of them, from which nodes make them."""
+_SINCE = 9
+_MADE = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE,
+         onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT32,
+         onnx.TensorProto.INT64)  # fmt: skip
+"""What ConstantOfShape makes, since version 9 of the operators."""
+
+
+def verify(
+    original: Document,
+    result: Document,
+    title: Path,
+    shapes: Sequence[str] = (),
+    hint: str | None = None,
+) -> Generator[Event, None, list[str]]:
+    """Load and run a converted model; return what could not be found out, for people.
+
+    Yields what it does, and which shapes it guessed.
+
+    Args:
+        original: The model before: what it cannot do either is no fault of the conversion.
+        result: The model after.
+        title: The file that errors name.
+        shapes: Of inputs, ``NAME:1x3x224x224``; what is open is guessed.
+        hint: What can be done when it fails.
+
+    Raises:
+        ActivityError: The result cannot be loaded or run, but the original can; names the node
+            where ONNX Runtime does.
+    """
+    yield Progress(0, None, stage="Trying the result with ONNX Runtime")
+    try:
+        why, guess = _run(result, title, shapes)
+    except UsageError:
+        raise
+    except UnavailableError as error:
+        return [f"not verified: {error.message}"]
+    except DldError as error:
+        try:
+            _run(original, title, shapes)
+        except DldError as before:
+            return [f"not verified, as the original cannot be run either: {before.message}"]
+        named = None if ": " in (error.where or "") else _misdeclared(result)
+        raise ActivityError(
+            f"the converted model cannot be used: {named or error.message}",
+            where=error.where,
+            hint=hint or error.hint,
+            details=error.details,
+        ) from error
+    for remark in guess.remarks if guess is not None else ():
+        yield Log(f"Tried with {remark}")
+    return [f"loaded but not run: {why}"] if why else []
+
+
+def _misdeclared(result: Document) -> str | None:
+    """Return which weight is not of the type that is declared, which ONNX Runtime does not say."""
+    main = result.main
+    for name in ("input", "value_info", "output"):
+        for record in main.records[name]:
+            tensor = main.initializer(text_of(record.name))
+            declared = value_type_of(record.type)
+            if tensor is None or declared is None or declared.dtype in (None, "", tensor.dtype):
+                continue
+            users = [
+                f"{use.node.op_type} {visible(use.node.ref)}" for use in main.users(tensor.name)
+            ]
+            return (
+                f"weight {visible(tensor.name)!r}{f' of node {users[0]}' if users else ''} is"
+                f" {tensor.dtype}, and declared {declared.dtype}"
+            )
+    return None
+
+
+def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, Guess | None]:
+    """Load and run a model; return why it was not run, if so, and with which inputs it was."""
+    view = external_view(
+        skeleton_bytes(document), document.blobs, external=document.external, values=False
+    )
+    try:
+        is_large = _lighten(view)
+        session = Session(view, _SETTINGS, title)
+        if is_large:
+            return f"it has more than {fmt.size(_MANY)} of weights", None
+        if any(spec.container for spec in session.inputs):
+            return "an input is not a tensor", None
+        specs = specs_for(session.inputs, document)
+        guesses = candidate_guesses(
+            specs, document, parse_shapes(shapes, [spec.name for spec in specs])
+        )
+        guess, _ = first_that_runs(
+            guesses, 0, lambda feeds: session.run_unread(session.feed(dict(feeds)))
+        )
+        return "", guess
+    finally:
+        discard_view(view)
+
+
+def _lighten(view: Path) -> bool:
+    """Let nodes make the zeros of many large weights, and return whether that was done.
+
+    ONNX Runtime copies initializers when it loads a model, and would hold all of them.
+    """
+    model = onnx.ModelProto.FromString(view.read_bytes())
+    graph = model.graph
+    large = [t for t in graph.initializer if (payload_length(t) or 0) >= _LARGE]
+    opset = next((e.version for e in model.opset_import if e.domain in ("", "ai.onnx")), 0)
+    if sum(payload_length(t) or 0 for t in large) < _MANY or opset < _SINCE:
+        return False
+    given = {record.name for record in (*graph.input, *graph.output)}
+    made = []
+    for tensor in large:
+        if tensor.data_type not in _MADE or tensor.name in given:
+            continue
+        shape = helper.make_tensor(
+            f"{tensor.name}.shape", onnx.TensorProto.INT64, [len(tensor.dims)], tensor.dims
+        )
+        zero = helper.make_tensor("", tensor.data_type, [1], [0])
+        made.append(helper.make_node("ConstantOfShape", [shape.name], [tensor.name], value=zero))
+        tensor.CopyFrom(shape)
+    nodes = [*made, *graph.node]
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+    view.write_bytes(model.SerializeToString())
+    return True
+
+
+_REFERENCE_SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
+_BUDGET = 100 << 20
+"""Bytes of values that are held at a time."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """On what a result is tried, and how good it has to be."""
+
+    shapes: Sequence[str] = ()
+    """Of random inputs, ``NAME:1x3x224x224``."""
+    folder: Path | None = None
+    """Of inputs; None for random ones."""
+    most_sets: int | None = None
+    """How many sets of inputs of the folder are compared; None for all."""
+    tolerances: Sequence[str] = ()
+    """As :func:`~dld_tui.core.accuracy.tolerance.parse_tolerances` takes them; those of the
+    agreement by default."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one result."""
+
+    outputs: Sequence[Row]
+    first: Culprit | None = None
+    """The first node whose values are wrong; None when those of the outputs are right."""
+    found: Findings | None = None
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the figures of the outputs, and the node, as JSON data."""
+        return {
+            "outputs": {
+                row.name: {"problem": row.problem, **row.error.to_json()} for row in self.outputs
+            },
+            "is_good": self.is_good,
+            "first": None if self.first is None else self.first.to_json(),
+        }
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all outputs are near enough."""
+        return not any(row.problem for row in self.outputs)
+
+
+class ValueCheck:
+    """Compares results with the model that they were made of. Close it.
+
+    Args:
+        original: That model; it stays as it is, and open until this is closed.
+        asked: On what, and how good it has to be.
+        agreement: What is near enough by default, and how a result is run.
+
+    Raises:
+        UsageError: A shape or a tolerance makes no sense.
+        InputError: The inputs cannot be read, or do not fit.
+        ActivityError: The model cannot be run.
+    """
+
+    def __init__(self, original: Document, asked: Question, agreement: Agreement) -> None:
+        self._strict = bool(asked.tolerances)
+        self._agreement = agreement
+        near = Tolerances(agreement.tolerance)
+        self._tolerances = parse_tolerances(asked.tolerances) if self._strict else near
+        self._folder = original.path.parent if original.path is not None else None
+        self.document = copy_of(original)
+        """The original, its calls of local functions replaced as a conversion does it."""
+        try:
+            inline_calls(self.document)
+            self.feeds = self._inputs(asked)
+            """Sets of inputs that the original takes."""
+        except BaseException:
+            self.document.close()
+            raise
+        self._ranges: dict[str, float] = {}
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was guessed of the inputs."""
+        return self.feeds.remarks
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        self.document.close()
+
+    def _runner(self) -> TensorRunner:
+        return TensorRunner(self.document, _REFERENCE_SETTINGS, folder=self._folder)
+
+    def _side(self, document: Document) -> ModelSide:
+        return ModelSide(document, _REFERENCE_SETTINGS, self._folder)
+
+    def _inputs(self, asked: Question) -> Feeds:
+        with self._runner() as runner:
+            specs, outputs = specs_for(runner.inputs, self.document), runner.outputs
+            if asked.folder is not None:
+                folders = set_folders(asked.folder)[: asked.most_sets]
+                return Feeds([load_input_sets(one, specs)[0].values for one in folders])
+            given = parse_shapes(asked.shapes, [spec.name for spec in specs])
+            guess, _ = first_that_runs(
+                candidate_guesses(specs, self.document, given), 0, partial(runner.values, outputs)
+            )
+            return Feeds([guess.values(0)], guess)
+
+    def run(self, result: Document) -> Verdict:
+        """Compare a result; all of its tensors when its outputs are wrong.
+
+        Raises:
+            ActivityError: It cannot be run.
+        """
+        with contextlib.ExitStack() as stack:
+            runnable = result
+            if self._agreement.narrow:
+                runnable = rounded_copy(result, self._agreement.narrow.dtype)
+                stack.callback(runnable.close)
+            verdict = Verdict(self._compared(runnable, tensors=False))
+            if verdict.is_good:
+                return verdict
+            rows = self._compared(runnable, tensors=True)
+        self._ranges = self._ranges or dict(self._measured())
+        found = Findings(self.document, rows, self._ranges, self._clipped, self._agreement.narrow)
+        outputs = [row for row in rows if row.is_output]
+        return Verdict(outputs, first_culprit(found), found)
+
+    def _compared(self, result: Document, *, tensors: bool) -> list[Row]:
+        sides = self._side(self.document), self._side(result)
+        rows: list[Row] = []
+        with Comparison(*sides, self._tolerances, tensors, channels=tensors) as comparison:
+            for state in comparison.run(self.feeds.sets, budget=_BUDGET):
+                rows = state.rows if isinstance(state, State) else rows
+        return rows if self._strict else [self._agreement.judged(row) for row in rows]
+
+    def _measured(self) -> Iterator[tuple[str, float]]:
+        """Yield the largest finite magnitude of each tensor of the main graph, for one input."""
+        feed = self.feeds.sets[0]
+        names = [name for node in self.document.main.nodes for name in node.outputs if name]
+        with self._runner() as runner:
+            for group in groups(types_with(self.document, feed), names, _BUDGET):
+                for name, value in runner.values(group, feed).items():
+                    if value is None or value.dtype.kind not in "fiu" or not value.size:
+                        continue
+                    finite = value[np.isfinite(value)]
+                    if finite.size:
+                        yield name, float(np.abs(finite).max())
+
+    @cached_property
+    def _clipped(self) -> dict[str, float]:
+        """The largest magnitudes of weights out of the range of the narrow type."""
+        narrow = self._agreement.narrow
+        if narrow is None:
+            return {}
+        every = Selection(kinds=("initializer", "constant"))
+        peaks = {
+            one.name: largest(one.tensor) for one in candidates(self.document, narrow.dtype, every)
+        }
+        return {name: peak for name, peak in peaks.items() if peak > narrow.largest}
+
+    def to_keep(self, verdict: Verdict, kept: Collection[Node], most: int) -> dict[Node, str]:
+        """Return nodes of :attr:`document` that should stay as they were, too, and the reasons."""
+        return {} if verdict.found is None else nodes_to_keep(verdict.found, kept, most)
+
+    def of_same_operators(self, verdict: Verdict, kept: Collection[Node]) -> dict[Node, str]:
+        """Return the nodes of the operators that were wrong, where single nodes were not enough.
+
+        What else is off cannot be told from errors of tensors then, as inside of a body; to name
+        the operator for all of the model is what a person would do next.
+        """
+        types = {node.op_type for node in kept}
+        if verdict.first is not None:
+            types.add(verdict.first.op_type)
+        return {
+            node: f"other {node.op_type} nodes were wrong"
+            for scope in self.document.main.walk()
+            for node in scope.nodes
+            if node.op_type in types and node not in kept
+        }
+
+
+MANY_BYTES = 64 << 20
+"""Bytes of weights from which values are not compared unasked: two models would be in memory."""
+_FEWEST, _MOST, _BUDGET_S = 5, 200, 0.5
+"""Passes of each model, and seconds for both, when latencies are measured."""
+_QUICKEST = SessionSettings(quiet=True)
+
+
+@dataclass
+class Checked:
+    """What came of one result."""
+
+    notes: list[str] = field(default_factory=list)
+    """What could not be found out. Fit for a terminal."""
+    skipped: str = ""
+    """Why values were not compared."""
+    verdict: Verdict | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether values were compared and are not near enough."""
+        return self.verdict is not None and not self.verdict.is_good
+
+
+class Verifier:
+    """Verifies the results of one conversion. Use it as a context manager.
+
+    Args:
+        asked: How.
+        original: The model before; it stays as it is, and open until this is closed.
+        output: The file that errors name.
+        agreement: What is near enough by default.
+        hint: What can be done when the result cannot be loaded.
+        calibration: Inputs that are compared where the request names none.
+
+    Raises:
+        UsageError: A tolerance makes no sense, or is for what is no output.
+    """
+
+    def __init__(
+        self,
+        asked: ValueVerification,
+        original: Document,
+        output: Path,
+        agreement: Agreement,
+        *,
+        hint: str | None = None,
+        calibration: Path | None = None,
+    ) -> None:
+        parse_tolerances(asked.tolerance).require_names(original.main.outputs)
+        self._asked, self._original, self._output = asked, original, output
+        self._agreement, self._hint = agreement, hint
+        self._folder = asked.inputs or calibration
+        self._most = None if asked.inputs else 8
+        self._check: ValueCheck | str | None = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Verifier:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give back what was held."""
+        self._stack.close()
+
+    def check(self, result: Document) -> Generator[Event, None, Checked]:
+        """Load and run a result, and compare its values with those of the original.
+
+        Raises:
+            ActivityError: The result cannot be loaded or run, but the original can.
+            InputError: The inputs cannot be read, or do not fit.
+        """
+        if not self._asked.verify:
+            return Checked(skipped="it is switched off")
+        notes = yield from self._tried(result)
+        check = yield from self._prepared()
+        if isinstance(check, str):
+            return Checked(notes, check)
+        yield Progress(0, None, stage="Comparing the values with the original")
+        verdict = check.run(result)
+        if why := _useless_reference(verdict):
+            return Checked(notes, why)
+        return Checked(notes, verdict=verdict)
+
+    def to_keep(self, checked: Checked, kept: Collection[Node], most: int) -> dict[Node, str]:
+        """Return nodes that should stay as they were, too, with the reasons.
+
+        They are nodes of a copy of the original in which calls of functions are replaced.
+        """
+        if checked.verdict is None or not isinstance(self._check, ValueCheck):
+            return {}
+        more = self._check.to_keep(checked.verdict, kept, most)
+        if more or not checked.is_wrong:
+            return more
+        return self._check.of_same_operators(checked.verdict, kept)
+
+    def figures(
+        self,
+        result: Document,
+        checked: Checked,
+        kept: Mapping[Node, str] | None = None,
+        advice: Callable[[Culprit], str] | None = None,
+    ) -> Generator[Event, None, dict[str, JSON]]:
+        """Return ``"values"`` and ``"latency_ms"`` of a result that is to be written.
+
+        Args:
+            result: The result.
+            checked: What :meth:`check` found of it.
+            kept: Nodes that a repair left as they were, with the reasons.
+            advice: Says what can be done about the first node with wrong values.
+        """
+        latency = yield from self._latency(result)
+        if checked.verdict is None:
+            return {"values": {"skipped": checked.skipped}, "latency_ms": latency}
+        first = checked.verdict.first
+        check = self._check if isinstance(self._check, ValueCheck) else None
+        sets = len(check.feeds.sets) if check is not None else 0
+        values: dict[str, JSON] = {
+            "skipped": "", **checked.verdict.to_json(),
+            "repaired": [culprit.to_json() for culprit in culprits(kept or {})],
+            "advice": advice(first) if advice is not None and first is not None else "",
+            "inputs": "random" if self._folder is None else "files", "sets": sets,
+            "guess": [] if check is None else [*check.remarks],
+        }  # fmt: skip
+        return {"values": values, "latency_ms": latency}
+
+    def _tried(self, result: Document) -> Generator[Event, None, list[str]]:
+        narrow = self._agreement.narrow
+        with contextlib.ExitStack() as stack:
+            notes = []
+            if narrow is not None and not self._agreement.has_kernels:
+                result = rounded_copy(result, narrow.dtype)
+                stack.callback(result.close)
+                notes.append(
+                    f"ONNX Runtime cannot compute in {narrow.dtype} on a CPU: nodes were computed"
+                    " in float32, and rounded"
+                )
+            original, shape = self._original, self._asked.shape
+            notes += yield from verify(original, result, self._output, shape, self._hint)
+        return notes
+
+    def _prepared(self) -> Generator[Event, None, ValueCheck | str]:
+        if self._check is None:
+            self._check = yield from self._value_check()
+        return self._check
+
+    def _value_check(self) -> Generator[Event, None, ValueCheck | str]:
+        """Return what compares values, or why they are not compared."""
+        if self._asked.values == "never":
+            return "it is switched off"
+        weights = cast("int", figures(self._original)["weight_bytes"])
+        if self._asked.values == "auto" and weights > MANY_BYTES:
+            return f"it has more than {fmt.size(MANY_BYTES)} of weights (--values always)"
+        yield Progress(0, None, stage="Running the original")
+        asked = self._asked
+        question = Question(asked.shape, self._folder, self._most, asked.tolerance)
+        try:
+            check = ValueCheck(self._original, question, self._agreement)
+        except (ActivityError, UnavailableError) as error:
+            return f"the original cannot be run: {error.message}"
+        self._stack.callback(check.close)
+        return check
+
+    def _latency(self, result: Document) -> Generator[Event, None, JSON]:
+        """Return median latencies in ms of both models, whose passes alternate."""
+        check = self._check
+        is_asked = isinstance(self._asked, Verification) and self._asked.measure
+        if not is_asked or not isinstance(check, ValueCheck):
+            return None
+        yield Progress(0, None, stage="Measuring both models")
+        folder = self._original.path.parent if self._original.path is not None else None
+        with contextlib.ExitStack() as stack:
+            try:
+                passes = [
+                    _pass(document, folder, check.feeds.sets[0], stack)
+                    for document in (self._original, result)
+                ]
+                times = _alternating(passes)
+            except DldError:
+                return None  # that it does not run here was said before
+        (first, before, third), (other_first, after, other_third) = times
+        is_clear = third < other_first or other_third < first
+        return {"before": before, "after": after, "is_clear": is_clear}
+
+
+def verified(
+    asked: ValueVerification,
+    original: Document,
+    result: Document,
+    output: Path,
+    agreement: Agreement,
+    *,
+    hint: str | None = None,
+    unchanged: str = "",
+) -> Generator[Event, None, tuple[dict[str, JSON], list[str]]]:
+    """Verify a result that is made in one way only; return its figures, and notes.
+
+    Args:
+        asked: How.
+        original: The model before.
+        result: The model after.
+        output: The file that errors name.
+        agreement: What is near enough by default.
+        hint: What can be done when the result cannot be loaded, or its values are wrong.
+        unchanged: Why there is nothing to compare, if so.
+
+    Raises:
+        ActivityError: The result cannot be loaded or run, but the original can.
+        InputError: The inputs cannot be read, or do not fit.
+    """
+    with Verifier(asked, original, output, agreement, hint=hint) as verifier:
+        if unchanged:
+            checked = Checked(skipped=unchanged)
+        else:
+            checked = yield from verifier.check(result)
+        outcome = yield from verifier.figures(result, checked, advice=lambda _: hint or "")
+        return outcome, checked.notes
+
+
+def _useless_reference(verdict: Verdict) -> str:
+    """Return why a comparison with the original says nothing, if so."""
+    errors = [row.error for row in verdict.outputs if row.error.count and not row.error.mismatch]
+    if errors and all(error.nan_reference == error.count for error in errors):
+        return "the original gives nothing but NaN on these inputs (--inputs takes others)"
+    if errors and all(error.largest == 0 and not error.special for error in errors):
+        return "the original gives nothing but zeros on these inputs (--inputs takes others)"
+    return ""
+
+
+def _pass(
+    document: Document, folder: Path | None, feed: Mapping[str, Any], stack: contextlib.ExitStack
+) -> Callable[[], object]:
+    runner = stack.enter_context(TensorRunner(document, _QUICKEST, folder=folder))
+    names = runner.outputs
+    session = runner.session(names)
+    taken = {spec.name for spec in session.inputs}
+    values = session.feed({name: value for name, value in feed.items() if name in taken})
+    return lambda: session.tensors(names, values)
+
+
+def _alternating(passes: list[Callable[[], object]]) -> list[list[float]]:
+    """Return the quartiles of each one's times in ms.
+
+    They take turns, so that both see the same machine.
+    """
+    times: list[list[float]] = [[] for _ in passes]
+    for run in passes:
+        run()  # the first pass allocates
+    end = perf_counter() + _BUDGET_S
+    while len(times[0]) < _FEWEST or (perf_counter() < end and len(times[0]) < _MOST):
+        for run, taken in zip(passes, times, strict=True):
+            begin = perf_counter()
+            run()
+            taken.append((perf_counter() - begin) * 1e3)
+    return [statistics.quantiles(taken, n=4, method="inclusive") for taken in times]

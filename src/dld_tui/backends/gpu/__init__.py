@@ -1,0 +1,1 @@
+"""NVIDIA GPUs and Jetson boards: driver, tracing, counters, clocks."""

@@ -1,0 +1,465 @@
+"""What a profiling run learns of a GPU beside latency and layers.
+
+What a run says of a GPU in its report: facts, the state during the passes, and remarks.
+
+State and clocks, a live meter, the work by stream with the layers that launched it, and counters
+over time. Each part that does not work here says so in a remark and leaves the others alone.
+
+The work is recorded twice: alone, in passes that run at true speed, for times, gaps and overlap;
+and with the calls that launch it, while ONNX Runtime profiles its layers, for who launched what.
+The two are joined by position (:mod:`dld_tui.core.gpu.attribution`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dld_tui.backends.gpu.clock_guard import ClockLock
+from dld_tui.backends.gpu.counters import HardwareSampler
+from dld_tui.backends.gpu.cupti import ActivityTracer
+from dld_tui.backends.gpu.jetson import Jetson
+from dld_tui.backends.gpu.meter import Meter, PollingSampler, gpm_meter, jetson_meter, nvml_meter
+from dld_tui.backends.gpu.nvml import SLOWDOWNS, Nvml
+from dld_tui.core import fmt
+from dld_tui.core.errors import DldError, UnavailableError
+from dld_tui.core.events import Metric
+from dld_tui.core.gpu.attribution import (
+    Attributed,
+    Joined,
+    Launches,
+    PassSpan,
+    TimedPass,
+    attribute,
+    join,
+)
+from dld_tui.core.gpu.records import ActivityLog, SamplingPlan, Series, plan_sampling
+from dld_tui.core.report.records import Note
+from dld_tui.core.report.statistics import KERNELS_ALONE, median
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.types import JSON
+
+_WHOLE_PERCENT = 99.5
+
+
+def during_passes(states: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
+    """Return clocks, power and temperature in the time of the passes.
+
+    Numbers are medians; of clocks that moved the lowest and the highest are told, too.
+    """
+    made: dict[str, JSON] = {}
+    for name in dict.fromkeys(name for state in states for name in state):
+        values = [state[name] for state in states if name in state]
+        numbers = [
+            float(value)
+            for value in values
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        ]
+        if len(numbers) < len(values):
+            texts = dict.fromkeys(str(value) for value in values)
+            made[name] = ", ".join(text for text in texts if text != "none") or "none"
+            continue
+        made[name] = median(numbers)
+        if name.endswith("_mhz") and min(numbers) < max(numbers):
+            made |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
+    return made
+
+
+def timeline_fact(joined: Joined, log: ActivityLog) -> dict[str, JSON]:
+    """Return how the passes at true speed were joined to layers."""
+    return {
+        "passes": joined.passes,
+        "joined_passes": joined.joined,
+        "kernels": joined.kernels,
+        "attributed": joined.attributed,
+        "outside": joined.outside,
+        "dropped_records": log.dropped,
+        "problem": joined.problem or None,
+    }
+
+
+def attribution_fact(found: Attributed, log: ActivityLog) -> dict[str, JSON]:
+    """Return the sums that the timeline can be checked by, in microseconds."""
+    return {
+        "kernels": found.kernels.count,
+        "kernel_us": found.kernels.time_us,
+        "attributed": found.given.count,
+        "attributed_us": found.given.time_us,
+        "unattributed": found.unclaimed.count,
+        "unattributed_us": found.unclaimed.time_us,
+        "outside": found.outside.count,
+        "outside_us": found.outside.time_us,
+        "missing_us": found.missing_us,
+        "dropped_records": log.dropped,
+    }
+
+
+def attribution_notes(found: Attributed, log: ActivityLog, by_layer: bool) -> list[Note]:
+    """Return what is to be said of kernels that were recorded with the calls that launch them.
+
+    Args:
+        found: The work of the passes.
+        log: What was recorded.
+        by_layer: Whether the passes have layers.
+    """
+    if not found.kernels.count:
+        return [Note("The GPU ran no kernel in the passes that were recorded.", "warning")]
+    notes = []
+    share = found.given_percent
+    if not by_layer:
+        notes.append(Note("Kernels are shown by stream: which layer launched them is not told."))
+    elif share is not None and share < _WHOLE_PERCENT:
+        between = f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
+        notes.append(Note(f"{between} layers and belongs to none."))
+    if abs(found.missing_us) > 1:
+        text = f"The kernels' times do not add up: {found.missing_us:.1f} us are missing."
+        notes.append(Note(text, "warning"))
+    if log.dropped:
+        text = f"{log.dropped:,} records of the GPU were lost or unreadable."
+        notes.append(Note(text, "warning"))
+    return notes
+
+
+def join_notes(joined: Joined, profiled: bool) -> list[Note]:
+    """Return what is to be said of passes with kernels alone that have no layers.
+
+    Args:
+        joined: The work of these passes.
+        profiled: Whether there was a profiled run with the calls recorded.
+    """
+    if not joined.passes:
+        return [Note("The GPU ran no kernel in the passes without profiling.", "warning")]
+    if joined.joined == joined.passes:
+        return []
+    which = f"{joined.passes - joined.joined:,} of {joined.passes:,} passes without profiling"
+    more = " Their kernels are shown without layers." if joined.joined else ""
+    if profiled and not joined.joined:
+        more = (
+            " Times of layers on the GPU are of the profiled run, in which kernels take as long and"
+            " only the gaps are longer."
+        )
+    text = f"In {which}, kernels cannot be joined to layers: {joined.problem}.{more}"
+    return [Note(text, "warning" if profiled else "info")]
+
+
+COUNTER_SOURCES = ("auto", "hardware", "gpm", "nvml", "sysfs", "off")
+_METER_NAMES = {"sm": "SM active", "tensor": "Tensor Core", "dram": "DRAM", "gpu": "GPU busy"}
+
+
+@dataclass(frozen=True)
+class GpuPlan:
+    """What to capture."""
+
+    device: int = 0
+    """Number of the CUDA device."""
+    timeline: bool = True
+    counters: str = "auto"
+    """One of :data:`COUNTER_SOURCES`; ``auto`` is the best one that works."""
+    interval_us: float = 20.0
+    """Between two samples of hardware counters."""
+    counter_passes: int | None = None
+    """Passes to sample at most; None for as many as there is room for."""
+    lock_clocks: bool = False
+
+
+class GpuCapture:
+    """Captures one run.
+
+    In this order: open, metrics; start_trace, sample, stop_trace, write_passes; start_trace with
+    calls, stop_trace, write_layers; close.
+
+    Args:
+        plan: What to capture.
+        board: The files of a Jetson.
+        nvml: ``pynvml`` or a stand-in for it.
+    """
+
+    def __init__(self, plan: GpuPlan, board: Jetson | None = None, nvml: Any = None) -> None:
+        self.environment: dict[str, JSON] = {}
+        """What does not change, for the report."""
+        self.notes: list[Note] = []
+        """Remarks for the report; taken out by :meth:`write_notes`."""
+        self._plan, self._module = plan, nvml
+        self._board = board if board is not None else Jetson()
+        self._gpu: Nvml | None = None
+        self._lock: ClockLock | None = None
+        self._live: Meter | None = None
+        self._tracer: ActivityTracer | None = None
+        self._sampler: HardwareSampler | PollingSampler | None = None
+        self._logs: dict[bool, ActivityLog] = {}
+        """What was recorded: of the passes with calls, and of those without."""
+        self._calls = False
+        self._passes: list[TimedPass] = []
+        self._states: list[dict[str, JSON]] = []
+        self._series: list[Series] = []
+        self._no_timeline = ""
+        self._no_counters = ""
+        self._used_before: int | None = None
+        self._slowdowns: set[str] = set()
+
+    def open(self) -> None:
+        """Look at the GPU, and lock its clocks if that is wanted."""
+        self.environment.update(self._board.facts())
+        try:
+            self._gpu = Nvml(self._plan.device, self._module)
+        except UnavailableError as error:
+            self._note(f"The GPU's clocks, power and temperature are not known: {error.message}.")
+        else:
+            self._used_before = self._gpu.device_memory()
+            self.environment.update(self._gpu.facts())
+        if self._plan.lock_clocks:
+            self._lock_clocks()
+        self._live, _ = self._meter(("gpm", "nvml", "sysfs"))
+        if self._live is not None:
+            self._live.read()
+
+    def _lock_clocks(self) -> None:
+        bus_id = self._gpu.bus_id if self._gpu is not None else None
+        try:
+            self._lock = ClockLock(bus_id or self._plan.device)
+        except UnavailableError as error:
+            self.environment["gpu_clocks_locked"] = False
+            self._note(f"{error.message[0].upper()}{error.message[1:]}.", "warning")
+        else:
+            self.environment["gpu_clocks_locked"] = self._lock.mhz or True
+
+    def metrics(self) -> Iterator[Metric]:
+        """Yield what the live meter says now; also notes clocks and power, and what slows it down.
+
+        Called right after a pass: a GPU that idles falls to a fraction of its clock in moments.
+        """
+        self._note_state()
+        if self._live is not None:
+            for key, value in self._live.read().items():
+                if key in _METER_NAMES:
+                    yield Metric(_METER_NAMES[key], value, "%")
+
+    def _note_state(self) -> None:
+        state = self._board.state()
+        if self._gpu is not None:
+            self._slowdowns |= SLOWDOWNS.intersection(self._gpu.throttling() or ())
+            state |= self._gpu.state()
+        if state:
+            self._states.append(state)
+
+    def memory(self) -> int | None:
+        """Return the bytes that the run has on the GPU, or None when it cannot be told."""
+        if self._gpu is None:
+            return None
+        used, now = self._gpu.used_memory(), self._gpu.device_memory()
+        if used is None and now is not None and self._used_before is not None:
+            used = max(0, now - self._used_before)  # processes of a container have other numbers
+        return used
+
+    def start_trace(self, *, calls: bool = False) -> bool:
+        """Begin to record the work of the GPU, alone or with the calls that launch it.
+
+        Returns:
+            Whether that works, and is wanted.
+        """
+        self._calls = calls
+        if not self._plan.timeline:
+            self._no_timeline = "it was switched off for this run"
+            return False
+        try:
+            self._tracer = ActivityTracer(self._plan.device, calls=calls)
+            self._tracer.start()
+        except UnavailableError as error:
+            self._tracer = None
+            self._no_timeline = _with_hint(error)
+        return self._tracer is not None
+
+    def between_passes(self) -> None:
+        """Note the clocks, and take what is recorded so far; the passes wait meanwhile.
+
+        Not at true speed: the pass that follows waits for a new buffer of CUPTI (24 ms for 32 MiB
+        beside an H200), and the next dozen are slow, too.
+        """
+        self._note_state()
+        if self._tracer is not None and self._calls:
+            with contextlib.suppress(UnavailableError):
+                self._tracer.flush()
+
+    def plan_samples(self, pass_ms: float, passes: int) -> SamplingPlan | None:
+        """Return how many of the passes to sample, or None for no counters at all."""
+        if self._plan.counters == "off":
+            self._no_counters = "they were switched off for this run"
+            return None
+        most = self._plan.counter_passes
+        wanted = passes if most is None else min(most, passes)
+        return plan_sampling(pass_ms, wanted, self._plan.interval_us) if wanted else None
+
+    def start_samples(self, plan: SamplingPlan) -> None:
+        """Begin to sample counters, of the best source that works or the one that is wanted."""
+        wanted = self._plan.counters
+        if wanted in ("auto", "hardware"):
+            try:
+                sampler = HardwareSampler(self._plan.device, plan.interval_us, plan.expected)
+                sampler.start()
+            except UnavailableError as error:
+                self._no_counters = _with_hint(error)
+            else:
+                self._sampler = sampler
+                return
+        sources = {"auto": ("gpm", "nvml", "sysfs"), "hardware": ()}.get(wanted, (wanted,))
+        meter, problem = self._meter(sources)
+        self._no_counters = self._no_counters or problem
+        if meter is not None:
+            self._sampler = PollingSampler(meter)
+            self._sampler.start()
+
+    def stop_samples(self) -> None:
+        """Stop and keep the samples."""
+        sampler, self._sampler = self._sampler, None
+        if sampler is None:
+            return
+        try:
+            self._series = sampler.stop()
+        except UnavailableError as error:
+            self._no_counters = _with_hint(error)
+
+    def stop_trace(self) -> None:
+        """Stop and keep the records."""
+        tracer, self._tracer = self._tracer, None
+        if tracer is None:
+            return
+        try:
+            self._logs[self._calls] = tracer.stop()
+        except UnavailableError as error:
+            self._no_timeline = _with_hint(error)
+
+    def write_passes(
+        self, writer: ReportWriter, origin_ns: int, passes: Sequence[TimedPass]
+    ) -> None:
+        """Write the passes at true speed with their work, as yet of no layer, and the counters.
+
+        Args:
+            writer: The report.
+            origin_ns: The zero of its clock.
+            passes: What was timed while the trace was on.
+        """
+        self._passes = list(passes)
+        for one in passes:
+            start_us = (one.start_ns - origin_ns) / 1000
+            took_us = (one.end_ns - one.start_ns) / 1000
+            writer.add_pass(one.index, start_us, took_us, KERNELS_ALONE)
+        if False in self._logs:
+            for index, events in join(self._logs[False], passes, None).events.items():
+                writer.add_gpu_events(index, events)
+        self.write_counters(writer, origin_ns)
+        writer.flush()
+
+    def write_layers(
+        self,
+        writer: ReportWriter,
+        origin_ns: int,
+        passes: Iterable[PassSpan],
+        unordered: str = "",
+    ) -> None:
+        """Write which layers launched the work.
+
+        Args:
+            writer: The report.
+            origin_ns: The zero of the clock of `passes`.
+            passes: Those that were recorded with layers and calls, the first of which is warm-up.
+            unordered: Why the order of launches is not the same in every pass; empty when it is.
+        """
+        kernels, calls = self._logs.get(False), self._logs.get(True)
+        launches: Launches | None = None
+        problem = f"layers were not profiled: {self._no_timeline or 'there was no such pass'}"
+        if calls is not None:
+            spans = list(passes)
+            found = attribute(calls, origin_ns, spans)
+            for index, events in found.events.items():
+                writer.add_gpu_events(index, events)
+            writer.set_fact("gpu_check", attribution_fact(found, calls))
+            self.notes += attribution_notes(found, calls, any(span.layers for span in spans))
+            ordered = sorted(found.events)[1:] or sorted(found.events)
+            lost = bool(calls.dropped or (kernels is not None and kernels.dropped))
+            launches = Launches((found.events[index] for index in ordered), lost)
+            problem = unordered
+        if kernels is not None:
+            joined = join(kernels, self._passes, launches, problem)
+            for index, events in joined.events.items():
+                writer.add_gpu_events(index, events, again=True)
+            writer.set_fact("gpu_timeline", timeline_fact(joined, kernels))
+            self.notes += join_notes(joined, calls is not None)
+        if not self._logs:
+            writer.set_gpu_absent(self._no_timeline)
+            self._note(f"No timeline of the GPU: {self._no_timeline}.")
+
+    def write_counters(self, writer: ReportWriter, origin_ns: int) -> None:
+        """Write the samples; `origin_ns` is the zero of the report's clock."""
+        if not any(one.samples for one in self._series):
+            reason = self._no_counters or "no sample came in the time of the passes"
+            self._note(f"No counters of the GPU: {reason}.")
+        elif self._no_counters:
+            self._note(
+                f"Counters come from {self._series[0].source} and are coarse:"
+                f" hardware counters do not work: {self._no_counters}."
+            )
+        for one in self._series:
+            spec = one.spec
+            if one.samples:
+                number = writer.add_counter(
+                    spec.name, spec.title, spec.unit, spec.maximum, one.source
+                )
+                rows = ((when - origin_ns) / 1000 for when, _ in one.samples)
+                values = (value for _, value in one.samples)
+                writer.add_counter_samples(number, zip(rows, values, strict=True))
+            else:
+                reason = one.absent or "it was not measured"
+                writer.add_absent_counter(spec.title, reason, name=spec.name, source=one.source)
+                self._note(f"No row {spec.title}: {reason}.")
+
+    def write_notes(self, writer: ReportWriter) -> None:
+        """Write the remarks made so far, and what clocks, power and temperature were."""
+        writer.add_environment(during_passes(self._states))
+        if self._slowdowns:
+            reasons = ", ".join(sorted(self._slowdowns))
+            self._note(f"The GPU slowed down during the run: {reasons}.", "warning")
+            self._slowdowns.clear()
+        for note in self.notes:
+            writer.note(note.text, note.level)
+        self.notes.clear()
+
+    def close(self) -> None:
+        """Stop everything and give the clocks back; safe to call at any time, and again."""
+        with contextlib.suppress(DldError):
+            self.stop_samples()
+        with contextlib.suppress(DldError):
+            self.stop_trace()
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+        if self._gpu is not None:
+            self._gpu.close()
+            self._gpu = None
+        if self._lock is not None:
+            self._lock.release()
+            if self._lock.problem:
+                self._note(f"The clocks: {self._lock.problem}.", "warning")
+            self._lock = None
+
+    def _meter(self, sources: Iterable[str]) -> tuple[Meter | None, str]:
+        """Return the first meter that works, or why the last one does not."""
+        problem = ""
+        for source in sources:
+            try:
+                if source == "sysfs":
+                    return jetson_meter(self._board), ""
+                if self._gpu is None:
+                    raise UnavailableError("NVML does not work here")
+                return gpm_meter(self._gpu) if source == "gpm" else nvml_meter(self._gpu), ""
+            except UnavailableError as error:
+                problem = _with_hint(error)
+        return None, problem
+
+    def _note(self, text: str, level: str = "info") -> None:
+        self.notes.append(Note(text, level))
+
+
+def _with_hint(error: DldError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message

@@ -1,0 +1,146 @@
+"""Holds the clocks of a GPU at its base clock for as long as its standard input is open.
+
+A process of its own, in a session of its own: however the process that measures ends, killed or
+not, its end of the pipe closes and the clocks are released. Prints one line of JSON:
+``{"locked": true, "mhz": 1590}`` or ``{"locked": false, "reason": "…"}``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from dld_tui.backends.gpu import nvml
+from dld_tui.core.errors import DldError, UnavailableError
+
+_ANSWER_S = 20.0
+_RELEASE_S = 20.0
+
+
+class ClockLock:
+    """The clocks of a GPU, locked to its base clock until :meth:`release`.
+
+    Args:
+        device: As :class:`dld_tui.backends.gpu.nvml.Nvml` takes it.
+
+    Raises:
+        UnavailableError: It is not permitted or not supported; nothing is changed then.
+    """
+
+    def __init__(self, device: int | str) -> None:
+        self.mhz: int | None = None
+        """The base clock, or None when the driver does not tell it."""
+        self.problem: str | None = None
+        """Why the release may not have worked; None when it did."""
+        self._guard = subprocess.Popen(
+            [sys.executable, "-m", "dld_tui.backends.gpu.clock_guard", str(device)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # a signal for our process group must not end it
+        )
+        answer = self._answer()
+        if not answer.get("locked"):
+            self._end()
+            reason = answer.get("reason") or "the process that holds them did not answer"
+            raise UnavailableError(f"the clocks could not be locked: {reason}")
+        mhz = answer.get("mhz")
+        self.mhz = mhz if isinstance(mhz, int) else None
+
+    def release(self) -> None:
+        """Give the clocks back to the driver; `problem` says when that may have failed."""
+        if self._guard.poll() is None or self._guard.stdin is not None:
+            self._end()
+
+    def _answer(self) -> dict[str, Any]:
+        timer = threading.Timer(_ANSWER_S, self._guard.kill)
+        timer.start()
+        try:
+            assert self._guard.stdout is not None
+            found = json.loads(self._guard.stdout.readline())
+        except ValueError:
+            return {}
+        finally:
+            timer.cancel()
+        return found if isinstance(found, dict) else {}
+
+    def _end(self) -> None:
+        guard = self._guard
+        with contextlib.suppress(OSError, ValueError):
+            if guard.stdin is not None:
+                guard.stdin.close()
+        guard.stdin = None
+        try:
+            status = guard.wait(_RELEASE_S)
+        except subprocess.TimeoutExpired:
+            self.problem = "the driver does not answer: look with nvidia-smi -q -d CLOCK"
+            return
+        if guard.stdout is not None:
+            guard.stdout.close()
+        if status:
+            self.problem = "the clocks may still be locked: run nvidia-smi -rgc"
+
+
+def lock_to_base(gpu: nvml.Nvml, module: Any) -> None:
+    """Lock the clocks of a GPU to its base clock.
+
+    Raises:
+        UnavailableError: The driver does not do it; says why.
+    """
+    base = module.NVML_CLOCK_LIMIT_ID_TDP
+    try:
+        module.nvmlDeviceSetGpuLockedClocks(gpu.handle, base, base)
+    except module.NVMLError as error:
+        default = gpu.ask("nvmlDeviceGetDefaultApplicationsClock", module.NVML_CLOCK_GRAPHICS)
+        permitted = "permission" not in str(error).lower()
+        if not permitted or not default:
+            hint = "" if permitted else ", which needs root"
+            raise UnavailableError(f"{error}{hint}") from error
+        try:  # an older driver, which has no name for the base clock
+            module.nvmlDeviceSetGpuLockedClocks(gpu.handle, default, default)
+        except module.NVMLError as second:
+            raise UnavailableError(str(second)) from second
+
+
+def main(device: str, module: Any = None) -> int:
+    """Lock, wait for the end of standard input, release. Returns the exit status."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        module = module if module is not None else nvml.load()
+        gpu = nvml.Nvml(int(device) if device.isdecimal() else device, module)
+    except DldError as error:
+        _say(locked=False, reason=error.message)
+        return 0
+    with contextlib.closing(gpu):
+        try:
+            lock_to_base(gpu, module)
+        except UnavailableError as error:
+            _say(locked=False, reason=error.message)
+            return 0
+        try:
+            _say(locked=True, mhz=gpu.base_mhz())
+            while os.read(0, 4096):
+                pass
+        finally:
+            try:
+                module.nvmlDeviceResetGpuLockedClocks(gpu.handle)
+            except module.NVMLError:
+                return 1
+    return 0
+
+
+def _say(**answer: Any) -> None:
+    with contextlib.suppress(OSError):
+        os.write(1, json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""ONNX Runtime: sessions, values of inner tensors, profiling."""

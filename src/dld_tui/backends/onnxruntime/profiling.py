@@ -1,0 +1,480 @@
+"""A profiling run with ONNX Runtime: latency, then the GPU's work, then the time of each layer.
+
+What a profiling run with ONNX Runtime shall do.
+
+Remarks that a profiling run with ONNX Runtime leaves in its report.
+
+Layers are measured in a session of their own, because ONNX Runtime's profiling slows down what it
+profiles, on a GPU two to six times. The latency run times ``session.run`` alone. On a GPU, passes
+of the same session follow in which kernels are recorded and nothing else, for times, gaps and
+overlap; the profiled run then only tells which layer launched which of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
+from dld_tui.backends.onnxruntime.session import (
+    SUFFIX,
+    BoundFeed,
+    Copies,
+    Feed,
+    Session,
+    SessionSettings,
+    errors_of,
+    save_optimized_model,
+    version,
+)
+from dld_tui.core import fmt
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.environment import CpuWatch, identify, peak_memory
+from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, TimedPass
+from dld_tui.core.inputs.feeds import load_input_sets
+from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
+from dld_tui.core.inputs.search import candidate_guesses
+from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
+from dld_tui.core.latency import Burst, Extent, TimeCalls, measure, noting_times
+from dld_tui.core.report.import_ort import add_ort_profile
+from dld_tui.core.report.ort_profile import Kernel, ProfilePass
+from dld_tui.core.report.records import Note
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.triage import CUDA_GRAPH
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run and how long."""
+
+    model: Path
+    report: Path
+    """Replaced if it exists."""
+    session: SessionSettings
+    shapes: tuple[str, ...]
+    """As :func:`dld_tui.core.inputs.shapes.parse_shapes` takes them."""
+    inputs: Path | None
+    """A folder of data; None for random ones."""
+    seed: int
+    warm_up_passes: int
+    warm_up_seconds: float
+    timed: Extent
+    layer_passes: int | None
+    """None for a sensible number; 0 for no layers."""
+    recorded_settings: dict[str, JSON]
+    gpu: GpuPlan | None = None
+    """What to capture of a GPU; None when the model runs on none."""
+    io_binding: bool = False
+    """Inputs and outputs stay on the device, so that latency is without copies."""
+    optimized_model: Path | None = None
+    """Where to save the optimised model; replaced if it exists."""
+
+
+_LISTED = 12
+_NAME_CELLS = 60
+_COPY_TYPES = ("MemcpyFromHost", "MemcpyToHost")
+
+
+def fallback_notes(kernels: Sequence[Kernel], preferred: str) -> list[Note]:
+    """Return which kernels ran on the CPU although another provider was preferred.
+
+    Args:
+        kernels: All of the profile.
+        preferred: Short name of the first provider, e.g. ``CUDA``.
+    """
+    if preferred == "CPU":
+        return []
+    on_cpu = [kernel for kernel in kernels if kernel.provider == f"CPU{SUFFIX}"]
+    copies = sum(kernel.op_type in _COPY_TYPES for kernel in kernels)
+    notes = []
+    if on_cpu:
+        named = ", ".join(_label(kernel) for kernel in on_cpu[:_LISTED])
+        more = f" and {len(on_cpu) - _LISTED:,} more" if len(on_cpu) > _LISTED else ""
+        text = f"{len(on_cpu):,} of {len(kernels):,} nodes ran on the CPU: {named}{more}."
+        notes.append(Note(text, "warning"))
+    if copies:
+        noun = "node copies" if copies == 1 else "nodes copy"
+        notes.append(Note(f"{copies:,} {noun} between the CPU and the device.", "warning"))
+    return notes
+
+
+def _label(kernel: Kernel) -> str:
+    name = clip(visible(kernel.name), _NAME_CELLS, keep="end")
+    return f"{name} ({visible(kernel.op_type)})"
+
+
+def copies_note(copies: Copies, on_host: Sequence[str]) -> Note:
+    """Return what the copies take that are not part of the latency."""
+    ms = fmt.milliseconds
+    text = (
+        "The latency is without copies, as IO binding keeps inputs and outputs on the device:"
+        f" bringing the inputs takes {ms(copies.inputs_ms)} ms ({copies.input_bytes:,} bytes),"
+        f" fetching the outputs {ms(copies.outputs_ms)} ms ({copies.output_bytes:,} bytes)."
+    )
+    if on_host:
+        names = ", ".join(clip(visible(name), _NAME_CELLS) for name in on_host[:_LISTED])
+        text += f" Inputs that stay in the memory of the CPU: {names}."
+    return Note(text)
+
+
+_AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
+_MOST_LAYER_EVENTS = 900_000
+"""ONNX Runtime stops to record at 1,000,000."""
+_WRITE_SECONDS = 1.0
+_OPTIMIZED = "optimized.onnx"
+_LAYERS = "Measuring layers"
+_TIMELINE = "Recording the GPU"
+_UNORDERED = "operators at once launch their kernels in no fixed order"
+
+
+class ProfilingRun:
+    """One run, stage by stage. Iterate over :meth:`events` once.
+
+    Args:
+        plan: What to do.
+        document: The model of the plan.
+        environment: Facts of the machine, with at least ``cpu``.
+
+    Raises:
+        UsageError: A shape is given for what is no input, or a size for no free dimension.
+    """
+
+    def __init__(self, plan: Plan, document: Document, environment: dict[str, JSON]) -> None:
+        self.latencies: list[float] = []
+        """Of the timed passes, in milliseconds."""
+        self.report_path = plan.report
+        self._plan = plan
+        self._document = document
+        self._environment = environment
+        self._gpu = GpuCapture(plan.gpu) if plan.gpu is not None else None
+        self._bound: list[BoundFeed] = []
+        self.optimized_path: Path | None = None
+        """Where the optimised model is; None when it was not saved."""
+        inputs = [name for name in document.main.inputs if document.main.initializer(name) is None]
+        self._given_shapes = parse_shapes(plan.shapes, inputs)
+        check_dimensions(plan.session.dimensions, (document.main.value_type(n) for n in inputs))
+        self._model: dict[str, JSON] = {}
+        self._input_shapes: dict[str, JSON] = {}
+        self._guess: Guess | None = None
+        self._feeds: list[Feed] = []
+        self._load_ms = 0.0
+        self._written = 0
+        self._written_at = 0.0
+        self._origin_ns: int | None = None
+        """The zero of the report's clock; None where it is that of ONNX Runtime's profile."""
+        self._writer: ReportWriter | None = None
+
+    def events(self) -> Iterator[Event]:
+        """Do it. Stopped early, it leaves a partial report when passes were timed, else nothing.
+
+        Raises:
+            DldError: Of a class that tells what is at fault; the report is dealt with.
+        """
+        try:
+            yield from self._stages()
+            self._close_gpu()
+            self.report_path = self._report.finish()
+        except BaseException as error:
+            self._close_gpu()
+            self._give_up(error)
+            raise
+
+    def _close_gpu(self) -> None:
+        if self._gpu is not None:
+            self._gpu.close()
+            if self._writer is not None:
+                self._gpu.write_notes(self._writer)
+
+    def _stages(self) -> Iterator[Event]:
+        self._model = yield from identify(self._plan.model, self._document)
+        if self._gpu is not None:
+            yield Progress(0, None, stage="Looking at the GPU")
+            self._gpu.open()
+            self._environment.update(self._gpu.environment)
+        yield Progress(0, None, stage="Loading the model")
+        if self._plan.session.cuda_graph:
+            # The first run of a session captures the graph, with the memory that it uses.
+            self._make_inputs(Session(self._plan.model, self._plan.session.without_graph()))
+        begin = time.perf_counter()
+        session = Session(self._plan.model, self._plan.session)
+        self._load_ms = 1000 * (time.perf_counter() - begin)
+        yield Metric("load", self._load_ms, "ms")
+        yield Progress(0, None, stage="Warming up")
+        if not self._plan.session.cuda_graph:
+            self._make_inputs(session)
+        if self._guess is not None:
+            for remark in self._guess.remarks:
+                yield Log(f"Input {remark}")
+        yield from self._warm_up(session)
+        watch = CpuWatch()
+        yield from self._measure_latency(session)
+        self._report.add_environment(watch.facts())
+        self._measure_memory()
+        yield from self._record_gpu(session)
+        self._bound.clear()
+        del session  # two at once would take twice the memory
+        yield from self._measure_layers()
+        yield from self._save_optimized()
+
+    @property
+    def _report(self) -> ReportWriter:
+        """The report, which is started when there is something to write."""
+        if self._writer is None:
+            provider = self._plan.session.providers[0]
+            device = f"{provider} device {self._plan.session.device_id}"
+            if self._gpu is not None:
+                device = str(self._environment.get("gpu", device))
+            self._writer = ReportWriter.create(
+                self._plan.report,
+                network=self._plan.model.name,
+                backend=f"ONNX Runtime {version()}",
+                execution_provider=provider,
+                device=str(self._environment["cpu"]) if provider == "CPU" else device,
+                model=self._model,
+                settings={**self._plan.recorded_settings, "input_shapes": self._input_shapes},
+                environment=self._environment,
+                overwrite=True,
+            )
+            self._writer.set_fact("load_ms", self._load_ms)
+            if self._guess is not None:
+                self._writer.set_fact(INPUTS, self._guess.to_json())
+            if self._plan.session.cuda_graph:
+                self._writer.set_fact(CUDA_GRAPH, True)
+        return self._writer
+
+    def _give_up(self, error: BaseException) -> None:
+        if self._writer is None or isinstance(error, SaveError):  # what is on disk is all there is
+            return
+        self._write_latencies()
+        cancelled = isinstance(error, (GeneratorExit, CancelledError))
+        kept = self._writer.abort("the run was cancelled" if cancelled else str(error))
+        if kept is not None and isinstance(error, DldError) and error.hint is None:
+            error.hint = f"What was measured before is in {kept}"
+
+    def _make_inputs(self, session: Session) -> None:
+        """Take the data given, or the first guess that runs: a model that cannot run says why."""
+        if self._plan.inputs is not None:
+            sets = load_input_sets(self._plan.inputs, session.inputs)
+            if len(sets) > 1 and self._plan.session.cuda_graph:
+                raise UsageError(
+                    f"a CUDA graph replays one set of inputs, and the folder has {len(sets)}",
+                    where=str(self._plan.inputs),
+                )
+            self._feeds = [session.feed(one.values) for one in sets]
+            self._input_shapes = {
+                name: list(value.shape)
+                for name, value in sets[0].values.items()
+                if not isinstance(value, list)
+            }
+            session.run(self._feeds[0])
+            return
+        guesses = candidate_guesses(
+            specs_for(session.inputs, self._document), self._document, self._given_shapes
+        )
+        self._guess, _ = first_that_runs(
+            guesses, self._plan.seed, lambda values: session.run(session.feed(dict(values)))
+        )
+        self._input_shapes = {k: list(shape) for k, shape in self._guess.shapes.items()}
+        self._feeds = [session.feed(self._guess.values(self._plan.seed))]
+
+    def _warm_up(self, session: Session) -> Iterator[Event]:
+        """Run as often as is asked for; once was done when the inputs were made."""
+        extent = Extent(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
+        if self._plan.io_binding:
+            self._bound = session.bind(self._feeds)
+            session.run_bound(self._bound[0])  # with care: its errors are told
+            extent = replace(extent, calls=max(self._plan.session.least_warm_up, extent.calls))
+        for _, progress in self._bursts(self._timer(session), extent, "Warming up"):
+            yield progress
+
+    def _timer(self, session: Session) -> TimeCalls:
+        return session.bound_timer(self._bound) if self._bound else session.timer(self._feeds)
+
+    def _measure_latency(self, session: Session) -> Iterator[Event]:
+        yield Progress(0, None, stage="Measuring latency")
+        self._written_at = time.monotonic()
+        timer = self._timer(session)
+        for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
+            self.latencies += burst.milliseconds
+            if time.monotonic() - self._written_at >= _WRITE_SECONDS:
+                self._write_latencies()
+            yield progress
+            yield Metric("latency", sorted(burst.milliseconds)[len(burst.milliseconds) // 2], "ms")
+            if self._gpu is not None:
+                yield from self._gpu.metrics()
+        self._write_latencies()
+        if self._bound:
+            with errors_of(self._plan.model, "run"):
+                copies = self._bound[0].time_copies()
+            self._report.set_fact("copies", asdict(copies))
+            note = copies_note(copies, self._bound[0].on_host)
+            self._report.note(note.text, note.level)
+
+    def _record_gpu(self, session: Session) -> Iterator[Event]:
+        """Run passes in the session of the latency, with the GPU's work recorded."""
+        gpu, count = self._gpu, self._layer_passes()
+        if gpu is None or not count or not gpu.start_trace():
+            return
+        self._origin_ns = time.time_ns()
+        spans: list[tuple[int, int]] = []
+        # One more, at the start: it is slower, and left out.
+        timer = noting_times(self._timer(session), spans)
+        yield from self._watched_passes(timer, gpu, count, _TIMELINE)
+        gpu.stop_trace()
+        first = count + 1  # after the passes of the profiled run
+        passes = [TimedPass(at, *span) for at, span in enumerate(spans[1:], first)]
+        gpu.write_passes(self._report, self._origin_ns, passes)
+
+    def _watched_passes(
+        self, timer: TimeCalls, gpu: GpuCapture, passes: int, stage: str
+    ) -> Iterator[Event]:
+        """Run passes and one more to warm up; counters are sampled in the last of them."""
+        plan = gpu.plan_samples(sorted(self.latencies)[len(self.latencies) // 2], passes)
+        sampled = plan.passes if plan is not None else 0
+        yield from self._burst_passes(timer, gpu, passes + 1 - sampled, stage)
+        if plan is not None:
+            gpu.start_samples(plan)
+            yield from self._burst_passes(timer, gpu, sampled, stage)
+            gpu.stop_samples()
+
+    def _burst_passes(
+        self, timer: TimeCalls, gpu: GpuCapture, passes: int, stage: str
+    ) -> Iterator[Event]:
+        for _, progress in self._bursts(timer, Extent(passes), stage):
+            gpu.between_passes()
+            yield progress
+
+    def _measure_memory(self) -> None:
+        found = {
+            "peak_memory_bytes": peak_memory(),
+            "gpu_memory_bytes": self._gpu.memory() if self._gpu is not None else None,
+        }
+        for name, size in found.items():
+            if size is not None:
+                self._report.set_fact(name, size)
+
+    def _write_latencies(self) -> None:
+        new = self.latencies[self._written :]
+        if new:
+            self._report.add_latencies(new)
+            self._report.flush()
+        self._written = len(self.latencies)
+        self._written_at = time.monotonic()
+
+    def _measure_layers(self) -> Iterator[Event]:
+        passes = self._layer_passes()
+        if not passes:
+            return
+        if self._plan.layer_passes and passes < self._plan.layer_passes:
+            text = f"layers: {passes} passes, which is what ONNX Runtime's profile has room for"
+            yield Log(text, "warning")
+        with tempfile.TemporaryDirectory(prefix="layers-") as name:
+            folder = Path(name)
+            session = self._profiled_session(folder)
+            if self._plan.io_binding:
+                self._bound = session.bind(self._feeds)
+            yield from self._run_layers(session, passes)
+            origin_ns = session.profiling_start_ns()
+            profile = session.end_profiling()
+            self._bound.clear()
+            del session
+            yield Progress(0, None, stage="Writing the report")
+            self._write_layers(profile, folder / _OPTIMIZED, origin_ns)
+
+    def _run_layers(self, session: Session, passes: int) -> Iterator[Event]:
+        """Run the passes and one more to warm up, with the calls recorded that launch the work."""
+        timer, gpu = self._timer(session), self._gpu
+        if gpu is not None and self._origin_ns is None:  # the GPU's work cannot be recorded
+            yield from self._watched_passes(timer, gpu, passes, _LAYERS)
+            return
+        if gpu is not None:
+            gpu.start_trace(calls=True)
+        for _, progress in self._bursts(timer, Extent(passes + 1), _LAYERS):
+            yield progress
+        if gpu is not None:
+            gpu.stop_trace()
+
+    def _layer_passes(self) -> int:
+        nodes = max(1, cast("int", self._model["nodes"]))
+        wanted = self._plan.layer_passes
+        if wanted is None:
+            room = max(5, _AUTO_LAYER_EVENTS // nodes)
+            wanted = min(_AUTO_LAYER_PASSES, len(self.latencies), room)
+        return min(wanted, max(1, _MOST_LAYER_EVENTS // nodes - 1))
+
+    def _profiled_session(self, folder: Path) -> Session:
+        # A CUDA graph and ONNX Runtime's profiling in one session end in a crash of it (1.31).
+        plain = self._plan.session.without_graph()
+        settings = replace(plain, profile_prefix=folder / "layers", quiet=True)
+        optimized = replace(settings, optimized_path=folder / _OPTIMIZED)
+        try:
+            return Session(self._plan.model, optimized)
+        except ActivityError:  # what some providers make of a graph cannot be written
+            return Session(self._plan.model, settings)
+
+    def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
+        spans: list[PassSpan] = []
+
+        def observe(one: ProfilePass, layers: Mapping[int, int]) -> None:
+            rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in one.events]
+            spans.append(PassSpan(one.index, one.start_us, one.duration_us, rows))
+
+        with contextlib.ExitStack() as stack:
+            document = None
+            if optimized.exists():
+                document = stack.enter_context(contextlib.closing(Document.open(optimized)))
+            found = add_ort_profile(
+                self._report,
+                profile,
+                self._document,
+                document,
+                warm_up=1,
+                start_us=0.0 if self._origin_ns is None else (origin_ns - self._origin_ns) / 1000,
+                on_pass=observe if self._gpu is not None else None,
+            )
+        for note in fallback_notes(found.kernels, self._plan.session.providers[0]):
+            self._report.note(note.text, note.level)
+        if self._gpu is not None:
+            unordered = _UNORDERED if self._plan.session.parallel else ""
+            self._gpu.write_layers(self._report, origin_ns, spans, unordered)
+            if self._origin_ns is None:
+                self._gpu.write_counters(self._report, origin_ns)
+
+    def _save_optimized(self) -> Iterator[Event]:
+        """Save the optimised model with its weights, by a session of its own."""
+        target = self._plan.optimized_model
+        if target is None:
+            return
+        yield Progress(0, None, stage="Saving the optimised model")
+        try:
+            size = summarise(self._document).initializer_bytes
+            save_optimized_model(self._plan.model, self._plan.session.without_graph(), target, size)
+        except ActivityError as error:
+            text = f"The optimised model was not saved: {error.message}."
+            self._report.note(text, "warning")
+            yield Log(text, "warning")
+        else:
+            self.optimized_path = target
+            self._report.set_fact("optimized_model", str(target.absolute()))
+
+    def _bursts(
+        self, timer: TimeCalls, extent: Extent, stage: str
+    ) -> Iterator[tuple[Burst, Progress]]:
+        """Run the model and tell how far that is, after every burst."""
+        with contextlib.closing(measure(timer, extent)) as bursts:
+            while True:
+                with errors_of(self._plan.model, "run"):
+                    burst = next(bursts, None)
+                if burst is None:
+                    return
+                yield burst, Progress(*extent.progress(burst.calls, burst.seconds), stage)

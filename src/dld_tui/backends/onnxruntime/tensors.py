@@ -1,0 +1,306 @@
+"""Values of any tensors of a model, inner ones too, as ONNX Runtime computes them.
+
+A tensor can be had by making it an output of the graph. With all of them as outputs none could be
+freed while the model runs, so they come in groups, each from a session of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from dld_tui.backends.onnxruntime.session import Feed, Session, SessionSettings, errors_of, load
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_dtype
+from dld_tui.core.types import CancelCheck
+
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+_UNKNOWN_BYTES = 1 << 20
+"""What a tensor of unknown size is taken for."""
+
+
+class TensorRunner:
+    """Runs a model for the values of its tensors. Use it as a context manager, or close it.
+
+    Args:
+        document: The model; it stays as it is, and open until this is closed.
+        settings: How to run it. Optimisation fuses nodes, whose inner tensors are then computed for
+            the output only: ``disabled`` gives those of the model as it is written.
+        cancelled: Asked while weights are copied, where they have to be.
+        folder: Where the model's weights can be referred to, for a document without a path.
+
+    Raises:
+        SaveError: There is no room for a view of the model.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        settings: SessionSettings,
+        cancelled: CancelCheck | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        if document.path is not None:
+            folder = document.path.parent
+        self._title = document.path or Path("model")
+        self._settings = settings
+        self._view = external_view(
+            skeleton_bytes(document),
+            document.blobs,
+            folder,
+            external=document.external,
+            values=True,
+            cancelled=cancelled,
+        )
+        self._model = onnx.ModelProto.FromString(self._view.read_bytes())
+        self._inputs: list[InputSpec] | None = None
+        self._own_inputs = {info.name for info in self._model.graph.input}
+
+    def close(self) -> None:
+        """Remove the view."""
+        discard_view(self._view)
+
+    def __enter__(self) -> TensorRunner:
+        """Return the runner."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the model's own outputs. Foreign text."""
+        return [info.name for info in self._model.graph.output]
+
+    @property
+    def inputs(self) -> list[InputSpec]:
+        """What the model takes."""
+        if self._inputs is None:
+            self._inputs = self.session(self.outputs).inputs
+        return self._inputs
+
+    def values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> dict[str, AnyArray | None]:
+        """Run once and return tensors by name; None for what is no tensor, such as a sequence.
+
+        Args:
+            names: Tensors of the main graph.
+            feeds: Values by input, as :func:`dld_tui.core.inputs.fills.random_inputs` gives.
+
+        Raises:
+            ActivityError: The model cannot be run; names the node where the text does.
+        """
+        return next(self.each(names, [feeds]))
+
+    def each(
+        self, names: Sequence[str], feeds: Sequence[Mapping[str, Any]]
+    ) -> Iterator[dict[str, AnyArray | None]]:
+        """Yield tensors by name as :meth:`values` does, for one set of inputs after the other.
+
+        The first set may hold inner tensors, too: what they were computed from is then left out.
+
+        Raises:
+            ActivityError: The model cannot be run.
+        """
+        given = {} if not feeds else {
+            name: array for name, array in feeds[0].items() if name not in self._own_inputs
+        }  # fmt: skip
+        session = self.session(names, given or None)
+        if not given:
+            self._inputs = session.inputs
+        taken = {spec.name for spec in session.inputs}
+        for feed in feeds:
+            fed = {name: value for name, value in feed.items() if name in taken}
+            yield session.tensors(names, session.feed(fed))
+
+    def still_needed(self, names: Collection[str], known: Collection[str]) -> set[str]:
+        """Return those of some known tensors that others are computed from."""
+        needed = _nodes_for(self._model.graph, names, known)[1]
+        return needed.intersection(known)
+
+    @property
+    def graph(self) -> onnx.GraphProto:
+        """The main graph, whose weights may be elsewhere. Not to be changed."""
+        return self._model.graph
+
+    def session(
+        self, names: Sequence[str], given: Mapping[str, AnyArray] | None = None
+    ) -> TensorSession:
+        """Load the model for runs that give some tensors.
+
+        Args:
+            names: Tensors of the main graph.
+            given: Inner tensors that will be fed, with values of the same types and shapes. The
+                session then takes only the inputs that it needs, else all of the model.
+
+        Raises:
+            ActivityError: The model cannot be run.
+        """
+        return TensorSession(self._model, self._view, names, self._settings, self._title, given)
+
+
+class TensorSession(Session):
+    """A session of a model with other outputs."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        view: Path,
+        names: Sequence[str],
+        settings: SessionSettings,
+        title: Path,
+        given: Mapping[str, AnyArray] | None = None,
+    ) -> None:
+        path = view.with_name(f"{view.stem}-outputs.onnx")  # its weights are found beside it
+        try:
+            path.write_bytes(_with_outputs(model, names, given).SerializeToString())
+            super().__init__(path, settings, title)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def tensors(self, names: Sequence[str], feed: Feed) -> dict[str, AnyArray | None]:
+        """Run and return the outputs; types that NumPy lacks as those of ml_dtypes."""
+        runtime = load()
+        with errors_of(self._model, "run"):
+            values = {name: _as_value(runtime, value) for name, value in feed.items()}
+            found = list(self._session.run_with_ort_values(list(names), values))
+            found.reverse()
+            return {name: _array(found.pop()) for name in names}  # each is held only once
+
+
+def _nodes_for(
+    graph: onnx.GraphProto, names: Collection[str], known: Collection[str]
+) -> tuple[list[onnx.NodeProto], set[str]]:
+    """Return the nodes that make values when others are known, and all that these take.
+
+    The nodes need not be sorted, as those of libraries are not.
+    """
+    makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
+    needed = set(names)
+    left = [*needed]
+    found: set[int] = set()
+    while left:
+        name = left.pop()
+        at = None if name in known else makers.get(name)
+        if at is None or at in found:
+            continue
+        found.add(at)
+        more = set(taken_by(graph.node[at])) - needed
+        needed |= more
+        left += more
+    return [graph.node[at] for at in sorted(found)], needed
+
+
+def _with_outputs(
+    model: onnx.ModelProto, names: Sequence[str], only: Mapping[str, AnyArray] | None
+) -> onnx.ModelProto:
+    """Return a copy with other outputs and more inputs, and only the nodes that are needed."""
+    graph, given = model.graph, only or {}
+    types = {info.name: info for info in (*graph.value_info, *graph.output)}
+    nodes, needed = _nodes_for(graph, names, given)
+    made = {name for node in nodes for name in node.output}  # also what is known, by several
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+        )
+        for name, value in given.items()
+        if name in needed and name not in made
+    ]
+    copy = onnx.ModelProto(ir_version=model.ir_version)
+    copy.opset_import.extend(model.opset_import)
+    copy.functions.extend(model.functions)
+    copy.graph.name = graph.name
+    copy.graph.node.extend(nodes)
+    stored = {tensor.name for tensor in graph.initializer}
+    copy.graph.input.extend(
+        info
+        for info in graph.input
+        if info.name in needed or (only is None and info.name not in stored)
+    )
+    copy.graph.input.extend(inputs)
+    copy.graph.initializer.extend(t for t in graph.initializer if t.name in needed)
+    copy.graph.sparse_initializer.extend(
+        t for t in graph.sparse_initializer if t.values.name in needed
+    )
+    left_out = {*names, *given}
+    copy.graph.value_info.extend(info for info in graph.value_info if info.name not in left_out)
+    copy.graph.output.extend(types.get(name) or onnx.ValueInfoProto(name=name) for name in names)
+    return copy
+
+
+def taken_by(node: onnx.NodeProto) -> Iterator[str]:
+    """Yield the values that a node takes, also those that its bodies take from around it."""
+    yield from node.input
+    for attribute in node.attribute:
+        for body in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
+            yield from (info.name for info in body.output)
+            for inner in body.node:
+                yield from taken_by(inner)
+
+
+def _as_value(runtime: Any, value: Any) -> Any:
+    is_value = isinstance(value, runtime.OrtValue)
+    return value if is_value else runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+
+
+def _array(value: Any) -> AnyArray | None:
+    """Return a tensor, None for anything else; memory on a device is copied."""
+    if not value.is_tensor():
+        return None
+    dtype = value.data_type()[len("tensor(") : -1]
+    if not is_extended(dtype):
+        return np.asarray(value.numpy())
+    kind = numpy_dtype(dtype)
+    shape = tuple(value.shape())
+    count = int(np.prod(shape, dtype=np.int64))
+    if value.device_name() != "cpu" or not count:
+        return np.zeros(shape, kind) if not count else None
+    # ONNX Runtime has no NumPy type for it, and gives the address only.
+    data = ctypes.string_at(value.data_ptr(), count * kind.itemsize)
+    return np.frombuffer(data, kind).reshape(shape)
+
+
+def groups(
+    types: Mapping[str, ValueType | None], names: Collection[str], budget: int
+) -> Iterator[list[str]]:
+    """Yield names, as many at a time as take no more bytes than a budget, and at least one.
+
+    Args:
+        types: What is known of the tensors.
+        names: The tensors, in the order in which they are wanted.
+        budget: Bytes.
+    """
+    group: list[str] = []
+    taken = 0
+    for name in names:
+        size = _size(types.get(name))
+        if group and taken + size > budget:
+            yield group
+            group, taken = [], 0
+        group.append(name)
+        taken += size
+    if group:
+        yield group
+
+
+def _size(known: ValueType | None) -> int:
+    from dld_tui.core.document.value_types import dtype_number
+    from dld_tui.core.files.tensors import element_bits
+
+    if known is None or known.dims is None or not known.dtype:
+        return _UNKNOWN_BYTES
+    count = 1
+    for dim in known.dims:
+        if not isinstance(dim, int) or dim < 0:
+            return _UNKNOWN_BYTES
+        count *= dim
+    number = dtype_number(known.dtype)
+    return count * ((element_bits(number) or 64) if number else 64) // 8

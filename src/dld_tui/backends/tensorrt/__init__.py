@@ -1,0 +1,1 @@
+"""TensorRT: libraries, networks, builds, engines, profiling."""

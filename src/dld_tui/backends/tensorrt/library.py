@@ -1,0 +1,293 @@
+"""Find a TensorRT library, load it, and ask it what it has.
+
+A process uses one library. The other TensorRT modules name it ``trt``, which is the module that was
+chosen last, whatever it is called; type checkers read it as TensorRT's stubs::
+
+    if TYPE_CHECKING:
+        import tensorrt as trt
+    else:
+        from dld_tui.backends.tensorrt.library import trt
+
+What is not in every library is asked for by ``library.facts`` first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dld_tui.backends.gpu.jetson import Jetson, system_tensorrt
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.tensorrt.facts import (
+    AUTO,
+    MODULES,
+    NOT_INSTALLED,
+    STRONG,
+    TITLES,
+    WEAK,
+    LibraryFacts,
+)
+from dld_tui.core.text import visible
+
+_EXTRAS = {"tensorrt": "tensorrt", "tensorrt_rtx": "rtx"}
+_ASKED = (
+    "Builder", "BuilderFlag", "ComputeCapability", "DataType", "EngineCapability",
+    "ExecutionContextAllocationStrategy", "HardwareCompatibilityLevel", "IAlgorithmSelector",
+    "IBuilderConfig",
+    "ICudaEngine", "IExecutionContext", "IInt8Calibrator", "IInt8EntropyCalibrator",
+    "IInt8EntropyCalibrator2", "IInt8LegacyCalibrator", "IInt8MinMaxCalibrator", "ILayer",
+    "INetworkDefinition", "IOptimizationProfile", "IPluginRegistry", "IProfiler",
+    "IProgressMonitor", "IRuntimeConfig", "ITensor", "ITimingCache",
+    "NetworkDefinitionCreationFlag", "OnnxParser", "OnnxParserFlag", "OnnxParserRefitter",
+    "ParserError", "PreviewFeature", "ProfilingVerbosity", "QuantizationFlag", "Refitter",
+    "Runtime", "RuntimePlatform", "SerializationFlag", "TensorFormat", "TilingOptimizationLevel",
+)  # fmt: skip
+_LIBRARIES = (
+    "libnvinfer.so*", "libnvinfer_plugin.so*", "libnvonnxparser.so*",
+    "libtensorrt_rtx.so*", "libtensorrt_onnxparser_rtx.so*",
+)  # fmt: skip
+"""In the order in which they need each other."""
+_LIBRARY_FOLDERS = (".", "lib", "lib64")
+_PACKAGE_FOLDERS = (".", "python", "lib/python3*/site-packages", "lib/python3*/dist-packages")
+_MISSING_LIBRARY = re.compile(r"(\S+\.so[.\d]*): cannot open shared object file")
+_DRIVER_ERRORS = {
+    3: "it is not initialised",
+    35: "it is older than this CUDA",
+    100: "there is no device",
+    803: "it does not fit the installed CUDA",
+    804: "it is older than this CUDA",
+    999: "it gives no reason",
+}
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that was loaded."""
+
+    module: Any
+    facts: LibraryFacts
+
+
+class _Chosen:
+    """Stands for the module that was chosen."""
+
+    module: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self.module is None:
+            raise RuntimeError("no TensorRT library was chosen in this process")
+        return getattr(self.module, name)
+
+
+trt: Any = _Chosen()
+"""The chosen module."""
+
+
+def find_library(choice: str = AUTO) -> Library:
+    """Load a library and make it the one that this process uses.
+
+    Args:
+        choice: ``tensorrt``, ``tensorrt_rtx``, a folder that has one of them, or ``auto``: the
+            first of these two that works.
+
+    Raises:
+        UnavailableError: It is not there or cannot be used; the message says why.
+    """
+    choices = MODULES if choice in ("", AUTO) else (choice,)
+    tried = []
+    for one in choices:
+        facts = look(one)
+        if facts.usable:
+            return use(sys.modules[facts.module], facts)
+        tried.append(facts)
+    first = tried[0]
+    if len(tried) == 1:
+        where = TITLES.get(choice, visible(choice))
+        raise UnavailableError(f"{where} cannot be used: {first.why}", hint=first.hint or None)
+    reasons = "; ".join(f"{TITLES[facts.module]}: {facts.why}" for facts in tried)
+    raise UnavailableError(
+        f"no TensorRT library can be used here: {reasons}",
+        hint="Install one, for example with pip install 'dld-tui[rtx]', or choose its folder",
+    )
+
+
+def use(module: Any, facts: LibraryFacts | None = None) -> Library:
+    """Make a loaded module the library of this process."""
+    trt.module = module
+    return Library(module, facts or facts_of(module))
+
+
+@contextlib.contextmanager
+def using(module: Any) -> Iterator[Library]:
+    """Use a module for a while, then the one that was used before."""
+    before = trt.module
+    try:
+        yield use(module)
+    finally:
+        trt.module = before
+
+
+def look(choice: str) -> LibraryFacts:
+    """Load a library and return what it has, or why it cannot be used."""
+    if choice in MODULES:
+        return replace(_load(choice), name=choice)
+    return replace(_load_from(Path(choice).expanduser()), name=choice)
+
+
+def _load_from(folder: Path) -> LibraryFacts:
+    """Load the library that a folder has: a Python package, or the shared libraries of one."""
+    if not folder.is_dir():
+        return LibraryFacts("", "", why="there is no such folder")
+    package = _package_in(folder)
+    libraries = _libraries_in(folder)
+    if package is None and not libraries:
+        hint = f"It needs a Python package {' or '.join(MODULES)}, or libnvinfer.so"
+        return LibraryFacts("", "", why="the folder has no TensorRT", hint=hint)
+    try:
+        for library in libraries:
+            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        return LibraryFacts("", "", path=str(folder), why=_import_problem(error, ""))
+    if package is not None:
+        sys.path.insert(0, str(package.parent))
+        importlib.invalidate_caches()
+        return _load(package.name)
+    is_rtx = any("tensorrt_rtx" in library.name for library in libraries)
+    found = _load("tensorrt_rtx" if is_rtx else "tensorrt")
+    if found.usable or found.version:
+        return found
+    wheels = sorted(folder.glob(f"python/*cp{sys.version_info[0]}{sys.version_info[1]}*.whl"))
+    wheel = wheels[0] if wheels else "the wheel in its folder python"
+    why = f"the folder has the shared libraries but no Python package ({found.why})"
+    return replace(found, path=str(folder), why=why, hint=f"pip install {wheel}")
+
+
+def _package_in(folder: Path) -> Path | None:
+    if folder.name in MODULES and (folder / "__init__.py").is_file():
+        return folder
+    for pattern in _PACKAGE_FOLDERS:
+        for place in [folder] if pattern == "." else sorted(folder.glob(pattern)):
+            for module in MODULES:
+                if (place / module / "__init__.py").is_file():
+                    return place / module
+    return None
+
+
+def _libraries_in(folder: Path) -> list[Path]:
+    for name in _LIBRARY_FOLDERS:
+        found = [
+            min(files) for pattern in _LIBRARIES if (files := [*(folder / name).glob(pattern)])
+        ]
+        if found:
+            return found
+    return []
+
+
+def _load(name: str) -> LibraryFacts:
+    """Import a module by its name."""
+    hint = _install_hint(name)
+    try:
+        module = importlib.import_module(name)
+    # The seam: bindings raise whatever their loading meets.
+    except Exception as error:  # noqa: BLE001
+        return LibraryFacts(name, name, why=_import_problem(error, name), hint=hint)
+    if not hasattr(module, "Builder") or not hasattr(module, "__version__"):
+        places = [Path(place) for place in getattr(module, "__path__", ())]
+        del sys.modules[name]
+        if any((place / "__init__.pyi").is_file() for place in places):
+            why = NOT_INSTALLED[1]
+        else:
+            why = f"the module {name} that is installed is not TensorRT: it has no Builder"
+        return LibraryFacts(name, name, why=why, hint=hint)
+    facts = facts_of(module)
+    no_driver = _driver_problem()
+    if no_driver and name == "tensorrt":
+        why = f"it needs an NVIDIA driver to build: {no_driver}"
+        return replace(facts, no_driver=no_driver, why=why, hint=_driver_hint())
+    return replace(facts, no_driver=no_driver)
+
+
+def _install_hint(name: str) -> str:
+    """Return the command that brings a library; on a Jetson, JetPack's TensorRT is the one."""
+    system = system_tensorrt() if name == "tensorrt" else None
+    return f"pip install 'dld-tui[{_EXTRAS[name]}]'" if system is None else system[1]
+
+
+def _driver_hint() -> str:
+    if Jetson().board is None:
+        return "Install the driver of the GPU"
+    return "It is a part of Jetson Linux; a container sees it with --runtime nvidia"
+
+
+def _import_problem(error: Exception, module: str) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        if error.name == module:
+            return NOT_INSTALLED[0]
+        return f"it needs the Python module {visible(str(error.name))}"
+    text = visible(" ".join(str(error).split()))
+    if missing := _MISSING_LIBRARY.search(text):
+        return f"a shared library is missing: {missing[1]}"
+    return f"loading it failed: {text[:300] or type(error).__name__}"
+
+
+def _driver_problem() -> str:
+    """Return why no CUDA driver works here, or an empty text."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        status = int(driver.cuInit(0))
+    except (OSError, AttributeError):
+        return "there is no NVIDIA driver (libcuda.so.1)"
+    if status == 0:
+        return ""
+    return f"the NVIDIA driver fails with error {status}: {_DRIVER_ERRORS.get(status, 'unknown')}"
+
+
+def facts_of(module: Any) -> LibraryFacts:
+    """Ask a loaded module what it has; makes no object of it."""
+    name = str(getattr(module, "__name__", "tensorrt"))
+    has = {name for name in _ASKED if hasattr(module, name)}
+    for kind in sorted(has):
+        has |= {f"{kind}.{member}" for member in _members(module, kind)}
+    flags = _members(module, "BuilderFlag")
+    capabilities = [_capability(name) for name in _members(module, "ComputeCapability")]
+    return LibraryFacts(
+        name=name,
+        module=name,
+        version=str(module.__version__),
+        path=str(Path(str(getattr(module, "__file__", None) or ".")).parent),
+        world=WEAK if "FP16" in flags else STRONG,
+        flags=frozenset(flags),
+        pools=frozenset(_members(module, "MemoryPoolType")),
+        tactic_sources=frozenset(_members(module, "TacticSource")),
+        has=frozenset(has),
+        compute_capabilities=tuple(text for text in capabilities if text),
+    )
+
+
+def _members(module: Any, kind: str) -> list[str]:
+    """Return the public names of a class; of an enumeration, its members alone."""
+    found = getattr(module, kind, None)
+    if found is None:
+        return []
+    members = getattr(found, "__members__", None)
+    return [name for name in (members or dir(found)) if not name.startswith("_")]
+
+
+def _capability(name: str) -> str:
+    """Return ``8.9`` for ``SM89``, an empty text for what is no compute capability."""
+    match = re.fullmatch(r"SM(\d+)(\d)", name)
+    return f"{match[1]}.{match[2]}" if match else ""
+
+
+def main() -> None:
+    """Write the facts of the library ``sys.argv[1]`` into the file ``sys.argv[2]``, as JSON."""
+    facts = look(sys.argv[1])
+    Path(sys.argv[2]).write_text(json.dumps(facts.to_json()), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Programs of others, each in a process with limits."""

@@ -1,0 +1,184 @@
+"""Where a graph or node is in a model, by position or by a message of the onnx package.
+
+A place is JSON data: ``[]`` is the main graph; ``[3, "body", 0]`` is the first graph of the
+attribute ``body`` of node 3 of it; steps of three follow each other to any depth. Places of local
+functions begin with ``"function", NUMBER``. They hold for as long as the document is not edited.
+
+Names may be missing and need not be unique, so a model that is handed to onnx gets a label as the
+name of each node; a label in a message then says which node it is, and is shown as its real name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import onnx
+
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+Place: TypeAlias = "list[JSON]"
+Body: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
+_FUNCTION = "function"
+
+
+def bodies(model: onnx.ModelProto) -> Iterator[tuple[Place, Body]]:
+    """Yield every graph of a model with its place: the main one, those below it, functions."""
+    yield from _below([], model.graph)
+    for number, function in enumerate(model.functions):
+        yield from _below([_FUNCTION, number], function)
+
+
+def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
+    waiting = [(place, body)]
+    while waiting:
+        place, body = waiting.pop()
+        yield place, body
+        for index, node in enumerate(body.node):
+            for attribute in node.attribute:
+                name = text_of(attribute.name)
+                if attribute.HasField("g"):
+                    waiting.append(([*place, index, name, 0], attribute.g))
+                for number, graph in enumerate(attribute.graphs):
+                    waiting.append(([*place, index, name, number], graph))
+
+
+def scope_at(document: Document, place: Sequence[JSON]) -> Scope | None:
+    """Return the scope at a place, None when there is none (any more)."""
+    steps = list(place)
+    try:
+        if steps[:1] == [_FUNCTION]:
+            scope = document.functions[cast("int", steps[1])]
+            del steps[:2]
+        else:
+            scope = document.main
+        for at in range(0, len(steps), 3):
+            index, attribute, number = steps[at : at + 3]
+            node = scope.nodes[cast("int", index)]
+            scope = node.children[cast("str", attribute)][cast("int", number)]
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+    return scope
+
+
+def node_at(document: Document, place: Sequence[JSON], index: JSON) -> Node | None:
+    """Return a node by the place of its scope and its position there, None when it is gone."""
+    scope = scope_at(document, place)
+    if scope is None or not isinstance(index, int) or not 0 <= index < len(scope.nodes):
+        return None
+    return scope.nodes[index]
+
+
+_LABEL = re.compile(r"<n(\d+)>")
+_ENTRY = re.compile(r"\(op_type:[^\n]*?, node name: <n(\d+)>\): ")
+_KIND = re.compile(r"\[\w+Error\] ?")
+_SUMMARY = "Inference error(s):"
+_CONSEQUENCE = "expected to have type but instead is null"
+"""Of a node with an input that nothing makes, or whose own node is in error."""
+_CONTEXT = "==> Context:"
+_LONGEST = 400
+"""Characters of a message; the texts of onnx may hold a whole model."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What onnx says, and of which node: fit to be sent to another process."""
+
+    message: str
+    """Fit for a terminal."""
+    place: Place | None = None
+    """The place of the scope; None when no node is named."""
+    index: int | None = None
+    """The node's position there."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the remark as JSON data."""
+        return {"message": self.message, "place": self.place, "index": self.index}
+
+    @classmethod
+    def from_json(cls, data: JSON) -> Remark:
+        """Return what :meth:`to_json` gave."""
+        found = cast("dict[str, JSON]", data)
+        return cls(
+            str(found["message"]),
+            cast("Place | None", found["place"]),
+            cast("int | None", found["index"]),
+        )
+
+
+class Labels:
+    """Gives every node of a model, at all levels, a label as its name."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._nodes: list[tuple[Place, int, str, str]] = []
+        for place, body in bodies(model):
+            for index, node in enumerate(body.node):
+                self._nodes.append((place, index, text_of(node.name), text_of(node.op_type)))
+                node.name = label(len(self._nodes) - 1)
+
+    def find(self, name: str) -> tuple[Place, int, str] | None:
+        """Return place, position and real name of the node with a label, None for other names."""
+        match = _LABEL.fullmatch(name)
+        return None if match is None else self._nodes[int(match.group(1))][:3]
+
+    def place_in(self, name: str) -> tuple[Place, int] | None:
+        """Return place and position of the node whose label is in a name, None when there is none.
+
+        Where functions are inlined, the names of nodes get something before or after them.
+        """
+        found = _LABEL.findall(name)
+        if not found or int(found[-1]) >= len(self._nodes):
+            return None
+        return self._nodes[int(found[-1])][:2]
+
+    def remarks(self, text: str, *named: str) -> list[Remark]:
+        """Return what a message of onnx says, one remark for each node that it complains of.
+
+        Args:
+            text: The message.
+            named: Labels of nodes that it is about when it names none itself.
+        """
+        entries = list(_ENTRY.finditer(text))
+        found = []
+        ends = [*(entry.start() for entry in entries[1:]), len(text)]
+        for entry, end in zip(entries, ends, strict=False):
+            said = text[entry.end() : end]
+            # An entry may only lead to those of a subgraph, or follow from another one.
+            if _SUMMARY not in said and _CONSEQUENCE not in said:
+                found.append(self._remark(said, int(entry.group(1))))
+        if entries:
+            return found
+        said, _, context = text.partition(_CONTEXT)  # which is of the outermost node
+        for place in (said, " ".join(named), context):
+            if labels := _LABEL.findall(place):
+                return [self._remark(said, int(labels[-1]))]
+        return [self._remark(text, None)]
+
+    def _remark(self, text: str, number: int | None) -> Remark:
+        said = _LABEL.sub(lambda match: self._shown(int(match.group(1))), text)
+        said = visible(" ".join(_KIND.sub("", said).split()))
+        message = clip(said, _LONGEST, keep="start")
+        if number is None or number >= len(self._nodes):
+            return Remark(message)
+        place, index, _, op_type = self._nodes[number]
+        return Remark(f"{visible(op_type)}: {message}", place, index)
+
+    def _shown(self, number: int) -> str:
+        if number >= len(self._nodes):
+            return "?"
+        _, index, name, op_type = self._nodes[number]
+        return name or f"#{index} ({op_type})"
+
+
+def label(number: int) -> str:
+    """Return the label of a node."""
+    return f"<n{number}>"

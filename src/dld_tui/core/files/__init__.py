@@ -1,0 +1,1 @@
+"""Model files on disk: read in parts, cut, checked, and written atomically."""

@@ -1,0 +1,395 @@
+"""The folded overview: rows as a tree of repeated blocks and name scopes.
+
+The rows are cut wherever a single tensor is alive, those aside that feed everything, such as
+masks. The parts between cuts are compared by their operators, and a sequence of parts that comes
+several times in a row is a block. Names only say where a block begins, when every shift of the
+cut would repeat as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.lanes import Rails
+
+Scope = tuple[str, ...]
+
+
+def name_scopes(graph: Graph) -> list[Scope]:
+    """Return the name scope of each vertex: ``()`` where its name, or path, has none."""
+    known: dict[str, Scope] = {}
+    found: list[Scope] = []
+    for name in graph.paths or graph.names:
+        cut = name.rfind("/")
+        prefix = name[:cut] if cut > 0 else ""
+        scope = known.get(prefix)
+        if scope is None:
+            scope = known[prefix] = tuple(part for part in prefix.split("/") if part)
+        found.append(scope)
+    return found
+
+
+def common_scope(scopes: Sequence[Scope]) -> Scope:
+    """Return the longest scope that holds all of the given ones that are not ``()``."""
+    named = [scope for scope in scopes if scope]
+    if not named:
+        return ()
+    # All common leading parts are common to the extremes.
+    low, high = min(named), max(named)
+    length = 0
+    for mine, theirs in zip(low, high):  # noqa: B905 - the shorter one ends it
+        if mine != theirs:
+            break
+        length += 1
+    return low[:length]
+
+
+def filled_gaps(scopes: Sequence[Scope]) -> list[Scope]:
+    """Return the scopes of consecutive rows, a row without one taking that of its neighbours.
+
+    Inputs and outputs have plain names; one in the middle of a scope belongs to it.
+    """
+    filled = list(scopes)
+    before: Scope = ()
+    start = 0
+    for row, scope in enumerate([*scopes, ()]):
+        if row < len(scopes) and not scope:
+            continue
+        if start < row:
+            shared = common_scope([before, scope]) if before and scope else ()
+            filled[start:row] = [shared] * (row - start)
+        before, start = scope, row + 1
+    return filled[: len(scopes)]
+
+
+LONGEST_PERIOD = 12
+"""Parts that a block may have: enough for a transformer layer, few enough to look for quickly."""
+FEWEST_BLOCK_ROWS = 3
+"""A repeat of less saves nothing."""
+GLOBAL_TARGETS = 3
+GLOBAL_ROWS = 40
+"""A tensor that is used so often and over so many rows, a quarter of all too, is in no block."""
+
+_WORK = frozenset((Kind.NODE, Kind.HOLDER, Kind.CALL, Kind.GROUP))
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A block that comes several times in a row."""
+
+    starts: tuple[int, ...]
+    """The first row of each time, and behind them the row after the last time."""
+
+    @property
+    def count(self) -> int:
+        """How often it comes."""
+        return len(self.starts) - 1
+
+
+def repeats(
+    graph: Graph, rails: Rails, scopes: Sequence[Scope], start: int, end: int
+) -> list[Repeat]:
+    """Return the repeated blocks among some rows, in their order; they do not overlap.
+
+    Args:
+        graph: The graph.
+        rails: Its rows.
+        scopes: The name scope of each row.
+        start: The first row that is looked at.
+        end: The row after the last one.
+    """
+    cuts = _cuts(graph, rails, start, end)
+    tokens = _tokens(graph, rails, cuts)
+    found = []
+    part = 0
+    while part < len(tokens):
+        period, count = _best_repeat(tokens, cuts, part)
+        if not period:
+            part += 1
+            continue
+        part = _snapped(tokens, cuts, scopes, part, period, count)
+        count = _times(tokens, part, period)
+        starts = [cuts[part + period * time] for time in range(count + 1)]
+        found.append(Repeat(tuple(starts)))
+        part += period * count
+    return found
+
+
+def _cuts(graph: Graph, rails: Rails, start: int, end: int) -> list[int]:
+    """Return the rows that a part can start at, the first one and the one after the last too."""
+    count = end - start
+    change = [0] * (count + 1)
+    nets, outputs, ends = graph.nets, graph.outputs, rails.ends
+    far = max(min(GLOBAL_ROWS, count // 3), count // 4)
+    for at, vertex in enumerate(rails.order[start:end]):
+        for number in outputs[vertex]:
+            last = ends[number] - start
+            if last > at and not (last - at >= far and len(nets[number].targets) >= GLOBAL_TARGETS):
+                change[at] += 1
+                change[last if last < count else count] -= 1
+    alive, cuts = 0, [start]
+    for row, more in enumerate(change[: count - 1], start + 1):
+        alive += more
+        if alive <= 1:
+            cuts.append(row)
+    return [*cuts, end] if count else cuts
+
+
+def _tokens(graph: Graph, rails: Rails, cuts: Sequence[int]) -> list[int]:
+    """Return a number for each part, the same for parts of the same operators."""
+    numbers: dict[tuple[str, ...] | str, int] = {}
+    labels, kinds, first = graph.labels, graph.kinds, cuts[0]
+    # What inputs and outputs are called says nothing about the kind of work.
+    works = [
+        labels[vertex] if kinds[vertex] in _WORK else kinds[vertex]
+        for vertex in rails.order[first : cuts[-1]]
+    ]
+    tokens = []
+    for start, end in pairwise(cuts):
+        key: tuple[str, ...] | str
+        if end - start == 1:  # all of a chain
+            key = works[start - first]
+        else:
+            key = tuple(sorted(works[start - first : end - first]))
+        tokens.append(numbers.setdefault(key, len(numbers)))
+    return tokens
+
+
+def _times(tokens: Sequence[int], part: int, period: int) -> int:
+    """Return how often the parts from `part` on come in a row."""
+    first = tokens[part : part + period]
+    times = 1
+    while tokens[part + times * period : part + (times + 1) * period] == first:
+        times += 1
+    return times
+
+
+def _best_repeat(tokens: Sequence[int], cuts: Sequence[int], part: int) -> tuple[int, int]:
+    """Return the period and count of the repeat from a part on that covers most rows, or 0, 0."""
+    best, found = 0, (0, 0)
+    for period in range(1, LONGEST_PERIOD + 1):
+        if part + 2 * period > len(tokens):
+            break
+        if tokens[part] != tokens[part + period]:
+            continue
+        times = _times(tokens, part, period)
+        rows = cuts[part + period] - cuts[part]
+        covered = cuts[part + times * period] - cuts[part]
+        if times > 1 and rows >= FEWEST_BLOCK_ROWS and covered > best:
+            best, found = covered, (period, times)
+    return found
+
+
+def _snapped(
+    tokens: Sequence[int],
+    cuts: Sequence[int],
+    scopes: Sequence[Scope],
+    part: int,
+    period: int,
+    count: int,
+) -> int:
+    """Return where the block had better begin, so that each time lies in a name scope of its own.
+
+    A repeat may begin anywhere within its first time. Where names do not help, it begins as early
+    as possible.
+    """
+    best, chosen = -1, part
+    for shift in range(period):
+        start = part + shift
+        times = _times(tokens, start, period)
+        if times < max(2, count - 1):
+            continue
+        blocks = [
+            common_scope(scopes[cuts[start + time * period] : cuts[start + (time + 1) * period]])
+            for time in range(min(times, 3))
+        ]
+        score = sum(len(scope) for scope in blocks) * (len(set(blocks)) == len(blocks))
+        if score > best:
+            best, chosen = score, start
+    return chosen
+
+
+FEWEST_SCOPE_ROWS = 3
+"""Rows of the smallest scope that is folded."""
+_DEEPEST = 24
+"""Levels of folds: more would not be read, and hostile names may have thousands of parts."""
+
+
+class Fold:
+    """Rows that can be shown as one.
+
+    There may be thousands of folds, of which few are looked at, so what they say is worked out
+    when it is asked for.
+    """
+
+    def __init__(
+        self, folder: _Folder, start: int, end: int, outer: Scope, repeat: Repeat | None = None
+    ) -> None:
+        self.start = start
+        """The first row."""
+        self.end = end
+        """The row after the last one."""
+        self.count = repeat.count if repeat is not None else 1
+        """How often the same block comes; more than 1 means that the children are these blocks."""
+        self._folder = folder
+        self._outer = outer
+        """The scope that all of it lies in, and that need not be said."""
+        self._repeat = repeat
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __repr__(self) -> str:
+        return f"<Fold {self.start}:{self.end} {self.title!r} x{self.count}>"
+
+    @cached_property
+    def _scope(self) -> Scope:
+        """The scope of its rows; that around it where they have none in common."""
+        found = common_scope(self._folder.scopes[self.start : self.end])
+        return found if len(found) > len(self._outer) else self._outer
+
+    @cached_property
+    def title(self) -> str:
+        """The scope, ``layers.1 … layers.89`` for a repeat; empty without. Foreign text."""
+        if self._repeat is not None:
+            return _range_title(self.children[0].title, self.children[-1].title)
+        return "/".join(self._scope[len(self._outer) :])
+
+    @cached_property
+    def children(self) -> list[Fold]:
+        """The folds inside, in the order of their rows; other rows inside are in none of them."""
+        if self._repeat is not None:
+            starts = pairwise(self._repeat.starts)
+            return [Fold(self._folder, start, end, self._outer) for start, end in starts]
+        return self._folder.folds(self.start, self.end, self._scope)
+
+    def complete(self) -> None:
+        """Work out now what all folds of the graph need to know what is in them."""
+        _ = self._folder.scopes
+
+    @property
+    def rows_inside(self) -> int:
+        """How many rows there are more when it is open."""
+        return len(self) - sum(len(child) - 1 for child in self.children)
+
+    @property
+    def vertices(self) -> Sequence[int]:
+        """The vertices inside, in the order of their rows."""
+        return self._folder.rails.order[self.start : self.end]
+
+    @cached_property
+    def operators(self) -> Counter[str]:
+        """How often each operator comes in it; in one time of a repeat. Foreign text."""
+        graph = self._folder.graph
+        inside = self.children[0].vertices if self._repeat is not None else self.vertices
+        plain = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
+        return Counter(graph.labels[v] for v in inside if graph.kinds[v] not in plain)
+
+    @cached_property
+    def nets_in(self) -> tuple[int, ...]:
+        """The nets that come from outside, each once."""
+        graph, rows = self._folder.graph, self._folder.rails.rows
+        found = {n: None for v in self.vertices for n in graph.inputs[v]}
+        return tuple(n for n in found if not self.start <= rows[graph.nets[n].source] < self.end)
+
+    @cached_property
+    def nets_out(self) -> tuple[int, ...]:
+        """The nets that something outside uses."""
+        graph, rows = self._folder.graph, self._folder.rails.rows
+        start, end = self.start, self.end
+        return tuple(
+            number
+            for vertex in self.vertices
+            for number in graph.outputs[vertex]
+            if any(not start <= rows[target] < end for target in graph.nets[number].targets)
+        )
+
+
+def fold_tree(graph: Graph, rails: Rails) -> list[Fold]:
+    """Return the outermost folds in the order of their rows."""
+    return _Folder(graph, rails).folds(0, len(rails.order), ())
+
+
+def known_of(folds: Sequence[Fold], opened: Collection[Fold]) -> list[Any]:
+    """Return folds, and those in the ones that are open, as JSON."""
+    return [
+        [
+            fold.start,
+            fold.end,
+            fold._outer,
+            fold._repeat.starts if fold._repeat is not None else None,
+            fold.title,
+            known_of(fold.children, opened) if fold in opened else None,
+        ]
+        for fold in folds
+    ]
+
+
+def folds_of(known: Sequence[Any], graph: Graph, rails: Rails) -> tuple[list[Fold], set[Fold]]:
+    """Return the folds that :func:`known_of` told of, and those that were open.
+
+    What it did not tell is found when it is asked for.
+    """
+    opened: set[Fold] = set()
+    return _Folder(graph, rails).again(known, opened), opened
+
+
+class _Folder:
+    def __init__(self, graph: Graph, rails: Rails) -> None:
+        self.graph = graph
+        self.rails = rails
+
+    @cached_property
+    def scopes(self) -> Sequence[Scope]:
+        """The name scope of each row."""
+        by_vertex = name_scopes(self.graph)
+        return filled_gaps([scope[:_DEEPEST] for scope in (by_vertex[v] for v in self.rails.order)])
+
+    def again(self, known: Sequence[Any], opened: set[Fold]) -> list[Fold]:
+        """Return folds that were found before; those that were open are added to `opened`."""
+        found = []
+        for start, end, outer, starts, title, children in known:
+            repeat = Repeat(tuple(starts)) if starts is not None else None
+            fold = Fold(self, start, end, tuple(outer), repeat)
+            fold.title = title
+            if children is not None:
+                fold.children = self.again(children, opened)
+                opened.add(fold)
+            found.append(fold)
+        return found
+
+    def folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
+        """Return the folds among some rows, which all lie in a scope."""
+        found: list[Fold] = []
+        row = start
+        for repeat in repeats(self.graph, self.rails, self.scopes, start, end):
+            found += self._scope_folds(row, repeat.starts[0], inside)
+            found.append(Fold(self, repeat.starts[0], repeat.starts[-1], inside, repeat))
+            row = repeat.starts[-1]
+        return found + self._scope_folds(row, end, inside)
+
+    def _scope_folds(self, start: int, end: int, inside: Scope) -> list[Fold]:
+        """Return the folds of consecutive rows that share the next part of their scope."""
+        depth = len(inside)
+        found: list[Fold] = []
+        row = start
+        while row < end:
+            part = self.scopes[row][: depth + 1]
+            last = row + 1
+            while last < end and self.scopes[last][: depth + 1] == part:
+                last += 1
+            if len(part) > depth and last - row >= FEWEST_SCOPE_ROWS:
+                found.append(Fold(self, row, last, inside))
+            row = last
+        return found
+
+
+def _range_title(first: str, last: str) -> str:
+    """Return the scopes of a repeat's first and last time as one text."""
+    return first if first == last else f"{first} … {last}" if first and last else first or last

@@ -1,0 +1,203 @@
+"""Which settings a library does not have, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dld_tui.core.params import settings_of
+from dld_tui.core.tensorrt.arguments import named_value
+from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
+from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.tactics import CACHE, reason_against
+from dld_tui.core.types import JSON
+
+_FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "tf32": ("TF32",),
+        "fp16": ("FP16",),
+        "bf16": ("BF16",),
+        "int8": ("INT8",),
+        "fp8": ("FP8",),
+        "int4": ("INT4",),
+        "strict_nans": ("STRICT_NANS",),
+        "sparsity": ("SPARSE_WEIGHTS",),
+        "direct_io": ("DIRECT_IO",),
+        "no_timing_cache": ("DISABLE_TIMING_CACHE",),
+        "error_on_cache_miss": ("ERROR_ON_TIMING_CACHE_MISS",),
+        "weight_streaming": ("WEIGHT_STREAMING",),
+        "refit": ("REFIT",),
+        "version_compatible": ("VERSION_COMPATIBLE",),
+        "exclude_lean_runtime": ("EXCLUDE_LEAN_RUNTIME",),
+        "gpu_fallback": ("GPU_FALLBACK",),
+    }
+)
+"""Builder flags that a setting needs one of."""
+_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "verbosity": ("IBuilderConfig.profiling_verbosity",),
+        "dynamic_plugins": ("IBuilderConfig.plugins_to_serialize",),
+        "layer_output_type": ("ILayer.set_output_type",),
+        "optimization_level": ("IBuilderConfig.builder_optimization_level",),
+        "max_aux_streams": ("IBuilderConfig.max_aux_streams",),
+        "avg_timing": ("IBuilderConfig.avg_timing_iterations",),
+        "max_tactics": ("IBuilderConfig.max_num_tactics",),
+        "tiling_level": ("IBuilderConfig.tiling_optimization_level",),
+        "l2_limit": ("IBuilderConfig.l2_limit_for_tiling",),
+        "timing_cache": ("IBuilderConfig.create_timing_cache",),
+        "workspace": ("IBuilderConfig.set_memory_pool_limit",),
+        "memory_pools": ("IBuilderConfig.set_memory_pool_limit",),
+        "tactic_sources": ("IBuilderConfig.set_tactic_sources",),
+        "preview_features": ("IBuilderConfig.set_preview_feature",),
+        "tactic_replay": ("IBuilderConfig.algorithm_selector",),
+        "save_tactics": ("IBuilderConfig.algorithm_selector",),
+        "native_instance_norm": ("OnnxParserFlag.NATIVE_INSTANCENORM",),
+        "hardware_compatible": ("IBuilderConfig.hardware_compatibility_level",),
+        "compute_capability": ("IBuilderConfig.set_compute_capability",),
+        "runtime_platform": ("IBuilderConfig.runtime_platform",),
+        "dla_core": ("IBuilderConfig.DLA_core",),
+        "layer_device": ("IBuilderConfig.set_device_type",),
+        "calibration_cache": ("IBuilderConfig.int8_calibrator", "IInt8EntropyCalibrator2"),
+        "calibration_inputs": ("IBuilderConfig.int8_calibrator", "IInt8EntropyCalibrator2"),
+    }
+)
+"""Members of which a setting needs one."""
+_RTX = "tensorrt_rtx"
+_TYPES = ("fp16", "bf16", "int8", "fp8", "int4")
+_CALIBRATION = ("calibration_cache", "calibration_inputs")
+_GRAPH = "types come from the model"
+_TYPED = "always strongly typed"
+_NO_CALIBRATION = "nothing is calibrated"
+_INSTEAD: Mapping[str, str] = MappingProxyType(
+    {
+        "fp16": "use dld convert fp16, or layer precisions",
+        "bf16": "use layer precisions",
+        "layer_output_type": "put Cast nodes into it",
+        "tactic_replay": "use an edited timing cache, with --editable-timing-cache",
+        "save_tactics": "the timing cache has them",
+        **dict.fromkeys(("int8", "fp8", "int4", *_CALIBRATION), "quantize it beforehand"),
+    }
+)
+"""What to do where types come from the model."""
+
+
+def reasons(facts: LibraryFacts) -> dict[str, str]:
+    """Return why settings cannot be used with a library, by field name; none for an unusable one.
+
+    The texts are short: they stand beside the fields of a form.
+    """
+    if not facts.usable:
+        return {}
+    found = _typing_reasons() if facts.world == STRONG else {}
+    name = facts.title
+    for setting, flags in _FLAGS.items():
+        if not any(flag in facts.flags for flag in flags):
+            found.setdefault(setting, f"{name} has no such flag")
+    for setting, members in _MEMBERS.items():
+        if not any(member in facts.has for member in members):
+            found.setdefault(setting, f"{name} cannot do this")
+    if facts.module == _RTX:
+        found["hardware_compatible"] = "TensorRT-RTX does not heed it"
+    if problem := reason_against(CACHE, facts):
+        found["editable_timing_cache"] = problem
+    if not facts.tactic_sources:
+        found.setdefault("tactic_sources", f"{name} has none to choose from")
+    return found
+
+
+def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+    """Return why settings of a build cannot be used, by field name; none while nothing is known."""
+    return reasons(facts) if facts is not None else {}
+
+
+def _typing_reasons() -> dict[str, str]:
+    """Return what strong typing takes away."""
+    types = dict.fromkeys((*_TYPES, "layer_output_type"), _GRAPH)
+    return {"typing": _TYPED, **types, **dict.fromkeys(_CALIBRATION, _NO_CALIBRATION)}
+
+
+def refused(settings: BuildSettings, facts: LibraryFacts) -> list[str]:
+    """Return what is asked for that cannot be done, one sentence each, with the option.
+
+    Neither order nor presence of a setting that is at its default matters.
+    """
+    problems = []
+    why = reasons(facts)
+    for setting in settings_of(BuildSettings):
+        name, value = setting.name, getattr(settings, setting.name)
+        if name in why and value != setting.default and not _is_harmless(name, value):
+            instead = _INSTEAD.get(name) if facts.world == STRONG else None
+            if name == "hardware_compatible":
+                instead = "name the GPUs with --compute-capability"
+            reason = f"{why[name]}: {instead}" if instead else why[name]
+            problems.append(f"{_flag(setting.param.spellings)} cannot be used: {reason}")
+    for check in _CHECKS:
+        problems += check(settings, facts)
+    return problems
+
+
+def _is_harmless(name: str, value: Any) -> bool:
+    """Return whether a setting that a library lacks says what it does anyway."""
+    # A strongly typed library obeys the precisions of layers by casts.
+    return name == "no_timing_cache" or (name == "typing" and value in ("strong", "obey"))
+
+
+def _flag(spellings: tuple[str, ...]) -> str:
+    return spellings[0] if spellings else "this setting"
+
+
+def _choices(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+    level = settings.hardware_compatible.upper()
+    if level != "NONE" and f"HardwareCompatibilityLevel.{level}" not in facts.has:
+        yield f"--hardware-compatible {settings.hardware_compatible}: {facts.title} lacks it"
+    if settings.refit == "strip" and not facts.flags & {"STRIP_PLAN", "WEIGHTLESS"}:
+        yield f"--refit-mode strip: {facts.title} cannot leave weights out"
+    for text in settings.compute_capability:
+        known = facts.compute_capabilities
+        if known and text.lower() != "current" and text not in known:
+            yield f"--compute-capability {text}: {facts.title} builds for {', '.join(known)}"
+
+
+def _lists(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+    known = {*facts.tactic_sources, "NONE"}
+    for source in settings.tactic_sources if facts.tactic_sources else ():
+        if source.lstrip("+-") not in known:
+            listed = ", ".join(sorted(facts.tactic_sources))
+            yield f"--tactic-source {source}: {facts.title} has {listed}"
+
+
+def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+    if settings.gpu_fallback and settings.dla_core is None and not settings.layer_device:
+        yield "--gpu-fallback is for --dla-core"
+    if settings.exclude_lean_runtime and not settings.version_compatible:
+        yield "--exclude-lean-runtime is for --version-compatible"
+    weak = facts.world != STRONG
+    if weak and settings.weight_streaming and settings.typing != "strong":
+        yield "--weight-streaming needs --typing strong"
+    if weak and settings.typing == "strong":
+        asked = [name for name in _TYPES if getattr(settings, name)]
+        if asked:
+            flags = ", ".join(f"--{name}" for name in asked)
+            yield f"{flags} cannot be used with --typing strong: types come from the model"
+    if settings.editable_timing_cache and settings.no_timing_cache:
+        yield "--editable-timing-cache and --no-timing-cache are both given"
+    if settings.no_timing_cache and settings.timing_cache is not None:
+        yield "--timing-cache and --no-timing-cache are both given"
+
+
+def _names(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+    for item in (*settings.layer_precision, *settings.layer_output_type):
+        named_value(item)
+    for item in settings.layer_device:
+        _, device = named_value(item)
+        if device.upper() not in ("GPU", "DLA"):
+            yield f"--layer-device {item!r}: write NAME:GPU or NAME:DLA"
+
+
+_CHECKS: tuple[Callable[[BuildSettings, LibraryFacts], Iterable[str]], ...] = (
+    _choices,
+    _lists,
+    _together,
+    _names,
+)

@@ -1,0 +1,1 @@
+"""The errors of tensors, and what a search of precisions or tactics found."""

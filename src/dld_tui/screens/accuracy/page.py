@@ -1,0 +1,255 @@
+"""The errors of tensors of two runs: the outputs, every tensor, the first divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.binding import BindingType
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.engine_settings import is_engine
+from dld_tui.core.accuracy.result import (
+    Result,
+    Row,
+    cosine_text,
+    figure,
+    rows_csv,
+    side_text,
+    signal_text,
+    special_text,
+    verdict,
+)
+from dld_tui.core.document import Document, Node
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
+from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.model.result import ModelResult
+from dld_tui.styles import STYLES
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.row_table import RowTable
+from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.page import NodeErrors
+
+_COLUMNS = (
+    Column("order", "#", 5, "right", priority=6),
+    Column("bad", "", 1),
+    Column("tensor", "tensor", None, min_width=14, keep="end"),
+    Column("op", "operator", 14, priority=3),
+    Column("node", "node", 22, priority=7, keep="end"),
+    Column("max_abs", "max abs", 9, "right", descending=True),
+    Column("mean_abs", "mean abs", 9, "right", priority=5, descending=True),
+    Column("max_rel", "max rel", 9, "right", priority=4, descending=True),
+    Column("cosine", "cosine", 9, "right", priority=2),
+    Column("snr", "SNR dB", 7, "right"),
+    Column("special", "NaN, Inf", 15, priority=1, descending=True),
+)
+_FILTERS: Mapping[str, Callable[[Row], bool]] = {
+    "all tensors": lambda row: True,
+    "only what differs": lambda row: bool(row.problem),
+    "only outputs": lambda row: row.is_output,
+}
+
+
+class AccuracyTable(Frame, TableView):
+    """The tensors."""
+
+    HELP = (
+        "Each row is a tensor of the model. The largest errors come first; t lists them in the "
+        "order of the computation, d goes to the first that is not within its tolerance, and Enter "
+        "to the node that makes it. In the graph, o colours nodes by these errors."
+    )
+
+
+class AccuracyScreen(ModelResult):
+    """One comparison.
+
+    Args:
+        result: What the activity gave.
+        model: The model that nodes are shown in; by default the reference.
+    """
+
+    SCOPE = ACTIVITY = "accuracy"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
+    CSS_PATH = STYLES / "accuracy.tcss"
+    AUTO_FOCUS = "AccuracyTable"
+    HELP = AccuracyTable.HELP
+
+    def __init__(self, result: Mapping[str, JSON], model: Path | None = None) -> None:
+        super().__init__()
+        self.data: dict[str, Any] = dict(result)
+        self.found = Result.from_json(result)
+        self.model = model or Path(str(self.data["reference"]["model"]))
+        if is_engine(self.model) and not is_engine(other := str(self.data["other"]["model"])):
+            self.model = Path(other)  # an engine has no nodes to go to
+        other = Path(str(self.data["other"]["model"])).name
+        is_state = other.startswith(self.model.name)  # as edited, say
+        self.tab_title = f"accuracy of {other if is_state else self.model.name}"
+        self.filter = "all tensors"
+        self.by_order = False
+
+    def body(self) -> Iterable[Widget]:
+        """Return the verdict and the table."""
+        head = ResultHead(self._head(), keys="i shows all remarks")
+        return head, AccuracyTable(_COLUMNS, empty="No tensor to show")
+
+    def on_mount(self) -> None:
+        """Show the rows."""
+        self._show()
+
+    # --- what is shown --------------------------------------------------------------------------
+
+    def _head(self) -> list[Paragraph]:
+        good = self.found.is_good
+        bad = [row for row in self.found.outputs if row.problem]
+        said = "all outputs are within the tolerance" if good else (
+            f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
+        )  # fmt: skip
+        verdict = (" ok " if good else " differs ", "ok" if good else "error")
+        found = [Paragraph(f"{said}  {self.data['tolerance']}", "strong", verdict)]
+        if self.is_outdated:
+            found.append(Paragraph("The model was edited since; this is of before.", "warn"))
+        found += [
+            Paragraph(side_text(self.data["reference"]), "", (" reference  ", "dim")),
+            Paragraph(side_text(self.data["other"]), "", (" other      ", "dim")),
+        ]
+        found += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
+        return found + [Paragraph(remark, "dim") for remark in self.found.remarks]
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Say whether the model was edited while another tab was seen."""
+        for head in self.query(ResultHead):
+            head.set_paragraphs(self._head())
+
+    def action_remarks(self) -> None:
+        """Show all that is said of the comparison."""
+        self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
+
+    def _show(self) -> None:
+        rows = list(self.found.rows if self.by_order else self.found.worst())
+        shown = [row for row in rows if _FILTERS[self.filter](row)]
+        table = self.view
+        table.set_table(RowTable(shown, _CELLS, key=lambda row: row.name, sort_values=_SORTS))
+        order = "in order" if self.by_order else "largest errors first"
+        title = f"{fmt.plural(len(shown), 'tensor')}, {order}"
+        table.frame(title, self.filter if self.filter != "all tensors" else "f filter  o sort")
+        self.refresh_bindings()
+
+    @property
+    def view(self) -> AccuracyTable:
+        """The table."""
+        return self.query_one(AccuracyTable)
+
+    @property
+    def row(self) -> Row | None:
+        """The tensor under the cursor."""
+        table = self.view.table if self.is_mounted and self.query(AccuracyTable) else None
+        at = self.view.row_at_cursor() if isinstance(table, RowTable) else None
+        return table.rows[at] if isinstance(table, RowTable) and at is not None else None
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        row = self.row
+        known = {
+            "tensor_node": row is not None and bool(row.node),
+            "diverges": self.found.first is not None,
+        }
+        return super().facts() | {name for name, holds in known.items() if holds}
+
+    def node_errors(self, document: Document) -> NodeErrors | None:
+        """Return how large the errors of nodes of the main graph are, relative to its values."""
+        if not self.is_of(document):
+            return None
+
+        def values() -> Mapping[Node, float]:
+            found = ((document.main.find(ref), error) for ref, error in self.found.growth.items())
+            return {node: error for node, error in found if node is not None}
+
+        return NodeErrors(self, self.tab_title, self.is_outdated, values)
+
+    # --- commands -------------------------------------------------------------------------------
+
+    @on(LineView.CursorMoved)
+    def moved(self, event: LineView.CursorMoved) -> None:
+        """Say what is wrong with the tensor."""
+        event.stop()
+        row = self.row
+        self.crumb(visible(verdict(row)) if row is not None else "")
+        self.refresh_bindings()
+
+    @on(LineView.Activated)
+    def activated(self, event: LineView.Activated) -> None:
+        """Go to the node."""
+        event.stop()
+        self.action_go_to_node()
+
+    def action_go_to_node(self) -> None:
+        """Show the node in the model."""
+        row = self.row
+        if row is not None and row.node:
+            self.show_node([], row.node)
+
+    def action_filter(self) -> None:
+        """Show the next choice of tensors."""
+        names = list(_FILTERS)
+        self.filter = names[(names.index(self.filter) + 1) % len(names)]
+        self._show()
+
+    def action_in_order(self) -> None:
+        """List the tensors in the other order."""
+        self.by_order = not self.by_order
+        self.view.sort_by(None)
+        self._show()
+
+    def action_first(self) -> None:
+        """Go to the first tensor that is not within its tolerance."""
+        first = self.found.first
+        if first is None:
+            return
+        if not _FILTERS[self.filter](first):
+            self.filter = "all tensors"
+            self._show()
+        rows = self.view.table.rows if isinstance(self.view.table, RowTable) else []
+        at = next(i for i, row in enumerate(rows) if row is first)
+        self.view.cursor = list(self.view.order).index(at)
+
+    def action_save_csv(self) -> None:
+        """Write all tensors."""
+
+        def write(path: Path, overwrite: bool) -> Sequence[str]:
+            return write_text(path, rows_csv(self.found.rows), overwrite=overwrite)
+
+        name = str(self.model.with_suffix(".accuracy.csv"))
+        ask_where(self, "Save CSV", "Write the tensors to", name, write)
+
+
+_CELLS: dict[str, Callable[[Row], Cell]] = {
+    "order": lambda row: (str(row.order), "dim"),
+    "bad": lambda row: ("!" if row.problem else "", "error"),
+    "tensor": lambda row: (row.name, "strong" if row.is_output else ""),
+    "op": lambda row: (row.op_type, "type"),
+    "node": lambda row: (row.node, "dim"),
+    "max_abs": lambda row: figure(row.error.max_abs),
+    "mean_abs": lambda row: (figure(row.error.mean_abs), "dim"),
+    "max_rel": lambda row: figure(row.error.max_rel),
+    "cosine": lambda row: cosine_text(row.error.cosine),
+    "snr": lambda row: signal_text(row.error),
+    "special": lambda row: (special_text(row.error), "warn"),
+}
+_SORTS: dict[str, Callable[[Row], Any]] = {
+    "order": lambda row: row.order,
+    "bad": lambda row: not row.problem,
+    "max_abs": lambda row: row.error.max_abs,
+    "mean_abs": lambda row: row.error.mean_abs,
+    "max_rel": lambda row: row.error.max_rel,
+    "cosine": lambda row: row.error.cosine,
+    "snr": lambda row: -row.error.noise,
+    "special": lambda row: row.error.special,
+}

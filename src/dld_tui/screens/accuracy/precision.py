@@ -1,0 +1,193 @@
+"""What a precision search found: the nodes that must stay in fp32."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from textual import on
+from textual.binding import BindingType
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.result import cosine_text, figure, signal_text
+from dld_tui.core.accuracy.search import not_minimal_text
+from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.errors import DldError
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.model.result import ModelResult
+from dld_tui.styles import STYLES
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.row_table import RowTable
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.table_view import Column, TableView
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Document
+    from dld_tui.widgets.shell.page import Page
+
+Kept: TypeAlias = "Mapping[str, Any]"
+
+_COLUMNS = (
+    Column("node", "node that stays in fp32", None, min_width=20, keep="end"),
+    Column("op", "operator", 18),
+    Column("scope", "scope", 24, priority=1, keep="end"),
+)
+
+
+class KeptTable(Frame, TableView):
+    """The nodes."""
+
+
+class PrecisionScreen(ModelResult):
+    """One result.
+
+    Args:
+        result: What the activity gave.
+        model: The model that was searched.
+    """
+
+    SCOPE = "precision"
+    ACTIVITY = "search_precision"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
+    CSS_PATH = STYLES / "accuracy.tcss"
+    AUTO_FOCUS = "KeptTable"
+    HELP = (
+        "The nodes that must stay in fp32 so that the outputs are within their tolerances: without "
+        "any one of them they are not. a sets the precisions of all nodes in the editor, as one "
+        "step that can be undone; w writes the edit script that does the same."
+    )
+
+    def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
+        super().__init__()
+        self.data: dict[str, Any] = dict(result)
+        self.model = model
+        self.tab_title = f"{self.data['precision']} of {model.name}"
+
+    @property
+    def kept(self) -> list[Kept] | None:
+        """The nodes; None when there is no result."""
+        found: list[Kept] | None = self.data.get("kept")
+        return found
+
+    def body(self) -> Iterable[Widget]:
+        """Return what was found and the nodes."""
+        empty = "No node has to stay in fp32" if self.kept == [] else "There is no such set"
+        return Rows(self._head(), id="head"), KeptTable(_COLUMNS, empty=empty)
+
+    def on_mount(self) -> None:
+        """Show the nodes."""
+        rows = self.kept or []
+        cells = {
+            "node": lambda one: one["node"],
+            "op": lambda one: (one["op_type"], "type"),
+            "scope": lambda one: (" › ".join(one["scope"]), "dim"),
+        }
+        table = self.query_one(KeptTable)
+        table.set_table(RowTable(rows, cells))
+        table.frame(fmt.plural(len(rows), "node"), "a apply  w script")
+        self.refresh_bindings()
+
+    def _head(self) -> list[list[Piece]]:
+        data = self.data
+        if "kept" not in data:
+            estimate = data["estimate"]
+            least, most = estimate["trials"]
+            each = fmt.duration(estimate["trial_seconds"])
+            text = (f" {estimate['nodes']:,} nodes can be lowered: {least} to about {most} trials"
+                    f" of {each}")  # fmt: skip
+            return [[(text, "")]]
+        cost = f"{fmt.plural(data['trials'], 'trial')} in {fmt.duration(data['seconds'])}"
+        if self.kept is None:
+            return [[(f" No set of nodes is enough ({cost}): the outputs are not within their "
+                      "tolerances even with all nodes in fp32", "warn")]]  # fmt: skip
+        lines: list[list[Piece]] = [
+            [(f" {fmt.plural(data['lowered'], 'node')} in {data['precision']}", "strong"),
+             (f"  {cost}", "dim")],
+        ]  # fmt: skip
+        if not data["minimal"]:
+            lines += [[(f" {line}", "warn")] for line in wrap(not_minimal_text(data), 76)]
+        for name, given in data["errors"].items():
+            error = TensorError.from_json(given)
+            text = (f" {visible(name)}: largest error {figure(error.max_abs)}, cosine"
+                    f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB")  # fmt: skip
+            lines.append([(text, "dim")])
+        return lines[:8]
+
+    @property
+    def _node(self) -> Kept | None:
+        tables = self.query(KeptTable) if self.is_mounted else None
+        at = tables.first().row_at_cursor() if tables else None
+        return self.kept[at] if at is not None and self.kept else None
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        known = {"precisions": bool(self.data.get("edits")), "kept_node": self._node is not None}
+        return super().facts() | {name for name, holds in known.items() if holds}
+
+    @on(LineView.Activated)
+    def activated(self, event: LineView.Activated) -> None:
+        """Go to the node."""
+        event.stop()
+        self.action_go_to_node()
+
+    def action_go_to_node(self) -> None:
+        """Show the node in the model."""
+        node = self._node
+        if node is not None:
+            self.show_node(node["scope"], node["node"])
+
+    def action_apply(self) -> None:
+        """Set the precisions in the editor."""
+        owner = host(self)
+        page, document = self._editor()
+        if page is None or document is None:
+            owner.open_path(self.model)
+            self.app.notify("The model is being opened: apply again when it is there", timeout=5)
+            return
+        steps: list[JSON] = []
+        for edit in self.data["edits"]:
+            arguments = dict(edit)
+            steps.append([arguments.pop("edit"), arguments])
+        places = [place for edit in self.data["edits"] for place in edit["nodes"]]
+        missing = [place for place in places if document.find_node(*place) is None]
+        if missing:
+            message = f"{len(missing):,} of the nodes are not in the model any more"
+            owner.show_error(DldError(message, hint="Search again"))
+            return
+        title = f"keep {fmt.plural(len(self.data['kept']), 'node')} in fp32"
+        owner.show_page(page)
+        page.apply_steps(
+            title,
+            steps,
+            lambda: page.notify("The precisions are set; u takes them back", timeout=4),
+        )
+
+    def _editor(self) -> tuple[Page, Document] | tuple[None, None]:
+        """Return the tab in which the model is edited."""
+        for page in host(self).pages:
+            document = page.edited_document
+            if document is not None and self.is_of(document):
+                return page, document
+        return None, None
+
+    def action_save_script(self) -> None:
+        """Write the edit script."""
+
+        def write(path: Path, overwrite: bool) -> Sequence[str]:
+            edits = self.data["edits"]
+            text = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
+            return write_text(path, text, overwrite=overwrite)
+
+        name = str(self.model.with_suffix(".precisions.jsonl"))
+        ask_where(self, "Save the edit script", "Write it to", name, write)

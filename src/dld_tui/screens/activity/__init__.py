@@ -1,0 +1,1 @@
+"""Activities: forms, running jobs, and what remains of them."""

@@ -1,0 +1,383 @@
+"""The form of an activity, made from its request; F5 runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+
+from dld_tui.activities import registry as activities
+from dld_tui.core import state as form_memory
+from dld_tui.core.accuracy.engine_settings import needs_tensorrt
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.params import command_line, from_json, settings_of, to_json
+from dld_tui.core.plugins import resolve
+from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
+from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity.guess import GuessingForm
+from dld_tui.screens.activity.tensorrt import (
+    Libraries,
+    has_engines,
+    is_tensorrt,
+    library_folder,
+    trtexec_line,
+)
+from dld_tui.screens.activity.trust import TRUST, trust_dialog, untrusted_engine
+from dld_tui.screens.result_views import View
+from dld_tui.screens.targets.list import TargetsDialog
+from dld_tui.styles import STYLES
+from dld_tui.targets import registry as targets
+from dld_tui.targets.many import requests_for
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
+
+_KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  Esc close"
+Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
+_AND = " + "
+"""Between the names of several targets; no name holds a blank."""
+
+
+class ActivityBox(Frame, Vertical):
+    """The frame of the form."""
+
+
+class ActivityScreen(GuessingForm):
+    """Asks for the settings of one activity and runs it.
+
+    Raises:
+        DldError: The activity cannot be loaded here.
+    """
+
+    SCOPE = "activity"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("activity")
+    CSS_PATH = STYLES / "form.tcss"
+    tab_title = "activity"
+    HELP = (
+        "Fill in what differs from the defaults; an empty field is the default. {activity.run}"
+        " runs it,"
+        " {activity.next_page} shows the next page of settings, {activity.copy} copies the equal"
+        " command line, {activity.copy_trtexec} that of trtexec. {activity.save_preset} keeps the"
+        " settings under a name, {activity.load_preset} loads them. {activity.run_on} marks"
+        " several targets"
+        " to run on at once."
+    )
+
+    def __init__(self, activity: str, values: Mapping[str, JSON]) -> None:
+        super().__init__()
+        self.activity = activities.load(activity)
+        self.given = dict(values)
+        self._reasons: Reasons | None = resolve(self.activity.reasons)
+        self.preset_key = self.activity.id
+        self.libraries: Libraries | None = None
+        """What is known of TensorRT, where the form is about it."""
+        self._recalled: dict[str, JSON] = {}  # that belongs to the model of the last time
+        self.has_trtexec = is_tensorrt(self.activity.request)
+        if self.has_trtexec or has_engines(self.activity.request):
+            self.libraries = Libraries(self, self._libraries_changed)
+
+    @property
+    def setting_names(self) -> list[str]:
+        """The names of the settings."""
+        return [setting.name for setting in settings_of(self.activity.request)]
+
+    def body(self) -> Iterable[Widget]:
+        """Return the target, the form and the equal command line."""
+        values = self._remembered() | self.given
+        names = targets.names()
+        chosen = host(self).config.target
+        target = Horizontal(
+            Rows([[(fit("Target", 19), "dim")]], classes="label"),
+            ChoiceField(names, chosen if chosen in names else names[0]),
+            id="target",
+        )
+        rows = list(self.own_rows())
+        box = ActivityBox(
+            target,
+            *rows,
+            ParamForm(self.activity.request, values, self.own_reasons(values)),
+            self.guessed.rows,
+            Rows([[]] * self._command_rows, id="command"),
+        )
+        box.set_class(bool(rows), "-stated")
+        box.frame(self.activity.title, _KEYS)
+        yield box
+
+    def _remembered(self) -> dict[str, JSON]:
+        """Return the settings of the last time; what belongs to a model only for that one."""
+        settings = settings_of(self.activity.request)
+        name, model = self.activity.id, self.given.get("model")
+        found = form_memory.recall(host(self).state, name, settings, model)
+        self._recalled = {s.name: found[s.name] for s in settings if s.of_model and s.name in found}
+        return found
+
+    def _keep(self, values: Mapping[str, JSON]) -> None:
+        """Remember the settings for the next time; whether an engine is trusted is always asked."""
+        kept = {name: value for name, value in values.items() if name != TRUST}
+        settings = settings_of(self.activity.request)
+        form_memory.keep(host(self).state, self.activity.id, settings, kept)
+
+    def _let_go(self, form: ParamForm) -> None:
+        """Take back what belongs to the model of the last time, once another one is typed."""
+        model = self._recalled.get("model")
+        if model is None or form.rows["model"].text == model:
+            return
+        recalled, self._recalled = self._recalled, {}
+        own = {n: v for n, v in recalled.items() if n != "model" and n not in self.given}
+        values = form.values()
+        form.set_back(name for name, value in own.items() if values[name] == value)
+
+    def own_rows(self) -> Iterable[Widget]:
+        """Return what is asked for before the settings."""
+        return ()
+
+    def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
+        """Return why some settings cannot be used while the form has these values, by name."""
+        return {name: why for name, why in self._all_reasons(values).items() if name}
+
+    def _all_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
+        if self._reasons is None:
+            return {}
+        facts = None
+        if self.libraries is not None:
+            facts = self.libraries.chosen(str(values.get("library") or AUTO))
+        return {name: visible(why) for name, why in self._reasons(values, facts).items()}
+
+    def on_mount(self) -> None:
+        """Go to the first field."""
+        form = self.query_one(ParamForm)
+        form.focus_first()
+        self.query_one("#command").styles.height = self._command_rows
+        self._ask_libraries(form)
+
+    def _ask_libraries(self, form: ParamForm) -> None:
+        """Ask the target what it has of TensorRT, where the form needs it."""
+        if self.libraries is not None and (
+            self.has_trtexec or needs_tensorrt(form.values())
+        ):  # fmt: skip
+            self.libraries.ask(self._target(), library_folder(form))
+
+    def on_unmount(self) -> None:
+        """Ask no longer."""
+        if self.libraries is not None:
+            self.libraries.leave()
+
+    @property
+    def _command_rows(self) -> int:
+        return 2 if self.has_trtexec else 1
+
+    def _libraries_changed(self) -> None:
+        if self.is_mounted:
+            self._grey(self.query_one(ParamForm))
+            self._show_commands()
+
+    def _grey(self, form: ParamForm) -> None:
+        """Grey what cannot be used, with the reasons."""
+        values = form.values()
+        if self.libraries is not None and (self.has_trtexec or needs_tensorrt(values)):
+            chosen = str(values["library"] or AUTO)
+            remark = self.libraries.remark(chosen, runs="seed" in values)
+            form.set_remarks({"library": remark})
+        form.set_reasons(self.own_reasons(values))
+
+    def facts(self) -> set[str]:
+        """Return whether it may be run."""
+        forms = self.query(ParamForm)
+        found = {"valid"} if forms and forms.first().valid else set()
+        if len(targets.names()) > 1:
+            found.add("targets")
+        return super().facts() | found | ({"trtexec"} if self.has_trtexec else set())
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Show the equal command line, and what the chosen library lacks."""
+        self._let_go(event.form)
+        self._ask_libraries(event.form)
+        self._grey(event.form)
+        self._show_commands()
+        self.refresh_bindings()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Ask another target for its libraries."""
+        event.stop()
+        form = self.query_one(ParamForm)
+        self._ask_libraries(form)
+        self._grey(form)
+        self._show_commands()
+
+    def _show_commands(self) -> None:
+        room = max(20, self.app.size.width - 6)
+        lines = [self.missing or self.command_line]
+        if self.has_trtexec:
+            lines.append(visible(self.trtexec_command))
+        rows: list[list[Piece]] = [[(clip(line, room), "dim")] for line in lines]
+        self.query_one("#command", Rows).set_rows(rows)
+
+    @property
+    def missing(self) -> str:
+        """What is missing before it can run; empty when nothing is."""
+        return self._all_reasons(self.query_one(ParamForm).values()).get("", "")
+
+    @property
+    def trtexec_command(self) -> str:
+        """The command of trtexec that does the same. Foreign text."""
+        if self.libraries is None or not self.has_trtexec:
+            return ""
+        values = self.query_one(ParamForm).values()
+        return trtexec_line(self.activity.request, values, self.libraries)
+
+    @property
+    def command_line(self) -> str:
+        """The shell command that does the same."""
+        values = self.query_one(ParamForm).values()
+        chosen = self._targets()
+        line = command_line(self.activity.words, self.activity.request, values)
+        return " ".join([line, *(f"--target {n}" for n in chosen if chosen != [targets.LOCAL])])
+
+    def _targets(self) -> list[str]:
+        return self.query_one("#target ChoiceField", ChoiceField).value.split(_AND)
+
+    def _target(self) -> str:
+        return self._targets()[0]
+
+    def action_run_on(self) -> None:
+        """Ask for several targets to run on at once."""
+        field = self.query_one("#target ChoiceField", ChoiceField)
+
+        def answered(names: list[str] | None) -> None:
+            if names:
+                field.choices = (*targets.names(), *([_AND.join(names)] if names[1:] else ()))
+                field.value = _AND.join(names)
+
+        self.app.push_screen(TargetsDialog(targets.names(), self._targets()), answered)
+
+    def action_run(self) -> None:
+        """Run it; asks whether an engine is trusted, and before an output is overwritten."""
+        if missing := self.missing:
+            host(self).show_error(UsageError(missing))
+            return None
+        engine = untrusted_engine(self.query_one(ParamForm).values())
+        if not engine:
+            return self._ask_overwrite()
+
+        def answered(answer: str | None) -> None:
+            if answer == TRUST:
+                self._ask_overwrite({TRUST: True})
+
+        self.app.push_screen(trust_dialog(engine), answered)
+        return None
+
+    def _ask_overwrite(self, more: Mapping[str, JSON] | None = None) -> None:
+        taken = self._taken()
+        if not taken:
+            return self._start(more)
+
+        def answered(answer: str | None) -> None:
+            if answer == "overwrite":
+                self._start(more)
+
+        choices = [Choice("o", "overwrite it", "overwrite")]
+        self.app.push_screen(ChoiceDialog("Overwrite?", f"{taken[0]} exists.", choices), answered)
+        return None
+
+    def _taken(self) -> list[str]:
+        """Return the outputs that are there already."""
+        form = self.query_one(ParamForm)
+        given = {name: value for name, value in form.values().items() if value}
+        outputs = {n for n in given if form.rows[n].setting.param.kind == "output"}
+        chosen = self._targets()
+        if len(chosen) == 1:
+            return [str(given[name]) for name in outputs if _exists(str(given[name]))]
+        paths: list[Path] = []
+        with suppress(DldError):  # said when it is started
+            requests_for("", from_json(self.activity.request, form.values()), chosen, paths.append)
+        return [str(path) for path in paths if _exists(str(path))]
+
+    def _start(self, more: Mapping[str, JSON] | None = None) -> None:
+        values = self.query_one(ParamForm).values() | dict(more or {})
+        self._keep(values)
+        chosen = self._targets()
+        if len(chosen) > 1:
+            self.start_on_several(chosen, values)
+        else:
+            self.start_job(values, chosen[0])
+
+    def start_job(self, values: Mapping[str, JSON], target: str) -> None:
+        """Run it on one target."""
+        about = self.activity
+        host(self).run_job(about.id, values, self.open_result, title=about.title, target=target)
+
+    def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
+        """Run it on several targets at once."""
+        from dld_tui.screens.activity.many_jobs import ManyJobsScreen
+
+        about = self.activity
+        try:
+            request = from_json(self.activity.request, dict(values))
+            requests = requests_for(about.id, request, chosen)
+            starts = [
+                (name, partial(targets.get(name).start, about.id, to_json(own)))
+                for name, own in zip(chosen, requests, strict=True)
+            ]
+        except DldError as error:
+            host(self).show_error(error)
+            return
+        self.app.push_screen(ManyJobsScreen(about.title, starts))
+
+    def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
+        """Return what to show of a result."""
+        view: View = resolve(self.activity.result_view)(result, values)
+        return view
+
+    def open_result(self, result: dict[str, JSON]) -> None:
+        """Close the form and show the result."""
+        owner = host(self)
+        values = self.query_one(ParamForm).values()
+        self.dismiss(None)
+        view = self.result_view(result, values)
+        if isinstance(view, Page):
+            owner.add_page(view)
+        elif isinstance(view, Path):
+            owner.open_path(view)
+        elif view is not None:
+            self.app.notify(view, timeout=8, markup=False)
+
+    def action_next_page(self) -> None:
+        """Show the next page of settings."""
+        self.query_one(ParamForm).step_page(1)
+
+    def action_previous_page(self) -> None:
+        """Show the previous page of settings."""
+        self.query_one(ParamForm).step_page(-1)
+
+    def action_defaults(self) -> None:
+        """Set every field back."""
+        self.query_one(ParamForm).reset()
+
+    def action_copy_command(self) -> None:
+        """Copy the equal command line."""
+        self.app.copy_to_clipboard(self.command_line)
+
+    def action_copy_trtexec(self) -> None:
+        """Copy the equal command of trtexec."""
+        if command := self.trtexec_command:
+            self.app.copy_to_clipboard(command)
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False

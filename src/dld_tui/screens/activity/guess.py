@@ -1,0 +1,232 @@
+"""The input shapes that a run will guess, told in its form before it starts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textual.screen import Screen
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.metadata import profiles_of
+from dld_tui.core.errors import DldError
+from dld_tui.core.inputs.guess import Guess, InputGuess, input_specs
+from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity.presets import Presets
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.lists.styled import Rows, wrap
+
+_FIELDS = ("shape", "opt_shapes")
+"""Settings that give shapes; the first one that a form has is filled in by Enter."""
+_RANGES = ("opt_shapes", "max_shapes", "min_shapes")
+_MOST_TEXT = 20_000
+"""Characters of shapes that Enter fills in at most."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a guess depends on."""
+
+    model: str
+    shapes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    batch: int | None
+    ranged: bool
+    """Whether it is for an engine, whose model may have ranges of its own."""
+    is_open: bool
+    """Whether it is about the open model, edits included."""
+
+
+class GuessingForm(Presets):
+    """The part of a form that tells the shapes of inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guessed = GuessedShapes(self, self.open_document)
+
+    def open_document(self) -> Document | None:
+        """Return the open model that is to run; None where its file is to be read."""
+        return None
+
+    def on_mount(self) -> None:
+        """Work out the guess."""
+        self._ask_guess()
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Work it out anew."""
+        self._ask_guess()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Work it out for another state of the model."""
+        self._ask_guess()
+
+    def _ask_guess(self) -> None:
+        for form in self.query(ParamForm):
+            self.guessed.ask(form)
+
+    def on_resize(self) -> None:
+        """Break the lines anew."""
+        self.guessed.show()
+
+    def on_unmount(self) -> None:
+        """Leave nothing open."""
+        self.guessed.leave()
+
+
+class GuessedShapes:
+    """Works the guess out on a thread and shows it.
+
+    Args:
+        screen: The form.
+        document: Returns the open model, where the form is about one.
+    """
+
+    def __init__(self, screen: Screen[Any], document: Callable[[], Document | None]) -> None:
+        self._screen, self._document = screen, document
+        self._asked: _Question | None = None
+        self._guess: Guess | None = None
+        self._problem = ""
+        self._label = ""
+        self._opened: tuple[str, Document] | None = None
+        self._gone = False
+        self.rows = Rows([], id="guess")
+
+    def leave(self) -> None:
+        """Give back the model."""
+        self._gone = True
+        if self._opened is not None:
+            self._opened[1].close(keep_journal=True)
+            self._opened = None
+
+    def ask(self, form: ParamForm) -> None:
+        """Work it out for what the form has now, unless that is known."""
+        name = _field(form)
+        self._label = form.rows[name].setting.param.label if name is not None else ""
+        document = self._document()
+        question = _question(form, is_open=document is not None)
+        if question == self._asked:
+            return
+        self._asked = question
+        if question is None:
+            self._answered(None, None, "")
+            return
+        self._screen.run_worker(
+            lambda: self._work(question, document),
+            thread=True, group="guess", exclusive=True, name="guess of shapes",
+        )  # fmt: skip
+
+    def _work(self, question: _Question, document: Document | None) -> None:
+        guess, problem = None, ""
+        try:
+            document = document or self._open(question.model)
+            guess = _guess(document, question)
+        except DldError as error:
+            problem = str(error)
+        if not self._gone:
+            self._screen.app.call_later(self._answered, question, guess, problem)
+
+    def _open(self, model: str) -> Document:
+        if self._opened is None or self._opened[0] != model:
+            found = Document.open(Path(model).expanduser())
+            if self._opened is not None:
+                self._opened[1].close(keep_journal=True)
+            self._opened = (model, found)
+        return self._opened[1]
+
+    def _answered(self, question: _Question | None, guess: Guess | None, problem: str) -> None:
+        if self._gone or question != self._asked or not self.rows.is_attached:
+            return
+        self._guess, self._problem = guess, problem
+        self.show()
+        options = [] if guess is None else guess.options
+        is_short = sum(map(len, options)) <= _MOST_TEXT
+        for form in self._screen.query(ParamForm):
+            name = _field(form)
+            if name is not None:
+                form.suggest(name, options if is_short else [])
+
+    def show(self) -> None:
+        """Show it again, after the size of the screen has changed."""
+        size = self._screen.app.size
+        most = 3 if size.height < 36 else 8
+        lines = self._lines(max(20, size.width - 6), most)
+        self.rows.styles.height = len(lines)
+        self.rows.set_rows([[(line, "dim")] for line in lines])
+
+    def _lines(self, width: int, most: int) -> list[str]:
+        if self._problem:
+            return wrap(self._problem, width)[:most]
+        if self._guess is None:
+            return []
+        found: list[str] = []
+        told = [one for one in self._guess.inputs if one.is_guessed or one.follows]
+        alike: dict[tuple[tuple[int, ...], str], list[InputGuess]] = {}
+        for one in told:
+            alike.setdefault((one.shape, one.why), []).append(one)
+        groups = list(alike.values())
+        for at, same in enumerate(groups):
+            more = f" and {len(same) - 1} like it" if len(same) > 1 else ""
+            hint = f"; Enter in {self._label} changes it" if at == 0 and same[0].is_guessed else ""
+            rows = wrap(f"{same[0].text[:-1]}{hint}){more}", width - 2)
+            rest = len(groups) - at
+            if len(found) + len(rows) > most - (rest > 1):
+                if not found:
+                    found = [rows[0]]
+                return [*found[: most - 1], f"and {rest - (len(found) == 1)} more shapes"]
+            found += [rows[0], *(f"  {row}" for row in rows[1:])]
+        return found
+
+
+def _field(form: ParamForm) -> str | None:
+    return next((name for name in _FIELDS if name in form.rows), None)
+
+
+def _question(form: ParamForm, *, is_open: bool) -> _Question | None:
+    """Return what to guess for a form; None where nothing is guessed."""
+    if _field(form) is None or "model" not in form.rows:
+        return None
+    values = form.values()
+    model = values.get("model") or form.rows["model"].text
+    if values.get("inputs") or not model:
+        return None
+    ranged = "opt_shapes" in form.rows
+    given = next((values[name] for name in (*_RANGES, "shape") if values.get(name)), None)
+    batch = values.get("batch")
+    return _Question(
+        str(model),
+        _texts(given),
+        _texts(values.get("dim")),
+        batch if isinstance(batch, int) else None,
+        ranged,
+        is_open,
+    )
+
+
+def _texts(value: JSON) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _guess(document: Document, question: _Question) -> Guess | None:
+    if question.ranged and not question.shapes and profiles_of(document):
+        return None
+    specs = input_specs(document)
+    given = parse_shapes(question.shapes, [spec.name for spec in specs])
+    sizes = _sizes(question.sizes)
+    return guess_inputs(
+        specs, document, given, sizes, batch=question.batch, empty=not question.ranged
+    )
+
+
+def _sizes(texts: tuple[str, ...]) -> Mapping[str, int]:
+    found = {}
+    for text in texts:
+        name, _, size = text.rpartition("=")
+        with contextlib.suppress(ValueError):
+            found[name] = int(size)
+    return found

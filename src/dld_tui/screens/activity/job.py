@@ -1,0 +1,401 @@
+"""A running job: how far it is, what it says, and a way to stop it.
+
+A running job seen from the event loop: its events come in batches, at most 20 a second.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widget import Widget
+
+from dld_tui.activities.registry import request_data
+from dld_tui.core import fmt
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.styles import STYLES
+from dld_tui.targets import registry as targets
+from dld_tui.targets.base import Job
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.host import EndedJob
+from dld_tui.widgets.shell.host import host as host_of
+from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.progress import ProgressRows
+
+_PERIOD_S = 0.05
+
+
+class JobRunner:
+    """Drains a job in one thread and gives its events, in order and in batches, to a widget.
+
+    One message an event would stall the event loop for half a second in a burst of 4,000. The first
+    event of a batch announces it; the widget's handler must call :meth:`take` and later
+    :meth:`announced` again, as :meth:`drain_into` does.
+    """
+
+    @dataclass
+    class Ready(Message):
+        """There are events to take."""
+
+        runner: JobRunner
+
+    def __init__(self, start: Callable[[], Job]) -> None:
+        self._start = start
+        self._job: Job | None = None
+        self._lock = threading.Lock()
+        self._pending: list[Event] = []
+        self._announced = False
+        self._is_cancelled = False
+        self._taken_at = 0.0
+
+    def run(self, widget: Widget) -> None:
+        """Run to the end; call it in a thread worker."""
+        try:
+            job = self._start()
+        except DldError as error:
+            return self._add(Failed.from_error(error), widget)
+        with self._lock:
+            self._job = job
+            cancelled = self._is_cancelled
+        if cancelled:
+            job.cancel()
+        with job:
+            for event in job.events():
+                self._add(event, widget)
+        return None
+
+    def _add(self, event: Event, widget: Widget) -> None:
+        with self._lock:
+            self._pending.append(event)
+            announce, self._announced = not self._announced, True
+        if announce:
+            widget.post_message(self.Ready(self))
+
+    def drain_into(self, widget: Widget, handle: Callable[[Sequence[Event]], None]) -> None:
+        """Hand the waiting events over, now or when the last batch is old enough."""
+        wait = self._taken_at + _PERIOD_S - monotonic()
+        if wait > 0:
+            widget.set_timer(wait, lambda: self.drain_into(widget, handle))
+            return
+        with self._lock:
+            events, self._pending = self._pending, []
+            self._announced = False
+        self._taken_at = monotonic()
+        if events:
+            handle(events)
+
+    def cancel(self) -> None:
+        """Ask the job to stop; returns at once."""
+        with self._lock:
+            self._is_cancelled = True
+            job = self._job
+        if job is not None:
+            job.cancel()
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether the job goes on when the program ends."""
+        with self._lock:
+            return self._job is not None and self._job.can_leave
+
+    def leave(self) -> None:
+        """Let the job go on elsewhere, or end it now where it cannot."""
+        with self._lock:
+            self._is_cancelled = self._job is None  # it starts just now
+            job = self._job
+        if job is not None and not job.leave():
+            job.close()
+
+
+_DRAW_S = 0.5
+_ASK_AFTER_S = 10.0
+_MOST_LINES = 10_000
+_LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
+
+
+class JobBox(Frame, Vertical):
+    """The frame of the progress."""
+
+
+class LogView(Frame, LineView):
+    """What the job says, following the end."""
+
+    HELP = "The job's messages. The view follows the end while the cursor is on the last line."
+
+
+class JobScreen(SubPage):
+    """Runs one job from its start to its result."""
+
+    SCOPE = "job"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("job")
+    CSS_PATH = STYLES / "job.tcss"
+    tab_title = "job"
+    HELP = "Esc stops the job. When it has ended, Enter opens its result and Esc goes back."
+
+    def __init__(
+        self,
+        activity: str,
+        request: Mapping[str, JSON],
+        on_result: Callable[[dict[str, JSON]], None],
+        *,
+        title: str = "",
+        target: str | None = None,
+        start: Callable[[], Job] | None = None,
+    ) -> None:
+        """Make the page; `start` replaces the start on the target, for tests."""
+        super().__init__()
+        self.activity = activity
+        self.request = request if isinstance(request, dict) else dict(request)
+        self.on_result = on_result
+        self.job_title = title or activity
+        self.target = target
+        self._start = start or self._start_on_target
+        self.runner = JobRunner(self._start)
+        self.end: Finished | Failed | Cancelled | None = None
+        self._began = self._ended_at = monotonic()
+        self._lines: list[list[Piece]] = []
+        self._texts: list[str] = []
+        self._metrics: dict[str, Metric] = {}
+        self._cancelling = False
+        self._progress: Progress | None = None
+
+    def _start_on_target(self) -> Job:
+        try:
+            target = targets.get(self.target)
+            if self.target in (None, targets.LOCAL):
+                return target.start(self.activity, self.request)
+            return target.start(self.activity, request_data(self.activity, self.request))
+        except OSError as error:
+            raise UsageError(f"the job cannot be started: {error}") from error
+
+    @property
+    def at_work(self) -> str:
+        """A line for the question before quitting; empty when the job has ended."""
+        done = self.end is not None or self.runner.can_leave
+        return "" if done else f"{self.job_title} still runs"
+
+    @property
+    def goes_on(self) -> str:
+        """A line for that question when the job does not end with the program."""
+        if self.end is not None or not self.runner.can_leave:
+            return ""
+        return f"{self.job_title} continues on {self.target}; Targets lists it under J"
+
+    def body(self) -> Iterable[Widget]:
+        """Return the progress and the log."""
+        box = JobBox(ProgressRows(), Rows([[]], id="figures"))
+        box.frame(self.job_title, "{job.cancel} cancel")
+        yield box
+        log = LogView(empty="nothing was said yet", gutter=False, tail=True)
+        log.frame("Log", "{job.copy} copy")
+        yield log
+
+    def on_mount(self) -> None:
+        """Start the job."""
+        self.query_one(LogView).focus()
+        self.set_interval(_DRAW_S, self._show_work)
+        self._run()
+
+    def _run(self) -> None:
+        self._began = monotonic()
+        self.run_worker(
+            lambda: self.runner.run(self), thread=True, group="job", name=self.job_title
+        )
+
+    def on_unmount(self) -> None:
+        """Leave nothing running here; what runs on a target goes on."""
+        if self.end is None:
+            self.runner.leave()
+
+    def facts(self) -> set[str]:
+        """Return whether it runs, has ended, and has a result."""
+        facts = super().facts()
+        facts.add("running" if self.end is None else "finished")
+        if isinstance(self.end, Failed) and self.end.finding is not None:
+            facts.add("failed_node")
+        return facts | ({"result"} if isinstance(self.end, Finished) else set())
+
+    # Events
+
+    def on_job_runner_ready(self, event: JobRunner.Ready) -> None:
+        """Take a batch of events."""
+        event.stop()
+        event.runner.drain_into(self, self.take)
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Show a batch of events."""
+        said = len(self._lines)
+        before = self._progress.stage if self._progress is not None else None
+        for event in events:
+            if isinstance(event, Progress):
+                self._progress = event
+            elif isinstance(event, Log):
+                self._say(event.text, _LEVELS.get(event.level, ""))
+            elif isinstance(event, Metric):
+                self._metrics[event.name] = event
+            elif isinstance(event, TERMINAL):
+                self.end, self._ended_at = event, monotonic()
+        if self.end is not None:
+            self._ended()
+        if len(self._lines) != said or self.end is not None:
+            self._show_log()
+        stage = self._progress.stage if self._progress is not None else None
+        if self.end is not None or stage != before:
+            self._show_work()
+
+    def _say(self, text: str, style: str) -> None:
+        self._texts.append(text)
+        width = max(20, self.app.size.width - 4)
+        self._lines += [[(row, style)] for row in wrap(text, width)]
+
+    def _show_log(self) -> None:
+        if len(self._lines) > _MOST_LINES:
+            del self._lines[: -_MOST_LINES * 3 // 4]
+            del self._texts[:-_MOST_LINES]
+        self.query_one(LogView).set_lines(ListSource(self._lines))
+
+    def _show_work(self) -> None:
+        """Show how far the job is: now and then, since each time is sent to the terminal."""
+        if self._progress is not None:
+            self.query_one(ProgressRows).show_progress(self._progress)
+        self._show_figures()
+
+    def _show_figures(self) -> None:
+        if self.end is not None and not self.is_mounted:
+            return
+        elapsed = fmt.duration(monotonic() - self._began)
+        row: list[Piece] = [(elapsed, "dim")] if self.end is None else []
+        if self._cancelling and self.end is None:
+            row.append(("   stopping …", "warn"))
+        for metric in self._metrics.values():
+            unit = f" {metric.unit}" if metric.unit else ""
+            row += [(f"   {metric.name} ", "dim"), (f"{metric.value:,.4g}{unit}", "")]
+        rows = [row] if self.end is None else [[*self._verdict(), *row], *self._reason()]
+        self.query_one("#figures", Rows).set_rows(rows)
+
+    def _reason(self) -> list[list[Piece]]:
+        width = max(20, self.app.size.width - 6)
+        if isinstance(self.end, Cancelled):
+            took = fmt.duration(self._ended_at - self._began)
+            text = f"{self.job_title} was stopped after {took}"
+            if self.end.left:
+                text += f". {visible(self.end.left)}"
+            return [[(row, "dim")] for row in wrap(text, width)]
+        if not isinstance(self.end, Failed):
+            return []
+        where = f"{self.end.where}: " if self.end.where else ""
+        rows: list[list[Piece]] = [[(row, "")] for row in wrap(where + self.end.message, width)]
+        return rows + [[(row, "dim")] for row in wrap(self.end.hint or "", width)]
+
+    def _verdict(self) -> list[Piece]:
+        shown = glyphs.current()
+        if isinstance(self.end, Finished):
+            return [(f"{shown.good} done", "good strong")]
+        if isinstance(self.end, Cancelled):
+            rest = "what was measured is kept" if self.end.left else "nothing half-written is left"
+            return [(f"{shown.warning} stopped; {rest}", "warn")]
+        return [(f"{shown.error} failed", "bad strong")]
+
+    def _ended(self) -> None:
+        box = self.query_one(JobBox)
+        node = "  {job.node} go to node" if "failed_node" in self.facts() else ""
+        box.frame(self.job_title, "{job.cancel} close  {job.again} again" + node)
+        if isinstance(self.end, Failed):
+            self._texts.append(str(self.end.to_error()))
+            if self.end.details:
+                self._say(self.end.details, "dim")
+        self._keep()
+        self.refresh_bindings()
+        if isinstance(self.end, Finished):
+            if self.is_current:
+                self.action_result()
+            else:
+                self.notify(f"{self.job_title}: done", markup=False)
+
+    def _keep(self) -> None:
+        """Let the result and the log be read when this page has closed."""
+        end = {Finished: "done", Cancelled: "stopped"}.get(type(self.end), "failed")
+        result = self.end.result if isinstance(self.end, Finished) else {}
+        host_of(self).job_ended(EndedJob.of(self.job_title, end, result, self._texts))
+
+    def on_line_view_activated(self) -> None:
+        """Open what was made: the list takes Enter before this page does."""
+        self.action_result()
+
+    # Commands
+
+    def action_cancel(self) -> None:
+        """Stop the job, after asking when it has run for a while; close the page after its end."""
+        if self.end is not None:
+            self.dismiss(None)
+        elif self._cancelling or (
+            monotonic() - self._began < _ASK_AFTER_S and not self.runner.can_leave
+        ):
+            self._cancel("stop")
+        else:
+            choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
+            text = f"{self.job_title} has run for a while."
+            if self.runner.can_leave:
+                text = f"{self.job_title} runs on {self.target}, with or without this page."
+                choices.append(Choice("c", "close the page; Targets lists it under J", "leave"))
+            self.app.push_screen(ChoiceDialog("Stop the job?", text, choices), self._cancel)
+
+    def _cancel(self, answer: str | None) -> None:
+        if answer == "leave":
+            self.dismiss(None)
+        elif answer == "stop" and self.end is None:
+            self._cancelling = True
+            self._show_figures()
+            self.runner.cancel()
+
+    def action_result(self) -> None:
+        """Close the page and open what the job made."""
+        if isinstance(self.end, Finished):
+            result = self.end.result
+            self.dismiss(None)
+            self.on_result(result)
+
+    def action_go_to_node(self) -> None:
+        """Close the page and show the node that the failure is about."""
+        finding = self.end.finding if isinstance(self.end, Failed) else None
+        if finding is None:
+            return
+        path, scope, node = finding.get("model"), finding.get("scope"), finding.get("node")
+        if isinstance(path, str) and isinstance(scope, list) and isinstance(node, str):
+            host = host_of(self)
+            self.dismiss(None)
+            host.reveal(Path(path), [str(step) for step in scope], node)
+
+    def action_again(self) -> None:
+        """Run the job again."""
+        self.end = None
+        self._cancelling = False
+        self._progress = None
+        self._lines, self._texts = [], []
+        self._metrics.clear()
+        self.runner = JobRunner(self._start)
+        self.query_one(JobBox).frame(self.job_title, "{job.cancel} cancel")
+        self._show_log()
+        self._show_work()
+        self.refresh_bindings()
+        self._run()
+
+    def action_copy_log(self) -> None:
+        """Copy what the job said."""
+        self.app.copy_to_clipboard("\n".join(self._texts))

@@ -1,0 +1,175 @@
+"""The form of an activity for a model in a tab: it runs what is seen, edits included."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.worker import Worker
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.text import fit, visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.activity.model_job import ModelJobScreen
+from dld_tui.screens.model.result import ModelResult
+from dld_tui.screens.model.state import ModelState, model_name
+from dld_tui.screens.result_views import View
+from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
+
+EDITED, SAVED, BOTH = "as edited", "as saved", "saved against edited"
+"""Which state of the model runs."""
+_LABEL = 19
+
+
+class ModelForm(ActivityScreen):
+    """Asks for the settings of an activity and runs it on an open model.
+
+    Args:
+        activity: As in the registry of activities.
+        page: The tab of the model.
+        jobs: What makes snapshots of it.
+
+    Raises:
+        DldError: The activity cannot be loaded here.
+    """
+
+    def __init__(self, activity: str, page: Page, jobs: Jobs) -> None:
+        path = jobs.document.path
+        name = model_name(jobs.document) if path is None else str(path)
+        super().__init__(activity, {"model": name})
+        self.model_page = page
+        self._jobs = jobs
+        self.choices = self._choices()
+        """The states that can run; one that is saved needs no choice."""
+        self.state = self._state(edited=EDITED in self.choices)
+        """What the result is about."""
+        self._is_starting = False
+
+    def _state(self, *, edited: bool) -> ModelState:
+        make = ModelState.edited if edited else ModelState.saved
+        return make(self.model_page, self._jobs.document)
+
+    def _choices(self) -> tuple[str, ...]:
+        document = self._jobs.document
+        if document.path is None:
+            return (EDITED,)
+        if not document.dirty:
+            return (SAVED,)
+        both = (BOTH,) if "against" in self.setting_names else ()
+        return (EDITED, SAVED, *both)
+
+    def own_rows(self) -> Iterable[Widget]:
+        """Return the choice of the state, where there is more than one."""
+        if self.choices != (SAVED,):
+            yield Horizontal(
+                Rows([[(fit("Document", _LABEL), "dim")]], classes="label"),
+                ChoiceField(self.choices, self.choices[0]),
+                id="state",
+            )
+
+    def open_document(self) -> Document | None:
+        """Return the model in the tab, unless its file is to run with edits left out."""
+        document = self._jobs.document
+        return document if self.chosen_state == EDITED or not document.dirty else None
+
+    @property
+    def chosen_state(self) -> str:
+        """The state that is to run."""
+        fields = self.query("#state ChoiceField")
+        return fields.first(ChoiceField).value if fields else self.choices[0]
+
+    def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
+        """Return why the model, and what it is compared with, are not asked for."""
+        found = super().own_reasons(values)
+        if self.chosen_state == EDITED:
+            found["model"] = "the open document, edits included"
+        elif self.chosen_state == BOTH:
+            found |= {"model": "the saved file", "against": "the open document, edits included"}
+        return found
+
+    @property
+    def command_line(self) -> str:
+        """The shell command that does the same; the edits are in no file yet."""
+        line = super().command_line
+        if self.chosen_state == BOTH:
+            line += " --against EDITED"
+        return line if self.chosen_state == SAVED else f"{line}  # once the edits are saved"
+
+    @property
+    def missing(self) -> str:
+        """What is missing before it can run; the edits are compared with the file."""
+        return "" if self.chosen_state == BOTH else super().missing
+
+    def start_job(self, values: Mapping[str, JSON], target: str) -> None:
+        """Run it on the file, or on a snapshot of what is seen."""
+        if self.chosen_state == SAVED:
+            self.state = self._state(edited=False)
+            super().start_job(values, target)
+        elif not self._is_starting:
+            self._is_starting = True
+            setting = "against" if self.chosen_state == BOTH else "model"
+            _: Worker[None] = self.run_worker(
+                self._start_snapshot(dict(values), target, setting), group="snapshot"
+            )
+
+    async def _start_snapshot(self, values: dict[str, JSON], target: str, setting: str) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
+        path = folder / "snapshot.onnx"
+        pushed = False
+        try:
+            if await self._jobs.snapshot_when_still(path):
+                self.state = self._state(edited=True)
+                self.app.push_screen(self._job(values, target, setting, path))
+                pushed = True
+        except OSError as error:
+            host(self).show_error(DldError(f"no snapshot can be written: {error}"))
+        finally:
+            self._is_starting = False
+            if not pushed:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _job(
+        self, values: dict[str, JSON], target: str, setting: str, snapshot: Path
+    ) -> ModelJobScreen:
+        about = self.activity
+        for name, row in self.query_one(ParamForm).rows.items():
+            suffix = row.setting.param.suffix
+            if suffix and values.get(name) is None:  # else it is named after the snapshot
+                values[name] = f"{Path(model_name(self._jobs.document)).stem}{suffix}"
+        what = f"{visible(model_name(self._jobs.document))}, {self.chosen_state}"
+        return ModelJobScreen(
+            about.id, values, self.open_result, title=f"{about.title}: {what}",
+            target=target, state=self.state, snapshot=snapshot, setting=setting,
+        )  # fmt: skip
+
+    def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
+        """Run the file on several targets."""
+        if self.chosen_state != SAVED:
+            host(self).show_error(
+                UsageError(
+                    "edits that are not saved run on one target at a time",
+                    hint=f"Choose one target, save the edits first, or choose {SAVED}",
+                )
+            )
+            return
+        super().start_on_several(chosen, values)
+
+    def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
+        """Return the page of a result, which belongs to the tab unless another file was run."""
+        page = super().result_view(result, values)
+        path = self._jobs.document.path
+        is_own = path is None or Path(str(values.get("model"))).absolute() == path.absolute()
+        if isinstance(page, ModelResult) and is_own:
+            page.state = self.state
+        return page

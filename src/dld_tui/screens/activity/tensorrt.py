@@ -1,0 +1,141 @@
+"""What a form knows of TensorRT: which libraries there are, what they lack, and trtexec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from textual.screen import Screen
+
+from dld_tui.activities.registry import request_data
+from dld_tui.core.accuracy.engine_settings import EngineSettings
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.params import from_json
+from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
+from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.trtexec import print_command
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.workspace.jobs import Watch
+from dld_tui.targets import registry
+from dld_tui.widgets.forms.param_form import ParamForm
+
+ACTIVITY = "tensorrt_libraries"
+
+
+def is_tensorrt(request: Any) -> bool:
+    """Return whether a request class has the settings of a build with TensorRT."""
+    return isinstance(request, type) and issubclass(request, BuildSettings)
+
+
+def has_engines(request: Any) -> bool:
+    """Return whether a request class has settings of engines that it builds where asked to."""
+    return isinstance(request, type) and issubclass(request, EngineSettings)
+
+
+class Libraries:
+    """The libraries of a target, asked for by a job beside the form."""
+
+    def __init__(self, screen: Screen[Any], changed: Callable[[], None]) -> None:
+        self._screen = screen
+        self._changed = changed
+        self._left = Event()
+        self._asked: set[tuple[str, str]] = set()
+        self._target = ""
+        self.found: list[LibraryFacts] = []
+        self.problem = ""
+        """Why nothing is known."""
+        self.waiting = False
+
+    def leave(self) -> None:
+        """Stop asking."""
+        self._left.set()
+
+    def ask(self, target: str, path: str = "") -> None:
+        """Ask a target for its libraries, and for the one of a folder; once each."""
+        if target != self._target:
+            self._target, self.found, self.problem = target, [], ""
+            self._asked.clear()
+        if (target, path) in self._asked:
+            return
+        self._asked.add((target, path))
+        self.waiting = True
+        request: dict[str, JSON] = {"paths": [path] if path else []}
+        self._screen.run_worker(
+            lambda: self._work(target, request), thread=True, group="libraries", name=ACTIVITY
+        )
+
+    def _work(self, target: str, request: dict[str, JSON]) -> None:
+        try:
+            with (
+                registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
+                Watch(job, self._left.is_set),
+            ):
+                libraries = job.result().get("libraries")
+        except CancelledError:
+            return
+        except DldError as error:
+            self._screen.app.call_later(self._answered, target, [], error.message)
+            return
+        listed = libraries if isinstance(libraries, list) else []
+        found = [LibraryFacts.from_json(item) for item in listed]
+        self._screen.app.call_later(self._answered, target, found, "")
+
+    def _answered(self, target: str, found: list[LibraryFacts], problem: str) -> None:
+        if self._left.is_set() or target != self._target:
+            return
+        self.found, self.problem, self.waiting = found, problem, False
+        self._changed()
+
+    def chosen(self, choice: str) -> LibraryFacts | None:
+        """Return the facts of a library as the form names it; None when they are not known."""
+        if choice in ("", AUTO):
+            usable = [facts for facts in self.found if facts.usable and facts.name in MODULES]
+            return usable[0] if usable else None
+        return next((facts for facts in self.found if facts.name == choice), None)
+
+    def remark(self, choice: str, *, runs: bool = False) -> str:
+        """Return what to say beside the choice of a library. Fit for a terminal.
+
+        Args:
+            choice: As the form has it.
+            runs: Whether engines will be run, too, which needs a driver.
+        """
+        facts = self.chosen(choice)
+        if facts is not None:
+            no_driver = ", no driver" if runs and facts.no_driver else ""
+            return visible(f"{facts.title}{no_driver}" if facts.usable else facts.why)
+        if self.waiting:
+            return "looking …"
+        if self.problem:
+            return visible(self.problem)
+        return "none is installed there" if choice in ("", AUTO) and self.found else ""
+
+
+def library_folder(form: ParamForm) -> str:
+    """Return the folder that the form names as its library, or nothing."""
+    choice = str(form.values().get("library") or "")
+    try:
+        is_folder = "/" in choice and Path(choice).is_dir()
+    except (OSError, ValueError):
+        is_folder = False
+    return choice if is_folder else ""
+
+
+def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libraries) -> str:
+    """Return the equal command of trtexec; empty while a setting cannot be read. Foreign text."""
+    choice = str(values.get("library") or AUTO)
+    facts = libraries.chosen(choice)
+    version = trtexec_version(choice)
+    if facts is not None and facts.usable:
+        version = facts.version if facts.module == "tensorrt" else RTX_VERSION
+    try:
+        given: dict[str, JSON] = {
+            name: value for name, value in values.items() if value is not None
+        }
+        settings = from_json(request, given)
+    except DldError:
+        return ""
+    return print_command(settings, version) if isinstance(settings, BuildSettings) else ""

@@ -1,0 +1,1 @@
+"""Comparing reports, and comparing models."""

@@ -1,0 +1,1 @@
+"""The start page, and what every page can open."""

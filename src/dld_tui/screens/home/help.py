@@ -1,0 +1,163 @@
+"""The help page: what the focused pane does, and the keys that work there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.screen import Screen
+from textual.widget import Widget
+
+from dld_tui.core.commands import Command, by_id, in_scope
+from dld_tui.core.keys import key_name, with_keys
+from dld_tui.core.text import fit
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.shell.commands import Commands
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.page import SubPage
+
+_FIRST_STEPS = (
+    "Open a model with {file.open}. Move with the arrows or h j k l, open a subgraph or function"
+    " with {go.body}, search with {list.search}. {edit.change} edits the value under the cursor,"
+    " {edit.undo} takes an edit back, {model.save} saves. {model.profile} measures the model; the"
+    " report opens by itself, and {report.node} there goes to the node in the model. {app.palette}"
+    " lists every command."
+)
+_SCOPES = {
+    "app": "Everywhere",
+    "list": "In lists",
+    "table": "In tables",
+    "workspace": "Model",
+    "explorer": "Layers",
+    "findings": "Findings",
+    "functions": "Functions",
+    "initializers": "Initializers",
+    "create": "New initializer",
+    "tensor": "Tensor",
+    "grid": "In the grid of a tensor",
+    "report": "Report",
+    "job": "Job",
+    "activity": "Activity",
+    "settings": "Settings",
+    "new_model": "New model",
+    "start": "Start page",
+    "page": "Pages",
+    "parameters": "Parameters",
+    "graph": "Graph",
+    "canvas": "Boxes of the graph",
+    "timeline": "Timeline",
+    "plan": "Engine",
+    "log": "Log",
+    "compare": "Comparison",
+    "diff": "Difference",
+    "metadata": "Metadata",
+    "profiles": "Shape profiles",
+    "many_jobs": "Jobs",
+    "targets": "Targets",
+    "target_jobs": "Jobs on targets",
+    "target_form": "Target",
+    "tools": "Custom tools",
+    "tool_form": "Custom tool",
+    "accuracy": "Accuracy",
+    "precision": "Precision",
+    "tactics": "Tactics",
+}
+
+
+class HelpList(Frame, LineView):
+    """The lines of the help."""
+
+
+class HelpScreen(SubPage):
+    """Help for the screen that was shown when it was asked for."""
+
+    tab_title = "help"
+
+    def __init__(self, about: Screen[object]) -> None:
+        super().__init__()
+        self.about = about
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = HelpList(gutter=False)
+        view.frame("Help", "/ search  Esc close")
+        yield view
+
+    def on_mount(self) -> None:
+        """Write the help for the width there is."""
+        self._write()
+
+    def on_resize(self) -> None:
+        """Break the lines again."""
+        self._write()
+
+    def _write(self) -> None:
+        width = max(30, min(self.app.size.width - 4, 110))
+        keymap = getattr(self.app, "_keymap", {})
+        rows = help_rows(self.about, width, keymap)
+        self.query_one(HelpList).set_lines(ListSource(rows))
+
+
+def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> list[list[Piece]]:
+    """Return the help of a screen: of its focused widget, its keys, and the first steps."""
+    inner = screen.focused or screen
+    chain = list(inner.ancestors_with_self)
+    rows: list[list[Piece]] = []
+    for text in dict.fromkeys(str(getattr(node, "HELP", "") or "") for node in chain):
+        if text:
+            rows += [[(line, "")] for line in wrap(with_keys(text, keymap), width)] + [[]]
+    scopes: dict[str, Commands] = {}
+    for node in chain:
+        if isinstance(node, Commands):
+            for cls in type(node).__mro__:
+                scopes.setdefault(cls.__dict__.get("SCOPE", ""), node)
+    # What all lists have in common comes last.
+    for scope, node in sorted(scopes.items(), key=lambda item: item[0] in ("table", "list")):
+        rows += _scope_rows(scope, node, width, keymap)
+    rows.append([("First steps", "strong accent")])
+    rows += [[(f"  {line}", "")] for line in wrap(with_keys(_FIRST_STEPS, keymap), width - 2)]
+    return rows
+
+
+def _scope_rows(
+    scope: str, node: Commands, width: int, keymap: dict[str, str]
+) -> list[list[Piece]]:
+    taken = _taken(node, scope)
+    commands = [
+        command
+        for command in in_scope(scope)
+        if not command.keys or not set(command.keys.split(",")) <= taken
+    ]
+    if not commands:
+        return []
+    facts = node.facts()
+    rows: list[list[Piece]] = [[(_SCOPES.get(scope, scope), "strong accent")]]
+    rows += [_command_row(command, facts, width, keymap) for command in commands]
+    return [*rows, []]
+
+
+def _taken(node: Commands, scope: str) -> set[str]:
+    """Return the keys that a kind of list uses otherwise than the lists that it is made from."""
+    keys: set[str] = set()
+    for cls in type(node).__mro__:
+        own = cls.__dict__.get("SCOPE", "")
+        if own == scope:
+            break
+        keys |= {key for command in in_scope(own) for key in command.keys.split(",")}
+    return keys
+
+
+def _command_row(
+    command: Command, facts: set[str], width: int, keymap: dict[str, str]
+) -> list[Piece]:
+    keys = keymap.get(command.id, by_id()[command.id].keys)
+    names = "  ".join(key_name(key) for key in keys.split(",") if key)
+    why_not = command.unavailable(facts)
+    pieces: list[Piece] = [
+        ("  ", ""),
+        (fit(names, 18), "faint" if why_not else "key"),
+        (fit(command.title, 16), "faint" if why_not else ""),
+    ]
+    note = f"not now: {why_not}" if why_not else command.help
+    return [*pieces, (fit(note, max(10, width - 36)), "dim")]

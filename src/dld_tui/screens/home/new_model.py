@@ -1,0 +1,91 @@
+"""The form of a new model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.widget import Widget
+
+from dld_tui.core.errors import DldError
+from dld_tui.core.new_model import NewModel, new_document
+from dld_tui.core.operators.registry import known_versions, runtimes_for
+from dld_tui.core.params import command_line, from_json
+from dld_tui.core.text import clip
+from dld_tui.core.types import JSON
+from dld_tui.screens.form_page import FormPage
+from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.host import host
+
+
+class NewModelScreen(FormPage):
+    """Asks what a new model begins with, and opens it in a tab."""
+
+    SCOPE = "new_model"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("new_model")
+    tab_title = "new model"
+    HELP = (
+        "Choose the operator sets, and inputs and outputs where they are known already; both can be"
+        " changed later. {new_model.create} opens the model in a tab; it has no file until it is"
+        " saved."
+    )
+
+    def body(self) -> Iterable[Widget]:
+        """Return the form, which runtimes take the opset, and the equal command line."""
+        below = (Rows([[]], id="runtimes"), Rows([[]], id="command"))
+        keys = "{new_model.create} create  {new_model.copy} copy  {page.close} close"
+        yield self.boxed("New model", keys, ParamForm(NewModel, {}), *below)
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Say what takes the opset, and show the equal command line."""
+        room = max(20, self.app.size.width - 6)
+        values = event.form.values()
+        self.query_one("#runtimes", Rows).set_rows([_verdict(values.get("opset"), room)])
+        self.query_one("#command", Rows).set_rows([[(clip(self.command_line, room), "dim")]])
+
+    @property
+    def command_line(self) -> str:
+        """The shell command that writes the same model."""
+        values = self.form.values()
+        return command_line(["dld", "new", "OUT.onnx"], NewModel, values)
+
+    def action_create(self) -> None:
+        """Open the model, or say what is wrong with the form."""
+        from dld_tui.screens.openers import make_new
+
+        try:
+            request = from_json(NewModel, self.form.values())
+            new_document(request).close()  # what is wrong is told while the form is there
+        except DldError as error:
+            host(self).show_error(error, "Not created")
+            return
+        owner = host(self)
+        self.dismiss(None)
+        owner.add_page(make_new(request))
+
+    def action_copy_command(self) -> None:
+        """Copy the equal command line."""
+        self.app.copy_to_clipboard(self.command_line)
+
+
+def _verdict(opset: JSON, room: int) -> list[Piece]:
+    known = known_versions()
+    if not isinstance(opset, int):
+        return []
+    if opset > known[-1]:
+        text = f"{glyphs.current().error} The newest opset that is known here is {known[-1]}."
+        return [(clip(text, room), "bad")]
+    names = ", ".join(runtimes_for(opset)) or "no TensorRT from 10 on"
+    return [(clip(f"Documented to take opset {opset}: {names}.", room), "dim")]
+
+
+def ask_new_model(app: App[int]) -> None:
+    """Show the form of a new model, unless it is there."""
+    if not isinstance(app.screen, NewModelScreen):
+        app.push_screen(NewModelScreen())

@@ -1,0 +1,84 @@
+"""The documentation of all operators, with a model or without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.app import App
+from textual.containers import Vertical
+from textual.widget import Widget
+
+from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
+from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
+from dld_tui.widgets.operators.browser import OperatorBrowser
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import SubPage
+
+
+class OperatorsBox(Frame, Vertical):
+    """The frame of the browser."""
+
+
+class OperatorsScreen(SubPage):
+    """Browse operators by name, domain, category or version and read what they do.
+
+    Args:
+        palette: The operators; see :func:`everything`.
+        start: Domain and name of the operator to begin with.
+    """
+
+    CSS_PATH = STYLES / "form.tcss"
+    tab_title = "operators"
+    HELP = (
+        "Type to search by name, category or domain. Tab groups in another way, Shift with ↑ ↓"
+        " scrolls the documentation, Ctrl with ↑ ↓ shows a newer or an older version of the"
+        " operator, Enter copies its name."
+    )
+
+    def __init__(self, palette: OperatorPalette, start: tuple[str, str] | None = None) -> None:
+        super().__init__()
+        self.palette = palette
+        self.start = start
+
+    def body(self) -> Iterable[Widget]:
+        """Return the browser."""
+        browser = OperatorBrowser(self.palette, remembered_grouping(self), self.start)
+        box = OperatorsBox(browser)
+        box.frame("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  Esc close")
+        yield box
+
+    def on_operator_browser_grouped(self, event: OperatorBrowser.Grouped) -> None:
+        """Keep how operators are listed."""
+        event.stop()
+        remember_grouping(self, event.grouping)
+
+    def on_operator_browser_chosen(self, event: OperatorBrowser.Chosen) -> None:
+        """Copy the operator's name."""
+        event.stop()
+        self.app.copy_to_clipboard(event.operator.name)
+
+
+def show_operators(app: App[int]) -> None:
+    """Show the operators, beginning with that of the node under the cursor of the tab."""
+    if isinstance(app.screen, OperatorsScreen):
+        return
+    node = host(app.screen).page.node_at_cursor
+    start = (node.domain, node.op_type) if node is not None else None
+
+    def show(palette: OperatorPalette) -> None:
+        app.push_screen(OperatorsScreen(palette, start))
+
+    app.run_worker(
+        lambda: app.call_later(show, everything()),
+        thread=True,
+        group="operators",
+        exclusive=True,
+        name="operators",
+    )
+
+
+def everything() -> OperatorPalette:
+    """Return all known operators in their newest versions. Imports onnx: call it on a thread."""
+    return OperatorPalette(newest_opsets())

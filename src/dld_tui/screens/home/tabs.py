@@ -1,0 +1,108 @@
+"""The open pages of the app: a mode of Textual each, so dialogs stay with their page."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, cast
+
+from textual.app import App
+
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.tab_strip import TabStrip
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    _Base = App[int]
+else:
+    _Base = object
+
+START = "start"
+"""The mode of the start page."""
+
+
+_COLLECT_S = 1.0
+"""So long after a tab is closed its memory is given back."""
+
+
+def collect() -> None:
+    """Free what nobody refers to: with so much that stays, the collector would hardly ever look."""
+    gc.collect()
+    gc.freeze()  # what is left belongs to open tabs: later collections need not walk it
+
+
+class Tabs(_Base):
+    """A mixin of the app: opening, showing and closing pages."""
+
+    pages: list[Page]
+    _modes_made = 0
+
+    @property
+    def page(self) -> Page:
+        """The tab that is seen, or the start page."""
+        return cast("Page", self.screen_stack[0])
+
+    def facts(self) -> set[str]:
+        """Return what holds for the commands of the app."""
+        seen = self.pages and self.screen_stack and self.screen_stack[0] in self.pages
+        others = len(self.pages) > (1 if seen else 0)
+        return {name for name, holds in (("tab", seen), ("tabs", others)) if holds}
+
+    def add_page(self, page: Page) -> None:
+        """Open a new tab and show it."""
+        self._modes_made += 1
+        mode = f"tab-{self._modes_made}"
+        page.mode = mode
+        self.add_mode(mode, lambda: cast("Screen[object]", page))
+        self.pages.append(page)
+        self.switch_mode(mode)
+
+    def show_page(self, page: Page) -> None:
+        """Show an open tab."""
+        self.switch_mode(page.mode)
+
+    def close_page(self, page: Page) -> None:
+        """Close a tab without asking."""
+        if page not in self.pages:
+            return
+        at = self.pages.index(page)
+        self.pages.remove(page)
+        unread: list[ErrorDialog] = []
+        if self.current_mode == page.mode:
+            # What made the page close may be shown over it already, and would go with it.
+            unread = [screen for screen in self.screen_stack if isinstance(screen, ErrorDialog)]
+            following = self.pages[min(at, len(self.pages) - 1)] if self.pages else None
+            self.switch_mode(following.mode if following else START)
+        self.remove_mode(page.mode)
+        self.set_timer(_COLLECT_S, collect)
+        for dialog in unread:
+            self.push_screen(ErrorDialog(dialog.error, dialog.TITLE_TEXT))
+        self.page_changed()
+
+    def page_changed(self) -> None:
+        """Draw the tabs again."""
+        for strip in self.screen_stack[0].query(TabStrip) if self.screen_stack else ():
+            strip.refresh()
+        self.screen.refresh_bindings()
+
+    def action_next_tab(self, step: int = 1) -> None:
+        """Show the next tab, the first one after the last."""
+        if self.pages:
+            at = self.pages.index(self.page) if self.page in self.pages else -1
+            self.show_page(self.pages[(at + step) % len(self.pages)])
+
+    def action_previous_tab(self) -> None:
+        """Show the previous tab."""
+        self.action_next_tab(-1)
+
+    def action_close_tab(self) -> None:
+        """Close the shown tab; asks when it has unsaved edits."""
+        from dld_tui.screens.home.leaving import ask_to_close
+
+        if self.page in self.pages:
+            ask_to_close(self, self.page, self.close_page)
+
+    def action_start_page(self) -> None:
+        """Show the start page."""
+        self.switch_mode(START)

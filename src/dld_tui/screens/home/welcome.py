@@ -1,0 +1,313 @@
+"""The start page: recent files, opening by path, activities and samples.
+
+The dialog that asks for a path.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dld_tui import __version__
+from dld_tui.activities import registry
+from dld_tui.core import fmt
+from dld_tui.core.keys import with_keys
+from dld_tui.core.paths import cache_dir, ensure, short
+from dld_tui.core.state import RecentFile
+from dld_tui.core.text import clip, fit
+from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.forms.path_input import PathInput
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.row_table import RowTable
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
+
+
+class OpenPathDialog(Dialog[Path]):
+    """Gives a path, or None. Also used for saving, with another title."""
+
+    KEYS = "Tab complete  Enter accept  Esc close"
+
+    def __init__(self, title: str = "Open", value: str = "", placeholder: str = "") -> None:
+        super().__init__()
+        self.TITLE_TEXT = title
+        self.value = value
+        self.placeholder = placeholder
+
+    def body(self) -> Iterable[Widget]:
+        """Return the field."""
+        yield PathInput(self.value, self.placeholder or "path of a model or a report", rows=10)
+
+    def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
+        """Give the path."""
+        event.stop()
+        self.dismiss(event.path)
+
+
+_KINDS = {
+    "ONNX": "model",
+    "ONNX_TEXT": "model text",
+    "REPORT": "report",
+    "ORT_PROFILE": "profile",
+    "ENGINE_PROFILE": "layers",
+    "ENGINE_TIMES": "times",
+    "TRACE": "trace",
+    "ENGINE_LAYERS": "engine",
+    "ENGINE_ARCHIVE": "engine",
+    "ENGINE_METADATA": "engine",
+    "TRTEXEC_LOG": "log",
+}
+_STALE_S = 60.0
+
+
+_FIRST_STEPS = (
+    ("{file.open}", "open a model or a report"),
+    ("↑ ↓ ← →  hjkl", "move, unfold and fold"),
+    ("{list.search}  {list.search_next}  {list.search_previous}", "search, next, previous"),
+    ("{go.body}", "open a subgraph or a function"),
+    ("{edit.change}  {edit.undo}", "edit the value under the cursor, take it back"),
+    ("{model.save}", "save"),
+    ("{model.profile}", "measure the model; its report opens by itself"),
+    ("Tab  {pane.1} to {pane.4}", "go to the next pane, or to one by its number"),
+    ("{app.palette}", "search all commands"),
+    ("{app.help}", "help for the pane that has the focus"),
+)
+
+
+def _first_steps(keymap: Mapping[str, str]) -> list[list[Piece]]:
+    return [
+        [(fit(with_keys(keys, keymap), 14), "key"), (what, "dim")] for keys, what in _FIRST_STEPS
+    ]
+
+
+class OpenBox(Frame, Vertical):
+    """The frame of the path field."""
+
+
+class RecentList(Frame, TableView):
+    """Files that were opened before."""
+
+    HELP = (
+        "Files that were opened before, the newest first. Enter opens one, d takes one from the"
+        " list, / searches. Files that are gone are greyed."
+    )
+
+
+class StartSource:
+    """The rows of the start list: (key, title, shortcut, help)."""
+
+    def __init__(self, keymap: Mapping[str, str]) -> None:
+        offered = [activity for activity in registry.activities() if activity.offered]
+        rows = [
+            ("demo", "Demo models", "", "Open a small classifier and a small transformer."),
+            *((f"run:{one.id}", one.title, "", one.help) for one in offered),
+            ("new_model", "New model", "{model.new}", "Start an empty model."),
+            ("operators", "Operators", "{app.operators}", "What each operator does, by opset."),
+            ("targets", "Targets", "", "Machines that are reached over SSH."),
+            ("settings", "Settings", "{app.settings}", "Theme, glyphs, mouse, keys."),
+            ("help", "Help", "{app.help}", "All keys, and the first steps."),
+        ]
+        self.rows = [
+            (name, title, with_keys(keys, keymap), help) for name, title, keys, help in rows
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def key(self, index: int) -> str:
+        """Return what the row starts."""
+        return self.rows[index][0]
+
+    def text(self, index: int) -> str:
+        """Return the row's text."""
+        return "  ".join(self.rows[index][1:])
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        """Return the row; its help gives way."""
+        _, title, shortcut, help = self.rows[index]
+        return [
+            (fit(title, 27), "strong"),
+            (fit(shortcut, 3), "key"),
+            (clip(help, max(0, width - 30)), "dim"),
+        ]
+
+
+class FirstSteps(Frame, Rows):
+    """What to press first, where there is room for it."""
+
+
+class StartList(Frame, LineView):
+    """What one can begin with."""
+
+    HELP = (
+        "Enter starts what is under the cursor. {app.activities} lists all activities,"
+        " {app.palette} all commands."
+    )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A recent file with what the disk says of it."""
+
+    file: RecentFile
+    size: int | None
+    """Bytes; None when the file is gone."""
+
+    @property
+    def style(self) -> str:
+        return "faint" if self.size is None else ""
+
+
+class WelcomeScreen(Page):
+    """The page that is there when nothing is open."""
+
+    SCOPE = "start"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("start")
+    CSS_PATH = STYLES / "welcome.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual has it
+    HELP = "Type a path, take a recent file, or start an activity."
+    tab_title = "start"
+    tab_status = f"dld-tui {__version__}"
+
+    @dataclass
+    class RecentRead(Message):
+        """The disk was asked about the recent files."""
+
+        entries: list[_Entry]
+
+    def body(self) -> Iterable[Widget]:
+        """Return the path field, the recent files and the things to start."""
+        box = OpenBox(PathInput(), id="open")
+        box.frame("Open", "Tab complete  Enter open")
+        recent = RecentList(
+            [
+                Column("name", "Name", keep="middle", min_width=24),
+                Column("kind", "Kind", 10),
+                Column("size", "Size", 8, "right", priority=2),
+                Column("age", "Opened", 10, "right", priority=1, descending=True),
+                Column("folder", "Folder", keep="end", min_width=16, priority=3),
+            ],
+            empty="No file was opened yet. Type a path above, or try the demo models below.",
+            id="recent",
+        )
+        recent.frame("Recent", "d forget  / search")
+        keymap = host(self).config.keys
+        start = StartList(StartSource(keymap), id="start")
+        start.frame("Start")
+        steps = FirstSteps(_first_steps(keymap), id="steps")
+        steps.frame("First steps")
+        return box, Container(recent, Vertical(start, steps, id="right"), id="lists")
+
+    def on_mount(self) -> None:
+        """Begin where the next key is useful: the newest file, or what to start."""
+        has_recent = bool(host(self).state.recent())
+        self.query_one("#recent" if has_recent else "#start").focus()
+
+    def on_screen_resume(self, event: object) -> None:
+        """Read the recent files again."""
+        super().on_screen_resume(event)
+        files = host(self).state.recent()
+        self._show([_Entry(file, 0) for file in files])
+        self.run_worker(
+            lambda: self.post_message(self.RecentRead([_Entry(f, _size(f)) for f in files])),
+            thread=True,
+            group="recent",
+            exclusive=True,
+        )
+
+    def on_welcome_screen_recent_read(self, event: RecentRead) -> None:
+        """Grey the files that are gone."""
+        self._show(event.entries)
+
+    def _show(self, entries: list[_Entry]) -> None:
+        table = RowTable(
+            entries,
+            {
+                "name": lambda entry: (os.path.basename(entry.file.path), entry.style),
+                "kind": lambda entry: (_KINDS.get(entry.file.kind, entry.file.kind), "dim"),
+                "size": _size_cell,
+                "age": lambda entry: (ago(time.time() - entry.file.opened), "dim"),
+                "folder": lambda entry: (short(os.path.dirname(entry.file.path)), "dim"),
+            },
+            key=lambda entry: entry.file.path,
+            sort_values={
+                "size": lambda entry: entry.size,
+                "age": lambda entry: -entry.file.opened,
+            },
+        )
+        view = self.query_one(RecentList)
+        view.set_table(table)
+        view.frame("Recent", "d forget  / search" if entries else "")
+
+    def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
+        """Open the path that was typed."""
+        host(self).open_path(event.path)
+
+    async def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Open the recent file, or start the thing under the cursor."""
+        key = str(event.key)
+        if isinstance(event.view, RecentList):
+            host(self).open_path(key)
+        elif key == "demo":
+            self.run_worker(self._write_demo, thread=True, group="demo", exclusive=True)
+        elif key.startswith("run:"):
+            host(self).start_activity(key[4:], {})
+        else:
+            await self.app.run_action(f"app.{key}")
+
+    def _write_demo(self) -> None:
+        from dld_tui.core.samples import write_demo_models
+
+        self.app.call_later(host(self).open_all, write_demo_models(ensure(cache_dir() / "demo")))
+
+    def action_forget(self) -> None:
+        """Take the file under the cursor from the list."""
+        view = self.query_one(RecentList)
+        key = view.key_at_cursor()
+        if view.has_focus and key is not None:
+            host(self).state.forget(str(key))
+            self.on_screen_resume(None)
+
+    def action_path(self) -> None:
+        """Go to the path field."""
+        self.query_one(Input).focus()
+
+
+def _size(file: RecentFile) -> int | None:
+    try:
+        return os.stat(file.path).st_size
+    except (OSError, ValueError):
+        return None
+
+
+def _size_cell(entry: _Entry) -> Cell:
+    if entry.size is None:
+        return (f"gone {glyphs.current().missing}", "faint")
+    return (fmt.size(entry.size) if entry.size else "", "dim")
+
+
+def ago(seconds: float) -> str:
+    """Return how long ago something was, e.g. ``3 h ago``."""
+    if seconds < _STALE_S:
+        return "just now"
+    for unit_s, unit in ((86400 * 365, "y"), (86400 * 30, "mo"), (86400, "d"), (3600, "h")):
+        if seconds >= unit_s:
+            return f"{int(seconds // unit_s)} {unit} ago"
+    return f"{int(seconds // 60)} min ago"

@@ -1,0 +1,1 @@
+"""Parts of a model on a page of their own: functions, metadata, profiles."""

@@ -1,0 +1,528 @@
+"""The list of local functions: signatures, attributes, who calls them; and what is done to them.
+
+The questions about a local function: names, signature, attributes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Change, Node, Scope, Transaction
+from dld_tui.core.document.local_functions import (
+    FunctionAttribute,
+    FunctionRow,
+    function_attributes,
+    function_rows,
+    key_of,
+)
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.workspace.editing import name_editor
+from dld_tui.screens.workspace.history import MANY
+from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
+from dld_tui.widgets.dialogs.search import PickDialog, PickItem
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.row_table import RowTable
+from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.parameters.literal_preview import edit_value
+from dld_tui.widgets.parameters.model import place_text
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.page import SubPage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dld_tui.screens.workspace.history import History
+
+Edit = Callable[..., object]
+"""Makes an edit; raises a DldError that says why it cannot."""
+
+_DECLARATION = re.compile(r"\s*([^\s:=]+)\s*(?::\s*(\w+)\s*=\s*(.+?)\s*)?$", re.DOTALL)
+
+
+def create_dialog(edit: Edit) -> FieldsDialog:
+    """Return the dialog that adds a function."""
+
+    def accept(texts: list[str]) -> None:
+        name, domain, inputs, outputs = (text.strip() for text in texts)
+        edit("add_function", name=name, domain=domain, inputs=_names(inputs),
+             outputs=_names(outputs))  # fmt: skip
+
+    return FieldsDialog(
+        "New function",
+        "",
+        [
+            FieldSpec("name", "", "the operator that it defines"),
+            FieldSpec("domain", "local"),
+            FieldSpec("inputs", "", "names, with blanks between"),
+            FieldSpec("outputs", "", "names, with blanks between"),
+        ],
+        accept,
+    )
+
+
+def names_dialog(edit: Edit, function: Scope, name: str, title: str, message: str) -> FieldsDialog:
+    """Return the dialog that renames or duplicates a function.
+
+    Args:
+        edit: Makes the edit.
+        function: The function.
+        name: ``rename_function`` or ``duplicate_function``.
+        title: What it does.
+        message: What follows from it.
+    """
+    domain, own, overload = (name_editor(text) for text in key_of(function))
+    path: list[JSON] = list(function.path)
+
+    def accept(texts: list[str]) -> None:
+        edit(name, scope=path, name=own[1](texts[0].strip()), domain=domain[1](texts[1].strip()),
+             overload=overload[1](texts[2].strip()))  # fmt: skip
+
+    fields = [
+        FieldSpec("name", own[0]),
+        FieldSpec("domain", domain[0]),
+        FieldSpec("overload", overload[0], "none"),
+    ]
+    return FieldsDialog(title, message, fields, accept)
+
+
+def make_dialog(
+    edit: Edit, scope: Scope, nodes: Sequence[str], name: str, domain: str
+) -> FieldsDialog:
+    """Return the dialog that makes a function of nodes.
+
+    Args:
+        edit: Makes the edit.
+        scope: The scope of the nodes.
+        nodes: Their refs.
+        name: The name that is offered.
+        domain: The operator set that is offered.
+    """
+
+    def accept(texts: list[str]) -> None:
+        edit("make_function", scope=list(scope.path), nodes=list(nodes), name=texts[0].strip(),
+             domain=texts[1].strip(), constants=texts[2] == "constants inside")  # fmt: skip
+
+    return FieldsDialog(
+        "Make function",
+        "The nodes become a function. One call of it takes their place.",
+        [
+            FieldSpec("name", name),
+            FieldSpec("domain", domain),
+            FieldSpec("weights", choices=("inputs", "constants inside")),
+        ],
+        accept,
+    )
+
+
+def custom_dialog(edit: Edit, scope: Scope, nodes: Sequence[str]) -> FieldsDialog:
+    """Return the dialog that puts one custom node in the place of several."""
+
+    def accept(texts: list[str]) -> None:
+        op_type, domain, name = (text.strip() for text in texts)
+        edit("replace_nodes", scope=list(scope.path), nodes=list(nodes), op_type=op_type,
+             domain=domain, name=name)  # fmt: skip
+
+    return FieldsDialog(
+        "Replace by a custom node",
+        "It takes what the nodes took from outside, weights too, and makes what others used.",
+        [
+            FieldSpec("operator", "", "such as the name of a plugin"),
+            FieldSpec("domain", "", "ai.onnx"),
+            FieldSpec("node name", "", "made up"),
+        ],
+        accept,
+    )
+
+
+class AttributesDialog(Dialog[None]):
+    """The attributes of a function: Enter changes one, a declares one, d takes one away."""
+
+    KEYS = "Enter change  a declare  d remove  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a,insert", "declare", "declare", show=False),
+        Binding("d,delete", "remove", "remove", show=False),
+    ]
+
+    def __init__(self, function: Scope, edit: Edit) -> None:
+        super().__init__()
+        self.TITLE_TEXT = f"Attributes of {visible(function.title)}"
+        self._function = function
+        self._edit = edit
+        self._rows: tuple[FunctionAttribute, ...] = ()
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = LineView(empty="It has no attributes. a declares one.")
+        view.styles.height = max(4, min(12, self.app.size.height - 10))
+        yield view
+
+    def on_mount(self) -> None:
+        """List what there is."""
+        self._list()
+        self.query_one(LineView).focus()
+
+    def _list(self) -> None:
+        self._rows = function_attributes(self._function)
+        lines = [_attribute_line(row) for row in self._rows]
+        self.query_one(LineView).set_lines(ListSource(lines, [row.name for row in self._rows]))
+
+    @property
+    def _row(self) -> FunctionAttribute | None:
+        at = self.query_one(LineView).cursor
+        return self._rows[at] if at < len(self._rows) else None
+
+    @on(LineView.Activated)
+    def activated(self, event: LineView.Activated) -> None:
+        """Change the one under the cursor."""
+        event.stop()
+        if self._row is not None:
+            self._ask(name_editor(self._row.text)[0])
+
+    def action_declare(self) -> None:
+        """Declare another attribute."""
+        self._ask("")
+
+    def action_remove(self) -> None:
+        """Take the one under the cursor away."""
+        row = self._row
+        if row is None:
+            return
+        try:
+            self._edit(
+                "remove_function_attribute", scope=list(self._function.path), attribute=row.name
+            )
+        except DldError as error:
+            self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
+        self._list()
+
+    def _ask(self, text: str) -> None:
+        def accept(texts: list[str]) -> None:
+            name, kind, value = parse_declaration(texts[0])
+            self._edit(
+                "set_function_attribute", scope=list(self._function.path), attribute=name,
+                kind=kind, value=value,
+            )  # fmt: skip
+
+        def closed(done: bool | None) -> None:
+            if done:
+                self._list()
+
+        fields = [FieldSpec("attribute", text, "slope, or slope: float = 0.25")]
+        message = "A name; with a default as in ONNX text, its kind and value."
+        self.app.push_screen(FieldsDialog("Attribute", message, fields, accept), closed)
+
+
+def parse_declaration(text: str) -> tuple[str, str | None, JSON]:
+    """Return (name, kind, default) of ``name`` or ``name: kind = default``.
+
+    Raises:
+        UsageError: It is neither, or the default is not of the kind.
+    """
+    found = _DECLARATION.match(text)
+    if found is None:
+        raise UsageError("type a name, or a name with a default such as slope: float = 0.25")
+    shown, kind, literal = found.groups()
+    name = name_editor(shown)[1](shown)
+    if kind is None:
+        return name, None, None
+    return name, kind, edit_value(literal, kind)
+
+
+def _attribute_line(row: FunctionAttribute) -> list[Piece]:
+    uses = f"  used {row.uses}x" if row.uses else "  not used"
+    kind = f": {row.kind}" if row.kind else ""
+    default = f" = {visible(row.default)}" if row.default is not None else ""
+    return [(visible(row.name), "name"), (kind, "type"), (default, "value"), (uses, "dim")]
+
+
+def _names(text: str) -> list[JSON]:
+    return [name for name in text.replace(",", " ").split() if name]
+
+
+_COLUMNS = (
+    Column("name", "Name", None, min_width=14, keep="middle"),
+    Column("domain", "Domain", 14, priority=3),
+    Column("overload", "Overload", 9, priority=6),
+    Column("inputs", "In", 4, align="right", priority=4),
+    Column("outputs", "Out", 4, align="right", priority=4),
+    Column("attributes", "Attributes", None, min_width=18, priority=5),
+    Column("nodes", "Nodes", 6, align="right", priority=2, descending=True),
+    Column("instances", "Instances", 9, align="right", descending=True),
+)
+_PROBLEM = Column("problem", "Problem", 22, priority=1)
+_DETAIL_ROWS = 3
+
+
+class FunctionList(Frame, TableView):
+    """The table of the functions."""
+
+    HELP = (
+        "The local functions of the model. Enter opens one in the workspace. A function is called "
+        "by nodes of its domain and name; its attributes are what a call may set."
+    )
+
+
+class FunctionsScreen(PageWork, SubPage):
+    """The page; gives the scope or node to go to, or None.
+
+    Args:
+        workspace: The workspace of the document.
+        start: The function that the cursor begins on.
+    """
+
+    SCOPE = "functions"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("functions")
+    AUTO_FOCUS = "FunctionList"
+    tab_title = "functions"
+
+    def __init__(self, workspace: History, start: Scope | None = None) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self._start = start
+        self._rows: list[FunctionRow] = []
+        self.chosen: Scope | Node | None = None
+        """Where to go when the page is closed."""
+
+    def body(self) -> Iterable[Widget]:
+        """Return the table and the details of the row under the cursor."""
+        view = FunctionList(_COLUMNS, empty="The model has no local functions. a adds one.")
+        view.frame("Functions", "Enter open")
+        yield view
+        details = Rows([[]] * _DETAIL_ROWS, id="signature")
+        details.styles.height = _DETAIL_ROWS
+        details.styles.padding = (0, 1)
+        yield details
+
+    def on_mount(self) -> None:
+        """List the functions."""
+        self.document.on_change.append(self._document_changed)
+        self._list()
+        if self._start is not None:
+            self.table.go_to_key(self._start)
+
+    def on_unmount(self) -> None:
+        """Hear no more of changes, and stop what runs."""
+        self.cancel_work()
+        if self._document_changed in self.document.on_change:
+            self.document.on_change.remove(self._document_changed)
+
+    @property
+    def table(self) -> FunctionList:
+        """The table."""
+        return self.query_one(FunctionList)
+
+    @property
+    def row(self) -> FunctionRow | None:
+        """The row under the cursor."""
+        at = self.table.row_at_cursor()
+        return self._rows[at] if at is not None and at < len(self._rows) else None
+
+    def facts(self) -> set[str]:
+        """Return what holds for its commands."""
+        row, history = self.row if self.is_mounted else None, self.document.history
+        known = {
+            "function": row is not None,
+            "called": row is not None and bool(row.instances),
+            "can_undo": bool(history.done),
+            "can_redo": bool(history.undone),
+        }
+        return super().facts() | {name for name, holds in known.items() if holds}
+
+    # --- what is shown --------------------------------------------------------------------------
+
+    def _document_changed(self, change: Change) -> None:
+        if self.is_attached:
+            self._list()
+
+    def _list(self) -> None:
+        self._rows = function_rows(self.document)
+        table: RowTable[FunctionRow] = RowTable(
+            self._rows, _CELLS, key=lambda row: row.scope, sort_values=_SORT_VALUES
+        )
+        has_problems = any(row.problem for row in self._rows)
+        self.table.set_columns((*_COLUMNS, _PROBLEM) if has_problems else _COLUMNS)
+        self.table.set_table(table)
+        self.table.frame(f"Functions ({len(self._rows)})", "Enter open")
+        self._describe()
+
+    def _describe(self) -> None:
+        row = self.row
+        lines: list[list[Piece]] = []
+        if row is not None:
+            width = max(20, self.app.size.width - 4)
+            lines = [[(text, "name")] for text in wrap(row.signature, width)[:1]]
+            declared = ", ".join(attribute.text for attribute in row.attributes)
+            lines += [[(text, "dim")] for text in wrap(declared or "no attributes", width)[:1]]
+            if row.problem:
+                mark = glyphs.current().error
+                lines.append([(f"{mark} {visible(row.problem)}", "bad")])
+        lines += [[] for _ in range(_DETAIL_ROWS - len(lines))]
+        self.query_one("#signature", Rows).set_rows(lines)
+        self.crumb(visible(row.scope.title) if row is not None else "")
+        self.refresh_bindings()
+
+    @on(LineView.CursorMoved)
+    def moved(self) -> None:
+        """Describe the function under the cursor."""
+        self._describe()
+
+    def on_resize(self) -> None:
+        """Break the lines again."""
+        self._describe()
+
+    # --- going ----------------------------------------------------------------------------------
+
+    @on(LineView.Activated)
+    def activated(self, event: LineView.Activated) -> None:
+        """Open the function."""
+        event.stop()
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Show the nodes of the function in the workspace."""
+        if self.row is not None:
+            self._leave(self.row.scope)
+
+    def action_instances(self) -> None:
+        """Go to a node that calls the function; asks which when there are several."""
+        row = self.row
+        if row is None:
+            return
+        calls = list(row.instances)
+        if len(calls) == 1:
+            self._leave(calls[0])
+            return
+
+        def chosen(place: object) -> None:
+            if isinstance(place, int):
+                self._leave(calls[place])
+
+        items = partial(_items, calls)
+        title = f"{fmt.plural(len(calls), 'instance')} of {visible(row.scope.title)}"
+        self.app.push_screen(PickDialog(title, items, placeholder="name or place"), chosen)
+
+    def _leave(self, place: Scope | Node) -> None:
+        self.chosen = place
+        self.dismiss(None)
+
+    # --- edits ----------------------------------------------------------------------------------
+
+    def _edit(self, name: str, /, **arguments: JSON) -> Transaction:
+        transaction = self.edit(name, **arguments)
+        self._tell(transaction)
+        return transaction
+
+    def _tell(self, transaction: Transaction) -> None:
+        text = visible(transaction.title)
+        self.notify(text[:1].upper() + text[1:], timeout=4, markup=False)
+
+    def _try(self, name: str, /, **arguments: JSON) -> None:
+        try:
+            self._edit(name, **arguments)
+        except DldError as error:
+            self.complain(error)
+
+    def action_create(self) -> None:
+        """Add a function without nodes."""
+        self.app.push_screen(create_dialog(self._edit))
+
+    def action_rename(self) -> None:
+        """Rename the function and its instances."""
+        if self.row is not None:
+            message = f"{fmt.plural(len(self.row.instances), 'instance')} of it will follow."
+            self.app.push_screen(
+                names_dialog(self._edit, self.row.scope, "rename_function", "Rename", message)
+            )
+
+    def action_duplicate(self) -> None:
+        """Add a copy under another name."""
+        if self.row is not None:
+            message = "Nothing calls the copy yet. Give it another name, domain or overload."
+            scope = self.row.scope
+            self.app.push_screen(
+                names_dialog(self._edit, scope, "duplicate_function", "Duplicate", message)
+            )
+
+    def action_delete(self) -> None:
+        """Delete the function; undo brings it back."""
+        if self.row is not None:
+            self._try("delete_function", scope=list(self.row.scope.path))
+
+    def action_inline_all(self) -> None:
+        """Replace every instance by the nodes of the function."""
+        row = self.row
+        if row is None:
+            return
+        pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in row.instances]
+        if len(row.instances) * row.nodes <= MANY:
+            self._try("inline_function", nodes=pairs)
+            return
+        step = partial(self.document.apply, "inline_function", nodes=pairs)
+        self.edit_on_thread(f"Inlining {row.key[1]}", [step])
+
+    def action_attributes(self) -> None:
+        """Declare attributes of the function."""
+        if self.row is not None:
+            self.app.push_screen(AttributesDialog(self.row.scope, self.edit))
+
+    def action_close(self) -> None:
+        """Stop what runs, or go back."""
+        if not self.cancel_work():
+            self.dismiss(None)
+
+    def action_undo(self) -> None:
+        """Take back the last edit."""
+        self.workspace.undo()
+
+    def action_redo(self) -> None:
+        """Do again what was taken back."""
+        self.workspace.redo()
+
+
+def _items(calls: list[Node]) -> Iterable[PickItem]:
+    for at, node in enumerate(calls):
+        name, place = visible(node.name or node.ref), place_text(node.scope)
+        yield PickItem(at, [(name, "name"), (f"  {place}", "dim")], f"{name} {place}")
+
+
+def _attributes(row: FunctionRow) -> Cell:
+    return ", ".join(attribute.text for attribute in row.attributes)
+
+
+def _name(row: FunctionRow) -> Cell:
+    return (visible(row.key[1]), "bad" if row.problem else "name")
+
+
+_CELLS: dict[str, Callable[[FunctionRow], Cell]] = {
+    "name": _name,
+    "domain": lambda row: row.key[0],
+    "overload": lambda row: row.key[2],
+    "inputs": lambda row: str(len(row.scope.inputs)),
+    "outputs": lambda row: str(len(row.scope.outputs)),
+    "attributes": lambda row: (visible(str(_attributes(row))), "dim"),
+    "nodes": lambda row: fmt.count(row.nodes),
+    "instances": lambda row: fmt.count(len(row.instances)),
+    "problem": lambda row: (visible(row.problem), "bad"),
+}
+_SORT_VALUES: dict[str, Callable[[FunctionRow], int]] = {
+    "inputs": lambda row: len(row.scope.inputs),
+    "outputs": lambda row: len(row.scope.outputs),
+    "nodes": lambda row: row.nodes,
+    "instances": lambda row: len(row.instances),
+}

@@ -1,0 +1,141 @@
+"""Saving what the graph pane shows as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core.document import Document
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.writer import write_bytes
+from dld_tui.core.graph.pictures import style
+from dld_tui.core.graph.pictures.content import Content, folded, of_part
+from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of, text_picture
+from dld_tui.core.graph.pictures.text import rows_text
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.home.welcome import OpenPathDialog
+from dld_tui.screens.workspace.work import Work
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.graph.model import GraphView
+from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
+
+
+@dataclass(frozen=True)
+class PictureWriter:
+    """Asks for a file and writes what the graph pane of a page shows to it."""
+
+    page: Page
+    document: Document
+    pane: GraphPane
+    work: Work
+
+    def save(self, start: str = "") -> None:
+        """Ask for a file and write.
+
+        Args:
+            start: The path to begin with; empty for one beside the model.
+        """
+        if self.pane.model is None:
+            self.page.notify("The graph is being arranged", timeout=3)
+            return
+
+        def chosen(path: Path | None) -> None:
+            if path is None:
+                return
+            path = path if path.suffix else path.with_suffix(".svg")
+            try:
+                kind = kind_of(path)
+            except DldError as error:
+                self._warn(str(error))
+                self.save(str(path))
+                return
+            if path.exists():
+                self._ask_overwrite(path, kind)
+            else:
+                self._write(path, kind)
+
+        hint = "path of the picture: .svg, .png, .jpg or .txt"
+        dialog = OpenPathDialog("Save picture", start or self._start(), hint)
+        self.page.app.push_screen(dialog, chosen)
+
+    def _warn(self, text: str) -> None:
+        self.page.notify(visible(text), severity="warning", timeout=8, markup=False)
+
+    def _start(self) -> str:
+        path = self.document.path
+        return str(path.with_suffix(".svg") if path is not None else Path.cwd() / "graph.svg")
+
+    def _ask_overwrite(self, path: Path, kind: str) -> None:
+        def answered(answer: str | None) -> None:
+            if answer == "overwrite":
+                self._write(path, kind)
+            elif answer == "other":
+                self.save(str(path))
+
+        choices = [
+            Choice("o", "overwrite it", "overwrite"),
+            Choice("a", "choose another name", "other"),
+        ]
+        message = f"{visible(str(path))} is there already."
+        self.page.app.push_screen(ChoiceDialog("Overwrite?", message, choices), answered)
+
+    def _write(self, path: Path, kind: str) -> None:
+        dark = self.page.app.current_theme.dark
+        look = style.Look(style.SCHEMES["dark" if dark else "light"])
+        remarks: list[str] = []
+        try:
+            seen = shown_in(self.pane, self.page.tab_title, as_rows=kind == "text")
+        except DldError as error:
+            host(self.page).show_error(error, "Not written")
+            return
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            picture = seen if isinstance(seen, Picture) else picture_of(seen, kind, look)
+            if cancelled():
+                raise CancelledError
+            remarks.extend(write_bytes(path, picture.data))
+
+        def ended(error: DldError | None) -> None:
+            if isinstance(error, CancelledError):
+                self.page.notify("Not written: stopped", timeout=3)
+            elif error is not None:
+                host(self.page).show_error(error, "Not written")
+            else:
+                for remark in remarks:
+                    self._warn(remark)
+                self.page.notify(f"Wrote {visible(str(path))}", timeout=4, markup=False)
+
+        self.work.run(f"Drawing {clip(visible(str(path)), 60, keep='end')}", task, ended)
+
+
+def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture:
+    """Return what the graph pane shows.
+
+    Args:
+        pane: The pane; it shows a graph.
+        title: What the picture is called: foreign text.
+        as_rows: Whether rows are wanted as text, where the pane shows rows.
+
+    Raises:
+        UsageError: It is too much for a picture.
+    """
+    model = pane.model
+    assert model is not None  # the caller has looked
+    types = model.named_type
+    title = " › ".join([title, *model.steps])
+    if model.view is GraphView.FOCUS:
+        fold = pane.fold
+        vertex = fold.vertices[0] if fold is not None else pane.vertex
+        vertex = pane.first_vertex() if vertex is None else vertex
+        content = of_part(model.focus(vertex), title, vertex)
+    elif as_rows and model.view is not GraphView.CANVAS:
+        return text_picture(rows_text(model.overview, types), False, len(model.rows))
+    elif model.view is GraphView.RAIL:
+        content = model.content(title)
+    else:
+        content = folded(model.overview, title)
+    content.types = types
+    return content

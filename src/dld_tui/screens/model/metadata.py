@@ -1,0 +1,383 @@
+"""The metadata page: doc strings, metadata entries, producer fields, types of values.
+
+The rows of the metadata page: what can be written about a model and its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import BindingType
+from textual.widget import Widget
+
+from dld_tui.core.document import Document, Node, Scope
+from dld_tui.core.document.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.value_types import format_type, parse_type, value_type_of
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.page import SubPage
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dld_tui.core.document import Change
+
+_LABEL_CELLS = 26
+_LEAST_LABEL = 12
+_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "ir_version")
+_TITLES = {
+    "producer_name": "producer", "producer_version": "producer version", "domain": "domain",
+    "model_version": "model version", "ir_version": "IR version",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """What entries belong to: the model (`scope` is None), a graph or function, or a node."""
+
+    title: str
+    """Visible text."""
+    scope: Scope | None = None
+    node: Node | None = None
+
+    @property
+    def where(self) -> dict[str, JSON]:
+        """Return the arguments that name it in an edit."""
+        if self.scope is None:
+            return {}
+        path: list[JSON] = list(self.scope.path)
+        return {"scope": path} if self.node is None else {"scope": path, "nodes": [self.node.ref]}
+
+    @property
+    def message(self) -> Any:
+        """Return the message that holds its entries."""
+        if self.node is not None:
+            return self.node.proto
+        return self.scope.proto if self.scope is not None else None
+
+
+@dataclass(frozen=True)
+class MetadataRow:
+    """One row; `kind` says what it is."""
+
+    kind: str
+    """``part``, ``field``, ``doc``, ``entry``, ``type`` or ``annotation``; ``note``."""
+    label: str
+    value: str
+    """Foreign text; of an entry or doc string all of it."""
+    part: Part
+    key: str = ""
+    """The entry's key, the field, or the value's name. Foreign text."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there is something to edit."""
+        return self.kind in ("field", "doc", "entry", "type")
+
+
+class MetadataLines:
+    """The line source: parts from top to bottom; types of values are read when they are seen."""
+
+    def __init__(self, document: Document, subject: Node | Scope | None) -> None:
+        self.document = document
+        node = subject if isinstance(subject, Node) else None
+        scope = subject.scope if isinstance(subject, Node) else subject
+        self.scope = scope or document.main
+        self._values_part = Part(visible(self.scope.title), self.scope)
+        self.rows = list(self._fixed(node))
+        self._types: Sequence[Any] = self.scope.records.get("value_info", ())
+        self._annotations: Sequence[Any] = self.scope.records.get("quantization_annotation", ())
+
+    def _fixed(self, node: Node | None) -> Iterator[MetadataRow]:
+        if node is not None:
+            name = visible(node.name or next(filter(None, node.outputs), ""))
+            yield from _part(Part(f"Node {visible(node.op_type)} {name}", node.scope, node))
+        scope = self.scope
+        kind = {"graph": "Graph", "function": "Function", "subgraph": "Subgraph"}[scope.kind]
+        yield from _part(Part(f"{kind} {visible(text_of(scope.proto.name))}", scope))
+        yield from self._model()
+
+    def _model(self) -> Iterator[MetadataRow]:
+        model = self.document.model
+        part = Part("Model")
+        yield MetadataRow("part", part.title, "", part)
+        for field in _FIELDS:
+            value = getattr(model, field) if model.HasField(field) else ""
+            text = text_of(value) if field in MODEL_TEXTS else str(value)
+            yield MetadataRow("field", _TITLES[field], text, part, field)
+        yield from _texts(part, model)
+
+    def __len__(self) -> int:
+        return len(self.rows) + _section(self._types) + _section(self._annotations)
+
+    def row(self, index: int) -> MetadataRow:
+        """Return one row."""
+        if index < len(self.rows):
+            return self.rows[index]
+        index -= len(self.rows)
+        part = self._values_part
+        if index < _section(self._types):
+            if index == 0:
+                return MetadataRow("part", f"Declared types in {part.title}", "", part)
+            record = self._types[index - 1]
+            known = value_type_of(record.type)
+            text = format_type(known) or (known.text if known is not None else "")
+            name = text_of(record.name)
+            return MetadataRow("type", visible(name), text, part, name)
+        index -= _section(self._types)
+        if index == 0:
+            return MetadataRow("part", f"Quantization annotations in {part.title}", "", part)
+        return _annotation(self._annotations[index - 1], part)
+
+    def key(self, index: int) -> Hashable:
+        """Return what the row is about."""
+        row = self.row(index)
+        return (row.kind, row.part.title, row.key or row.label)
+
+    def text(self, index: int) -> str:
+        """Return what search and copy see."""
+        row = self.row(index)
+        return f"{row.label}  {visible(row.value)}".rstrip()
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        """Return one row: label and the first line of the value."""
+        row = self.row(index)
+        if row.kind == "part":
+            return [(clip(row.label, width), "strong")]
+        wide = row.kind in ("type", "annotation")
+        label_cells = width // 2 if wide else max(_LEAST_LABEL, min(_LABEL_CELLS, width // 3))
+        label = fit(row.label, label_cells, keep="middle")
+        first, _, rest = row.value.partition("\n")
+        lines = rest.count("\n") + 1 if rest else 0
+        more = f"  and {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
+        room = width - 4 - cell_width(label)
+        style = {"type": "type", "annotation": "dim"}.get(row.kind, "")
+        if not row.value:
+            return [("  ", ""), (label, "key"), (f"  {glyphs.current().missing}", "faint")]
+        return [
+            ("  ", ""),
+            (label, "key" if row.kind == "entry" else "dim"),
+            ("  " + clip(visible(first), max(0, room - cell_width(more))), style),
+            (more, "faint"),
+        ]
+
+
+def _section(records: Sequence[Any]) -> int:
+    """Return how many rows records take, with their heading."""
+    return len(records) + bool(len(records))
+
+
+def _part(part: Part) -> Iterator[MetadataRow]:
+    yield MetadataRow("part", part.title, "", part)
+    yield from _texts(part, part.message)
+
+
+def _texts(part: Part, message: Any) -> Iterator[MetadataRow]:
+    yield MetadataRow("doc", "doc string", text_of(message.doc_string), part, "doc_string")
+    for entry in message.metadata_props:
+        key = text_of(entry.key)
+        yield MetadataRow("entry", visible(key) or "(no key)", text_of(entry.value), part, key)
+
+
+def _annotation(record: onnx.TensorAnnotation, part: Part) -> MetadataRow:
+    entries = record.quant_parameter_tensor_names
+    text = "  ".join(f"{text_of(e.key)} = {text_of(e.value)}" for e in entries)
+    name = text_of(record.tensor_name)
+    return MetadataRow("annotation", visible(name), text, part, name)
+
+
+class MetadataList(Frame, LineView):
+    """The rows."""
+
+
+class MetadataScreen(SubPage):
+    """Everything that can be written about a model and its parts; each change is an edit.
+
+    Args:
+        workspace: The screen of the model; edits go through it.
+        subject: The node or graph to begin with.
+    """
+
+    SCOPE = "metadata"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("metadata")
+    tab_title = "metadata"
+    HELP = (
+        "What is written about the node, its graph and the model. e edits the text at the cursor, "
+        "in a field of several lines where it is a doc string; a adds an entry to the part that "
+        "the cursor is in, d removes one. Each change is an edit of the model: u takes it back."
+    )
+
+    def __init__(self, workspace: History, subject: Node | Scope | None) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.subject = subject
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = MetadataList(MetadataLines(self.workspace.document, self.subject))
+        view.frame("Metadata", "e edit  a add  d delete  Esc close")
+        yield view
+
+    def on_mount(self) -> None:
+        """Follow the model; begin at the first text."""
+        self.workspace.document.on_change.append(self._changed)
+        self.view.cursor = 1
+        self.view.focus()
+
+    def on_unmount(self) -> None:
+        """Follow it no longer."""
+        if self._changed in self.workspace.document.on_change:
+            self.workspace.document.on_change.remove(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        if self.subject is not None and not is_alive(self.subject):
+            self.subject = self.workspace.document.main
+        self.view.set_lines(MetadataLines(self.workspace.document, self.subject))
+        self.refresh_bindings()
+
+    @property
+    def view(self) -> MetadataList:
+        """The list."""
+        return self.query_one(MetadataList)
+
+    @property
+    def row(self) -> MetadataRow | None:
+        """The row under the cursor."""
+        lines = self.view.lines
+        at = self.view.cursor
+        return lines.row(at) if isinstance(lines, MetadataLines) and at < len(lines) else None
+
+    def facts(self) -> set[str]:
+        """Return whether the row can be edited."""
+        facts = super().facts()
+        row = self.row if self.is_mounted and self.query(MetadataList) else None
+        history = self.workspace.document.history
+        known = {
+            "entry": row is not None and row.is_text,
+            "can_undo": bool(history.done),
+            "can_redo": bool(history.undone),
+        }
+        return facts | {name for name, holds in known.items() if holds}
+
+    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Draw the keys that work on this row."""
+        event.stop()
+        self.refresh_bindings()
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Edit the row."""
+        event.stop()
+        self.action_edit()
+
+    # --- editing --------------------------------------------------------------------------------
+
+    def action_edit(self) -> None:
+        """Edit the text, number or type at the cursor."""
+        row = self.row
+        if row is None or not row.is_text:
+            return
+        title = f"{row.label} of {row.part.title}" if row.kind != "type" else "Type"
+        if row.kind == "doc" or (row.kind == "entry" and "\n" in row.value):
+            self.app.push_screen(TextDialog(title, row.value), self._writer(row))
+            return
+        prompt = PromptDialog(
+            "Edit", title, visible(row.value), check=lambda text: _problem(row, text)
+        )
+        self.app.push_screen(prompt, self._writer(row))
+
+    def _writer(self, row: MetadataRow) -> Callable[[str | None], None]:
+        def write(text: str | None) -> None:
+            # What could not be shown as it is and was left alone stays as it is.
+            if text is not None and text not in (row.value, visible(row.value)):
+                self._write(row, text)
+
+        return write
+
+    def _write(self, row: MetadataRow, text: str | None) -> None:
+        where = row.part.where
+        if row.kind == "doc" and row.part.scope is not None:
+            self.workspace.try_edit("set_doc_string", text=text or "", **where)
+        elif row.kind in ("doc", "field"):
+            value: JSON = text or None
+            if row.key in MODEL_NUMBERS and text:
+                value = int(text)
+            self.workspace.try_edit("set_model_field", field=row.key, value=value)
+        elif row.kind == "entry":
+            self.workspace.try_edit("set_metadata", key=row.key, value=text, **where)
+        else:
+            self._write_type(row, text or "")
+
+    def _write_type(self, row: MetadataRow, text: str) -> None:
+        wanted = parse_type(text)
+        known = wanted.dims if wanted is not None else None
+        dims: JSON = list(known) if known is not None else None
+        dtype = wanted.dtype if wanted is not None else None
+        self.workspace.try_edit(
+            "set_value_type", value=row.key, dtype=dtype, dims=dims, **row.part.where
+        )
+
+    def action_delete(self) -> None:
+        """Remove the entry, text or declared type at the cursor."""
+        row = self.row
+        if row is not None and row.is_text:
+            self._write(row, None)
+
+    def action_add(self) -> None:
+        """Ask for a key and a text, and add them to the part that the cursor is in."""
+        row = self.row
+        if row is None:
+            return
+        part = row.part
+        message = part.message if part.scope is not None else self.workspace.document.model
+        taken = {entry.key for entry in message.metadata_props}
+
+        def check(key: str) -> str | None:
+            if not key.strip():
+                return "type a key"
+            return "there is an entry with this key" if key.strip() in taken else None
+
+        def named(key: str | None) -> None:
+            if key:
+                entry = MetadataRow("entry", visible(key.strip()), "", part, key.strip())
+                prompt = PromptDialog("Add entry", f"The text of {visible(key.strip())}.")
+                self.app.push_screen(
+                    prompt, lambda text: self._write(entry, text) if text is not None else None
+                )
+
+        prompt = PromptDialog("Add entry", f"The key of a new entry of {part.title}.", check=check)
+        self.app.push_screen(prompt, named)
+
+    # --- history --------------------------------------------------------------------------------
+
+    def action_undo(self) -> None:
+        """Take back the last edit of the model."""
+        self.workspace.document.undo()
+
+    def action_redo(self) -> None:
+        """Make the edit again that was taken back."""
+        self.workspace.document.redo()
+
+
+def _problem(row: MetadataRow, text: str) -> str | None:
+    """Return what is wrong with a text for a row, or None."""
+    if row.key in MODEL_NUMBERS and row.kind == "field" and text:
+        good = text.isascii() and text.isdigit() and int(text) < 2**63
+        return None if good else "a whole number is needed"
+    if row.kind == "type":
+        try:
+            parse_type(text)
+        except DldError as error:
+            return visible(str(error))
+    return None

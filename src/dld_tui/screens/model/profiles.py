@@ -1,0 +1,323 @@
+"""The page of optimization profiles: the smallest, usual and largest shape of each input."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Document
+from dld_tui.core.document.metadata import (
+    KINDS,
+    Profile,
+    Range,
+    declared_inputs,
+    default_range,
+    is_dynamic,
+    new_profile,
+    problem_of,
+    profiles_json,
+    profiles_of,
+)
+from dld_tui.core.document.value_types import Dims
+from dld_tui.core.errors import InputError
+from dld_tui.core.text import visible
+from dld_tui.screens.workspace.history import History
+from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.page import SubPage
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Change
+
+_COLUMNS = (
+    Column("profile", "#", 3, align="right", pinned=True),
+    Column("input", "input", None, min_width=12, keep="middle", pinned=True),
+    Column("declared", "declared", 20, priority=2),
+    Column("min", "min", 14),
+    Column("opt", "opt", 14),
+    Column("max", "max", 14),
+    Column("problem", "", 34, priority=1),
+)
+_TITLES = {"min": "smallest (min)", "opt": "most usual (opt)", "max": "largest (max)"}
+_NO_DYNAMIC = "All inputs have fixed shapes: no profile is needed."
+
+
+@dataclass(frozen=True)
+class RangeRow:
+    """One input of one profile; `range` is None when the profile has none for it."""
+
+    profile: int
+    name: str
+    """Foreign text."""
+    dims: Dims | None
+    range: Range | None
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it, or None."""
+        if self.range is None:
+            return "has no range"
+        return problem_of(self.dims, self.range)
+
+
+class RangeTable:
+    """The rows of all profiles."""
+
+    def __init__(self, document: Document, profiles: list[Profile]) -> None:
+        inputs = declared_inputs(document)
+        dynamic = [name for name, dims in inputs.items() if is_dynamic(dims)]
+        self.rows = [
+            RangeRow(at, name, inputs.get(name), profile.get(name))
+            for at, profile in enumerate(profiles)
+            for name in dict.fromkeys((*dynamic, *profile))
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def key(self, row: int) -> Hashable:
+        """Return profile and input."""
+        return (self.rows[row].profile, self.rows[row].name)
+
+    def cell(self, row: int, column: str, width: int) -> Cell:
+        """Return one cell."""
+        found = self.rows[row]
+        if column == "profile":
+            first = row == 0 or self.rows[row - 1].profile != found.profile
+            return (str(found.profile + 1) if first else "", "strong")
+        if column == "input":
+            return (found.name, "io")
+        if column == "declared":
+            return (fmt.shape(found.dims), "dim")
+        if column == "problem":
+            problem = found.problem
+            return (f"{glyphs.current().error} {problem}" if problem else "", "bad")
+        if found.range is None:
+            return (fmt.UNKNOWN, "faint")
+        return (shape_text(found.range.shape(column)), "bad" if found.problem else "")
+
+    def sort_value(self, row: int, column: str) -> Any:
+        """Return what to sort by."""
+        found = self.rows[row]
+        return found.name if column == "input" else (found.profile, found.name)
+
+    def text(self, row: int) -> str:
+        """Return the row's text."""
+        found = self.rows[row]
+        shapes = [shape_text(found.range.shape(k)) for k in KINDS] if found.range else []
+        return " ".join([str(found.profile + 1), visible(found.name), *shapes])
+
+
+class ProfilesTable(Frame, TableView):
+    """The table."""
+
+
+class ProfilesScreen(SubPage):
+    """The optimization profiles of a model; each change is an edit of the model."""
+
+    SCOPE = "profiles"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("profiles")
+    tab_title = "shape profiles"
+    HELP = (
+        "An engine is built for ranges of input shapes. Each profile gives every input that has a "
+        "dimension that is not fixed its smallest, most usual and largest shape. a adds a profile, "
+        "e edits the shapes at the cursor, d removes the profile. They are kept in the model."
+    )
+
+    def __init__(self, workspace: History) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.problem = ""
+        """Why the profiles that are there cannot be shown."""
+
+    def body(self) -> Iterable[Widget]:
+        """Return the table."""
+        yield ProfilesTable(_COLUMNS)
+
+    def on_mount(self) -> None:
+        """Follow the model."""
+        self.workspace.document.on_change.append(self._changed)
+        self._show()
+        self.table.focus()
+
+    def on_unmount(self) -> None:
+        """Follow it no longer."""
+        if self._changed in self.workspace.document.on_change:
+            self.workspace.document.on_change.remove(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        self._show()
+
+    @property
+    def table(self) -> ProfilesTable:
+        """The table."""
+        return self.query_one(ProfilesTable)
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The profiles of the model; none when they are damaged."""
+        try:
+            return profiles_of(self.workspace.document)
+        except InputError:
+            return []
+
+    @property
+    def row(self) -> RangeRow | None:
+        """The row under the cursor."""
+        rows, at = self.table.table, self.table.row_at_cursor()
+        return rows.rows[at] if isinstance(rows, RangeTable) and at is not None else None
+
+    def _show(self) -> None:
+        document = self.workspace.document
+        try:
+            self.problem = ""
+            found = profiles_of(document)
+        except InputError as error:
+            self.problem, found = visible(error.message), []
+        self.table.empty = self.problem or (
+            "No profile yet. Press a to add one." if new_profile(document) else _NO_DYNAMIC
+        )
+        self.table.set_table(RangeTable(document, found))
+        count = fmt.plural(len(found), "profile")
+        self.table.frame("Shape profiles", f"{count}   a add  e edit  d delete  Esc close")
+        self.refresh_bindings()
+
+    def facts(self) -> set[str]:
+        """Return whether there is a profile, and whether one makes sense."""
+        facts = super().facts()
+        document = self.workspace.document
+        known = {
+            "range": self.is_mounted and self.row is not None,
+            "dynamic": bool(new_profile(document)),
+            "can_undo": bool(document.history.done),
+            "can_redo": bool(document.history.undone),
+        }
+        return facts | {name for name, holds in known.items() if holds}
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Edit the row."""
+        event.stop()
+        self.action_edit()
+
+    # --- editing --------------------------------------------------------------------------------
+
+    def _set(self, profiles: list[Profile]) -> None:
+        self.workspace.try_edit("set_profiles", profiles=profiles_json(profiles))
+
+    def action_add(self) -> None:
+        """Add a profile: a copy of the one under the cursor, or one with every dimension 1."""
+        profiles, row = self.profiles, self.row
+        copied = profiles[row.profile] if row is not None else new_profile(self.workspace.document)
+        self._set([*profiles, copied])
+        self.table.go_to_key((len(profiles), next(iter(copied), "")))
+
+    def action_delete(self) -> None:
+        """Remove the profile under the cursor."""
+        row = self.row
+        if row is not None:
+            self._set([p for at, p in enumerate(self.profiles) if at != row.profile])
+
+    def action_edit(self) -> None:
+        """Edit the shapes under the cursor."""
+        row = self.row
+        if row is None:
+            return
+
+        def edited(found: Range | None) -> None:
+            if found is not None and found != row.range:
+                profiles = self.profiles
+                changed = dict(profiles[row.profile]) | {row.name: found}
+                self._set([*profiles[: row.profile], changed, *profiles[row.profile + 1 :]])
+
+        self.app.push_screen(RangeDialog(row), edited)
+
+    def action_undo(self) -> None:
+        """Take back the last edit of the model."""
+        self.workspace.document.undo()
+
+    def action_redo(self) -> None:
+        """Make the edit again that was taken back."""
+        self.workspace.document.redo()
+
+
+class RangeDialog(Dialog[Range]):
+    """Three shapes of one input; gives them, or None."""
+
+    KEYS = "Tab next  Enter accept  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "app.focus_next", show=False),
+        Binding("up", "app.focus_previous", show=False),
+    ]
+
+    def __init__(self, row: RangeRow) -> None:
+        super().__init__()
+        self.row = row
+        self.TITLE_TEXT = f"Profile {row.profile + 1}: {visible(row.name)}"
+
+    def body(self) -> Iterable[Widget]:
+        """Return the three fields."""
+        present = self.row.range or default_range(self.row.dims or ())
+        declared = visible(fmt.shape(self.row.dims))
+        yield Rows([[("declared ", "dim"), (declared, "io"), ("   write 1x3x224x224", "dim")], []])
+        for kind in KINDS:
+            yield Rows([[(_TITLES[kind], "key")]])
+            yield text_field(shape_text(present.shape(kind)), id=f"shape-{kind}")
+        yield Rows([[], []], id="problem")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say what is wrong with the shapes."""
+        event.stop()
+        self._range()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Give the shapes when nothing is wrong with them."""
+        event.stop()
+        found = self._range()
+        if found is not None:
+            self.dismiss(found)
+
+    def _range(self) -> Range | None:
+        """Return the shapes as they stand, or None after saying what is wrong with them."""
+        problem: str | None = None
+        found = None
+        try:
+            texts = [self.query_one(f"#shape-{kind}", Input).value for kind in KINDS]
+            found = Range(*map(shape_of, texts))
+            problem = problem_of(self.row.dims, found)
+        except InputError as error:
+            problem = visible(error.message)
+        mark = glyphs.current().error
+        row: list[Piece] = [(f"{mark} {problem}", "bad")] if problem else []
+        self.query_one("#problem", Rows).set_rows([[], row])
+        return None if problem else found
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """Return a shape as trtexec writes it: ``1x3x224x224``; ``scalar`` without dimensions."""
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def shape_of(text: str) -> tuple[int, ...]:
+    """Return the shape that a text means; ``x``, commas and blanks separate.
+
+    Raises:
+        InputError: It is no shape.
+    """
+    if text.strip() in ("", "scalar"):
+        return ()
+    parts = text.lower().replace("x", " ").replace(",", " ").strip("[ ]").split()
+    if not all(part.isascii() and part.isdigit() and int(part) < 2**31 for part in parts):
+        raise InputError("a shape is written as 1x3x224x224")
+    return tuple(map(int, parts))

@@ -1,0 +1,1 @@
+"""The plan screen: an engine of TensorRT."""

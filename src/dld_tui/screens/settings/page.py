@@ -1,0 +1,88 @@
+"""The settings page, made from the fields of the configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.binding import BindingType
+from textual.widget import Widget
+
+from dld_tui.core import config as settings
+from dld_tui.core.config import Config
+from dld_tui.core.errors import DldError
+from dld_tui.core.params import to_json
+from dld_tui.core.paths import short
+from dld_tui.screens.form_page import FormPage
+from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+
+class SettingsScreen(FormPage):
+    """Changes show at once; F5 writes them, Esc takes them back."""
+
+    SCOPE = "settings"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("settings")
+    tab_title = "settings"
+    HELP = (
+        "A change shows at once. {settings.save} writes it to config.toml, {page.close} takes it"
+        " back. Keys are set in"
+        " that file, in the table [keys]: id of a command = its keys, as edit.undo = 'u,ctrl+z'."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: Config | None = None
+
+    def body(self) -> Iterable[Widget]:
+        """Return the form."""
+        self._before = host(self).config
+        form = ParamForm(Config, to_json(self._before))
+        yield self.boxed(
+            f"Settings · {short(settings.config_path())}",
+            "{settings.save} save  {page.close} close",
+            form,
+        )
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Show the program as it would be."""
+        changed = self._config()
+        if changed is not None and changed != host(self).config:
+            self._use(changed)
+
+    def _config(self) -> Config | None:
+        if self._before is None or not self.form.valid:
+            return None
+        return dataclasses.replace(self._before, **self.form.values())  # type: ignore[arg-type]
+
+    def _use(self, config: Config) -> None:
+        host(self).use_config(config)
+        cast("App[int]", self.app).refresh_css(animate=False)
+        self.refresh(layout=True)
+
+    def action_save(self) -> None:
+        """Write what differs from the defaults or from the file."""
+        changed = self._config()
+        if changed is None or self._before is None:
+            return
+        before, after = to_json(self._before), to_json(changed)
+        differing = {name: value for name, value in after.items() if value != before[name]}
+        try:
+            if differing:
+                settings.save(differing)
+        except DldError as error:
+            host(self).show_error(error)
+            return
+        self.notify("Saved" if differing else "Nothing changed", timeout=2)
+        self.dismiss(None)
+
+    def action_close(self) -> None:
+        """Go back to what was set before."""
+        if self._before is not None and host(self).config != self._before:
+            self._use(self._before)
+        self.dismiss(None)

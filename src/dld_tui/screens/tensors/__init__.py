@@ -1,0 +1,1 @@
+"""Initializers and the tensor editor."""

@@ -1,0 +1,223 @@
+"""Converting the element type of tensors: choosing it, what is lost, and the edits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.files.tensors import element_bits
+from dld_tui.core.tensors.conversion import (
+    ConversionReport,
+    prepare_conversion,
+    require_convertible,
+)
+from dld_tui.core.tensors.elements import require_dtype
+from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.tensors.tensor_place import TensorPlace
+from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.dialogs.search import PickDialog, PickItem
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell import glyphs
+
+DTYPES = (
+    "float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int64", "int16",
+    "uint16", "uint32", "uint64", "bool", "int4", "uint4", "float8e4m3fn", "float8e5m2",
+    "float8e4m3fnuz", "float8e5m2fnuz", "float8e8m0", "float4e2m1", "int2", "uint2",
+)  # fmt: skip
+"""Element types in the order they are offered."""
+_NAME_CELLS = 30
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What converting one tensor would do."""
+
+    place: TensorPlace
+    tensor: Tensor
+    report: ConversionReport | None
+    problem: str = ""
+
+    @property
+    def lossless(self) -> bool:
+        """Whether every value stays."""
+        return self.report is not None and self.report.lossless
+
+
+class ConversionDialog(Dialog[bool]):
+    """Shows what is lost, and asks whether to go on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "convert", "convert", show=False, priority=True)
+    ]
+
+    def __init__(self, dtype: str, planned: Sequence[Planned]) -> None:
+        super().__init__()
+        self.TITLE_TEXT = f"Convert to {dtype}"
+        self.planned = planned
+        self.possible = any(one.report is not None for one in planned)
+        self.KEYS = "Enter convert  Esc keep" if self.possible else "Esc close"
+
+    def body(self) -> Iterable[Widget]:
+        """Return the sum and a row for each tensor."""
+        width = self.text_width
+        lossy = sum(not one.lossless for one in self.planned)
+        mark = glyphs.current()
+        if not lossy:
+            yield Rows([[(f"{mark.good} ", "good"), ("No value changes.", "")], []])
+        else:
+            of = f"{lossy:,} of {fmt.plural(len(self.planned), 'tensor')}"
+            said = of if len(self.planned) > 1 else "Some values"
+            yield Rows([[(f"{mark.warning} ", "warn"), (f"{said} would change.", "")], []])
+        rows = [line for one in self.planned for line in planned_lines(one, width - 1)]
+        view = LineView(ListSource(rows), gutter=False)
+        view.styles.height = max(1, min(len(rows), self.app.size.height - 9))
+        yield view
+
+    def action_convert(self) -> None:
+        """Go on."""
+        self.dismiss(self.possible)
+
+
+def planned_lines(one: Planned, width: int) -> list[list[Piece]]:
+    """Return what is said of one tensor: its name, and what becomes of its values."""
+    name = fit(visible(one.place.title), min(_NAME_CELLS, width // 2), keep="middle")
+    shown = glyphs.current()
+    if one.report is None:
+        return [[(name, "strong"), (f" {shown.error} {visible(one.problem)}", "bad")]]
+    size = f" {fmt.short_count(one.report.count)} values"
+    if one.lossless:
+        return [[(name, "strong"), (size, "dim"), ("  exact", "good")]]
+    lines: list[list[Piece]] = [[(name, "strong"), (size, "dim")]]
+    for text, style in report_parts(one.report):
+        lines.append([("  ", ""), (text, style)])
+    return lines
+
+
+def report_parts(report: ConversionReport) -> Iterator[tuple[str, str]]:
+    """Yield what becomes of the values, with its style, the worst first."""
+    counts = (
+        (report.overflow, "out of range", "bad"),
+        (report.infinite_lost, "infinities lost", "bad"),
+        (report.nan_lost, "NaN lost", "bad"),
+        (report.underflow, "become zero", "warn"),
+        (report.rounded, "rounded", ""),
+    )
+    for count, what, style in counts:
+        if count:
+            share = count / max(report.count, 1)
+            shown = f"{share:.1%}" if share >= 0.001 else "< 0.1%"
+            yield f"{count:>13,} {what} ({shown})", style
+    if report.max_error:
+        yield f"{report.max_error:>13.4g} largest difference", "dim"
+
+
+class Converting(PageWork):
+    """A mixin for pages that convert tensors."""
+
+    def ask_conversion(self, places: Sequence[TensorPlace]) -> None:
+        """Ask for the type, show what is lost, and convert."""
+        tensors = [place.tensor for place in places]
+        known = {tensor.dtype for tensor in tensors if tensor is not None}
+        if known <= {"string"}:
+            self.notify("Strings cannot be converted", timeout=3)
+            return
+
+        def chosen(key: Hashable | None) -> None:
+            if isinstance(key, str):
+                self._plan(list(places), key)
+
+        items = [_dtype_item(name) for name in DTYPES if {name} != known and _known(name)]
+        self.app.push_screen(PickDialog("Convert to", lambda: items, placeholder="type"), chosen)
+
+    def _plan(self, places: Sequence[TensorPlace], dtype: str) -> None:
+        planned: list[Planned] = []
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            total = sum(one.tensor.element_count for one in places if one.tensor is not None)
+            done = 0
+            for place in places:
+                tensor = place.tensor
+                if tensor is None or tensor.dtype == dtype:
+                    continue
+                part = _shifted(progress, done, total)
+                planned.append(_planned(place, tensor, dtype, part, cancelled))
+                done += tensor.element_count
+
+        def ended(error: DldError | None) -> None:
+            if error is not None:
+                if not isinstance(error, CancelledError):
+                    self.complain(error)
+                return
+            if planned:
+                self.app.push_screen(ConversionDialog(dtype, planned), answered)
+
+        def answered(answer: bool | None) -> None:
+            if answer:
+                self._convert([one.place for one in planned if one.report is not None], dtype)
+
+        self.work(f"Looking what {dtype} would lose", task, ended)
+
+    def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
+        steps = [
+            partial(
+                self.document.apply,
+                "convert_tensor",
+                scope=place.path,
+                tensor=place.address,
+                dtype=dtype,
+            )
+            for place in places
+        ]
+
+        def done() -> None:
+            self.notify(f"Converted {fmt.plural(len(places), 'tensor')} to {dtype}", timeout=3)
+
+        self.edit_on_thread(f"Converting to {dtype}", steps, done)
+
+
+def _planned(
+    place: TensorPlace,
+    tensor: Tensor,
+    dtype: str,
+    progress: ProgressCallback,
+    cancelled: CancelCheck,
+) -> Planned:
+    try:
+        require_convertible(tensor.dtype, dtype)
+        report = prepare_conversion(tensor, dtype, progress=progress, cancelled=cancelled)
+    except CancelledError:
+        raise
+    except DldError as error:
+        return Planned(place, tensor, None, error.message)
+    return Planned(place, tensor, report)
+
+
+def _shifted(progress: ProgressCallback, begun: int, total: int) -> ProgressCallback:
+    """Return what reports the work on one of several tensors as a part of all of it."""
+    return lambda done, _: progress(begun + done, total)
+
+
+def _known(dtype: str) -> bool:
+    """Return whether the onnx package that is installed has an element type."""
+    try:
+        return element_bits(require_dtype(dtype)) is not None
+    except DldError:
+        return False
+
+
+def _dtype_item(name: str) -> PickItem:
+    bits = element_bits(require_dtype(name))
+    size = f"{bits} bits" if bits and bits % 8 else fmt.plural((bits or 0) // 8, "byte")
+    return PickItem(name, [(clip(name, 18).ljust(18), ""), (size, "dim")], name)

@@ -1,0 +1,375 @@
+"""The editor of one tensor: a grid of any size, its slices, its statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.document import Change
+from dld_tui.core.document.tensor import Tensor, tensor_statistics
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.screens.tensors.tensor_changes import TensorChanges
+from dld_tui.screens.tensors.tensor_place import TensorPlace
+from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.dialogs import PromptDialog
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid, parse_index
+from dld_tui.widgets.tensors.pane import GridPane, SliceBar
+from dld_tui.widgets.tensors.side import SideState, TensorSide, read_histogram
+from dld_tui.widgets.tensors.text import MOST_DIGITS, exact_text
+
+if TYPE_CHECKING:
+    from dld_tui.screens.workspace.history import History
+
+_WIDE = 100
+"""Columns from which the statistics are beside the grid."""
+_NAME_CELLS = 40
+_TELL_S = 0.1
+
+
+class TensorScreen(TensorChanges, SubPage):
+    """The page of one tensor."""
+
+    SCOPE = "tensor"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tensor")
+    CSS_PATH = STYLES / "tensor.tcss"
+    AUTO_FOCUS = "TensorGrid"
+    tab_title = "tensor"
+    HELP = TensorGrid.HELP
+
+    def __init__(self, workspace: History, place: TensorPlace) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.place = place
+        self.axis: int | None = None
+        """The axis that the slice keys step along."""
+        self.side = SideState()
+        self._side_wanted: bool | None = None
+        """Whether the statistics are shown; by the room there is when None."""
+        self._reading: Event | None = None
+        self._shown: Tensor | None = None
+
+    def body(self) -> Iterable[Widget]:
+        """Return the grid and the statistics."""
+        yield Container(GridPane(id="grid-pane"), TensorSide(id="side"), id="tensor")
+
+    def on_mount(self) -> None:
+        """Show the tensor and read its statistics."""
+        self.document.on_change.append(self._document_changed)
+        self._arrange()
+        self.show_tensor()
+
+    def on_unmount(self) -> None:
+        """Stop what runs for this page."""
+        if self._document_changed in self.document.on_change:
+            self.document.on_change.remove(self._document_changed)
+        self.cancel_work()
+        self._stop_reading()
+
+    # --- what is shown --------------------------------------------------------------------------
+
+    @property
+    def pane(self) -> GridPane:
+        """The pane of the grid."""
+        return self.query_one(GridPane)
+
+    @property
+    def grid(self) -> TensorGrid:
+        """The grid."""
+        return self.pane.grid
+
+    @property
+    def tensor(self) -> Tensor:
+        """The tensor that is shown."""
+        assert self._shown is not None
+        return self._shown
+
+    def show_tensor(self) -> None:
+        """Show the tensor as it is now; leaves the page when it is gone."""
+        tensor = self.place.tensor
+        if tensor is None:
+            self.notify("The tensor is no longer in the model", timeout=4)
+            self.dismiss(None)
+            return
+        self._shown = tensor
+        self.grid.show(self.elements(tensor), tensor.dtype, tensor.shape, tensor.problem or "")
+        if self.axis not in self.grid.view.free_axes:
+            self.axis = _stepped_axis(self.grid.view)
+        self._say_title()
+        self.read_side(anyway=False)
+        self.refresh_bindings()
+
+    def _say_title(self) -> None:
+        tensor, dot = self.tensor, f" {glyphs.current().dot} "
+        shape = visible(fmt.shape(tensor.shape))
+        name = clip(self.place.title, _NAME_CELLS, keep="middle")
+        parts = [name, f"{tensor.dtype}{shape}", fmt.size(tensor.nbytes)]
+        if tensor.is_external:
+            parts.append(f"in {visible(tensor.external_entries.get('location', ''))}")
+        self.pane.frame(dot.join(parts))
+        self.crumb(visible(" › ".join(self.place.scope.path)) or "main")
+
+    def _document_changed(self, change: Change) -> None:
+        transaction = change.transaction
+        if transaction is None or transaction.is_whole:
+            touched = True
+        else:
+            touched = self.place.scope in transaction.scopes
+        if touched and self.is_attached:
+            self.show_tensor()
+
+    def facts(self) -> set[str]:
+        """Return what holds for its commands."""
+        found = super().facts()
+        if self._shown is None or not self.is_mounted:
+            return found
+        tensor, view = self._shown, self.grid.view
+        is_number = tensor.dtype not in ("string", "bool")
+        known = {
+            "can_undo": bool(self.document.history.done),
+            "can_redo": bool(self.document.history.undone),
+            "cell": not self.grid.is_empty,
+            "figure": not self.grid.is_empty and is_number,
+            "slices": bool(view.free_axes),
+            "matrix": len(view.shape) > 1,
+            "external": self.place.node is None and tensor.is_external,
+        }
+        return found | {name for name, holds in known.items() if holds}
+
+    @on(TensorGrid.CursorMoved)
+    def cursor_moved(self) -> None:
+        """Say what is known of the cell."""
+        if self._shown is None:
+            return
+        view = self.grid.view
+        self.pane.query_one(SliceBar).show(view, self.axis)
+        self.refresh_bindings()
+        if not self.pane.is_editing:
+            self.pane.say(self._cell_pieces())
+
+    @on(TensorGrid.Activated)
+    @on(GridPane.Next)
+    def cell_chosen(self) -> None:
+        """Edit the cell."""
+        self.action_edit()
+
+    def _cell_pieces(self) -> list[Piece]:
+        grid = self.grid
+        if grid.is_empty:
+            return []
+        rows, columns = grid.marked
+        indexes = grid.view.indexes(grid.row, grid.column)
+        flat = grid.view.flat(grid.row, grid.column) or 0
+        pieces: list[Piece] = [(f" {list(indexes)} ", "accent")]
+        try:
+            value = exact_text(grid.blocks.elements.read(flat, 1), self.tensor.dtype)  # type: ignore[union-attr]
+        except DldError as error:
+            return [*pieces, (visible(error.message), "bad")]
+        pieces.append((f"= {visible(value[:200])}", "strong"))
+        if grid.corner is not None:
+            count = len(rows) * len(columns)
+            text = f"{len(rows):,} × {len(columns):,} = {count:,} cells marked  Esc clears"
+            pieces.append((f"   {text}", "accent"))
+        elif len(indexes) > 1:
+            pieces.append((f"   flat {flat:,}", "dim"))
+        return pieces
+
+    # --- moving ---------------------------------------------------------------------------------
+
+    def action_previous_slice(self) -> None:
+        """Go to the slice before."""
+        self._step_slice(-1)
+
+    def action_next_slice(self) -> None:
+        """Go to the next slice."""
+        self._step_slice(1)
+
+    def _step_slice(self, step: int) -> None:
+        if self.axis is not None and not self.grid.is_empty:
+            self.grid.set_layout(self.grid.view.stepped(self.axis, step))
+
+    def action_next_axis(self) -> None:
+        """Step along the next axis from now on."""
+        axes = self.grid.view.free_axes
+        if axes:
+            at = axes.index(self.axis) if self.axis in axes else -1
+            self._choose_axis(axes[(at + 1) % len(axes)])
+
+    @on(SliceBar.Clicked)
+    def axis_clicked(self, event: SliceBar.Clicked) -> None:
+        """Step along the axis that was clicked."""
+        event.stop()
+        if event.axis in self.grid.view.free_axes:
+            self._choose_axis(event.axis)
+
+    def _choose_axis(self, axis: int) -> None:
+        self.axis = axis
+        self.cursor_moved()
+
+    def action_row_axis(self) -> None:
+        """Take the next axis as rows."""
+        view = self.grid.view
+        self._set_view(view.with_axis(rows=(view.row_axis + 1) % len(view.shape)))
+
+    def action_column_axis(self) -> None:
+        """Take the next axis as columns."""
+        view = self.grid.view
+        self._set_view(view.with_axis(columns=(view.column_axis + 1) % len(view.shape)))
+
+    def action_transpose(self) -> None:
+        """Exchange rows and columns."""
+        self._set_view(self.grid.view.turned())
+
+    def _set_view(self, view: GridLayout) -> None:
+        if self.axis not in view.free_axes:
+            self.axis = _stepped_axis(view)
+        self.grid.set_layout(view)
+
+    def action_go_to_index(self) -> None:
+        """Ask for an index and go there."""
+        shape = self.grid.view.shape
+
+        def check(text: str) -> str | None:
+            found = parse_index(text, shape) if text.strip() else None
+            return found if isinstance(found, str) else None
+
+        def chosen(text: str | None) -> None:
+            found = parse_index(text, shape) if text and text.strip() else ""
+            if not isinstance(found, str):
+                view, row, column = self.grid.view.at(found)
+                self.grid.set_layout(view, row, column)
+
+        about = f"An index of {visible(fmt.shape(shape))}, or one flat index; -1 is the last."
+        example = ", ".join("0" for _ in shape)
+        dialog = PromptDialog("Go to index", about, check=check, placeholder=example)
+        self.app.push_screen(dialog, chosen)
+
+    # --- how it looks ---------------------------------------------------------------------------
+
+    def action_more_digits(self) -> None:
+        """Show one digit more."""
+        self._set_digits(1)
+
+    def action_fewer_digits(self) -> None:
+        """Show one digit less."""
+        self._set_digits(-1)
+
+    def _set_digits(self, step: int) -> None:
+        numbers = self.grid.numbers
+        digits = max(1, min(MOST_DIGITS, numbers.digits + step))
+        self.grid.set_numbers(replace(numbers, digits=digits))
+
+    def action_toggle_hexadecimal(self) -> None:
+        """Show integers by their bits, or as numbers."""
+        numbers = self.grid.numbers
+        self.grid.set_numbers(replace(numbers, hexadecimal=not numbers.hexadecimal))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put the statistics beside or below the grid."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        is_wide = self.app.size.width >= _WIDE
+        self.set_class(not is_wide, "-narrow")
+        wanted = is_wide if self._side_wanted is None else self._side_wanted
+        self.query_one(TensorSide).display = wanted
+
+    def action_toggle_side(self) -> None:
+        """Show or hide the statistics; reads them when that waits to be asked for."""
+        side = self.query_one(TensorSide)
+        if side.display and self.side.state == "ask":
+            self.read_side(anyway=True)
+            return
+        self._side_wanted = not side.display
+        self._arrange()
+        if side.display:
+            self.read_side(anyway=self.side.state == "ask")
+
+    # --- statistics -----------------------------------------------------------------------------
+
+    def read_side(self, *, anyway: bool) -> None:
+        """Read the statistics on a thread; of a large tensor only when they are asked for."""
+        self._stop_reading()
+        tensor = self.tensor
+        self.side = state = SideState(size=tensor.nbytes)
+        limit = host(self).config.preview_bytes
+        if tensor.problem is not None:
+            state.state, state.problem = "failed", tensor.problem
+        elif not anyway and (tensor.nbytes or 0) > limit:
+            state.state = "ask"
+        elif self.query_one(TensorSide).display:
+            state.state = "reading"
+            self._read_side(tensor, state)
+        self.query_one(TensorSide).show(state)
+
+    def _read_side(self, tensor: Tensor, state: SideState) -> None:
+        self._reading = stop = Event()
+        last = monotonic()
+
+        def progress(done: int, total: int, begin: float) -> None:
+            nonlocal last
+            state.fraction = begin + done / total / 2 if total else 0.0
+            if monotonic() - last > _TELL_S:
+                last = monotonic()
+                self.app.call_later(self._side_changed, state)
+
+        def read() -> None:
+            try:
+                state.statistics = found = tensor_statistics(
+                    tensor, progress=lambda d, t: progress(d, t, 0.0), cancelled=stop.is_set
+                )
+                if found is not None:
+                    state.histogram = read_histogram(
+                        tensor, found, progress=lambda d, t: progress(d, t, 0.5),
+                        cancelled=stop.is_set,
+                    )  # fmt: skip
+                state.state = "done"
+            except CancelledError:
+                state.state = "ask"
+            except DldError as error:
+                state.state, state.problem = "failed", error.message
+            self.app.call_later(self._side_changed, state)
+
+        self.run_worker(read, thread=True, group="statistics", name="statistics")
+
+    def _side_changed(self, state: SideState) -> None:
+        if state is self.side and self.is_mounted:
+            if state.state != "reading":
+                self._reading = None
+            self.query_one(TensorSide).show(state)
+
+    def _stop_reading(self) -> bool:
+        if self._reading is None:
+            return False
+        self._reading.set()
+        self._reading = None
+        return True
+
+    def action_close(self) -> None:
+        """Stop what runs, clear the range, or go back."""
+        if self.cancel_work():
+            return
+        if self._reading is not None:
+            self._reading.set()
+        elif not self.grid.clear_range():
+            self.dismiss(None)
+
+
+def _stepped_axis(view: GridLayout) -> int | None:
+    """Return the axis to step along first: the last that has more than one slice."""
+    axes = view.free_axes[::-1]
+    return next((axis for axis in axes if view.shape[axis] > 1), next(iter(axes), None))

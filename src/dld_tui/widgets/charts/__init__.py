@@ -1,0 +1,1 @@
+"""Bars, heat and charts as text."""

@@ -1,0 +1,339 @@
+"""The dialog that sets attributes of many nodes at once.
+
+The attributes that many nodes share, by operator type, and what is to become of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dld_tui.core import fmt
+from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
+from dld_tui.core.document.literals import LiteralError, format_literal
+from dld_tui.core.document.node import Attribute
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.types import JSON
+from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.parameters.literal_preview import attribute_text, edit_value, editable_text
+from dld_tui.widgets.parameters.model import node_schema
+from dld_tui.widgets.shell import glyphs
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Node
+
+MIXED = "(mixed)"
+UNSET = "(not set)"
+
+
+@dataclass
+class SharedAttribute:
+    """One attribute of nodes of one operator type."""
+
+    name: str
+    kind: str
+    set_in: int = 0
+    """How many of the nodes have it set."""
+    sample: Attribute | None = None
+    """The one of the first node that has it."""
+    mixed: bool = False
+    """Whether the nodes have different values, or only some have it set."""
+    default: str = ""
+    """Literal of the operator's default, empty when it has none."""
+    typed: str | None = None
+    """The literal to set; None leaves the attribute as it is."""
+    value: JSON = None
+    """The value of `typed`, as ``set_attribute`` takes it."""
+    removed: bool = False
+    """Whether it is to be removed, so that the default holds."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether something is to become of it."""
+        return self.removed or self.typed is not None
+
+    @property
+    def text(self) -> str:
+        """What is shown of its value as it is. Escaped."""
+        if self.mixed:
+            return MIXED
+        if self.sample is None:
+            return self.default or UNSET
+        return attribute_text(self.sample)
+
+    @property
+    def literal(self) -> str:
+        """What editing begins with."""
+        if self.typed is not None:
+            return self.typed
+        if self.mixed:
+            return ""
+        if self.sample is None:
+            return self.default
+        return editable_text(self.sample) or ""
+
+    @property
+    def dtype(self) -> str | None:
+        """The element type of a tensor."""
+        if self.kind != "tensor" or self.sample is None:
+            return None
+        dtype: str = self.sample.value.dtype
+        return dtype
+
+
+@dataclass
+class TypeGroup:
+    """The nodes of one operator type."""
+
+    domain: str
+    op_type: str
+    nodes: list[Node] = field(default_factory=list)
+    attributes: list[SharedAttribute] = field(default_factory=list)
+
+
+def groups_of(nodes: Iterable[Node]) -> list[TypeGroup]:
+    """Return what nodes share, the type with the most nodes first."""
+    groups: dict[tuple[str, str], TypeGroup] = {}
+    for node in nodes:
+        key = (node.domain, node.op_type)
+        groups.setdefault(key, TypeGroup(*key)).nodes.append(node)
+    ordered = sorted(groups.values(), key=lambda group: (-len(group.nodes), group.op_type))
+    for group in ordered:
+        group.attributes = _shared(group.nodes)
+    return ordered
+
+
+def changes_of(groups: Sequence[TypeGroup]) -> list[JSON]:
+    """Return the argument of the edit ``set_attributes``."""
+    changes: list[JSON] = []
+    for group in groups:
+        attributes: dict[str, JSON] = {
+            item.name: None if item.removed else {"kind": item.kind, "value": item.value}
+            for item in group.attributes
+            if item.changed
+        }
+        if attributes:
+            nodes: list[JSON] = [[list(node.scope.path), node.ref] for node in group.nodes]
+            changes.append({"nodes": nodes, "attributes": attributes})
+    return changes
+
+
+def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
+    found: dict[str, SharedAttribute] = {}
+    first: dict[str, bytes] = {}
+    schema = node_schema(nodes[0])
+    for known in schema.attributes if schema is not None else ():
+        if known.kind in SETTABLE_KINDS:
+            default = _default_text(known.default, known.kind)
+            found[known.name] = SharedAttribute(known.name, known.kind, default=default)
+    for node in nodes:
+        for proto in node.proto.attribute:
+            name = text_of(proto.name)
+            item = found.get(name)
+            if item is None:
+                kind = Attribute(node, proto).kind
+                if kind not in SETTABLE_KINDS:
+                    continue
+                item = found[name] = SharedAttribute(name, kind)
+            item.set_in += 1
+            data = proto.SerializeToString()
+            if item.sample is None:
+                item.sample, first[name] = Attribute(node, proto), data
+            elif data != first[name]:
+                item.mixed = True
+    for item in found.values():
+        item.mixed |= 0 < item.set_in < len(nodes)
+    return list(found.values())
+
+
+def _default_text(default: object, kind: str) -> str:
+    if default is None:
+        return ""
+    try:
+        return format_literal(default, kind)
+    except (LiteralError, TypeError):
+        return ""
+
+
+_MOST_ROWS = 14
+_NAME_WIDTH = 22
+
+
+class _Rows:
+    """A row for each operator type and, below it, one for each attribute."""
+
+    def __init__(self, groups: Sequence[TypeGroup]) -> None:
+        self.rows: list[tuple[TypeGroup, SharedAttribute | None]] = []
+        for group in groups:
+            self.rows.append((group, None))
+            self.rows += ((group, item) for item in group.attributes)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def key(self, index: int) -> Hashable:
+        group, item = self.rows[index]
+        return (group.domain, group.op_type, item.name if item is not None else None)
+
+    def text(self, index: int) -> str:
+        return "".join(text for text, _ in self.line(index, 1000)).rstrip()
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        group, item = self.rows[index]
+        if item is None:
+            count = fmt.plural(len(group.nodes), "node")
+            none = "" if group.attributes else "  no attribute that can be typed"
+            style = operator_style(group.op_type, group.domain)
+            return [(visible(group.op_type), style), (f"  {count}{none}", "dim")]
+        name = fit(clip(visible(item.name), _NAME_WIDTH, keep="middle"), _NAME_WIDTH)
+        room = max(8, width - cell_width(name) - 5)
+        shown = glyphs.current()
+        if item.removed:
+            return [(f" {shown.dirty} ", "accent"), (name, ""), ("  default", "accent")]
+        if item.typed is not None:
+            return [
+                (f" {shown.dirty} ", "accent"),
+                (name, ""),
+                (f"  {clip(visible(item.typed), room)}", "accent"),
+            ]
+        quiet = item.mixed or item.sample is None
+        return [
+            ("   ", ""),
+            (name, ""),
+            (f"  {clip(item.text, room)}", "dim" if quiet else "number"),
+        ]
+
+
+class BatchDialog(Dialog[list[JSON]]):
+    """Gives the changes for the edit ``set_attributes``, or None.
+
+    Args:
+        groups: What the nodes share; what is typed is noted in it.
+    """
+
+    TITLE_TEXT = "Attributes"
+    KEYS = "Enter edit  Del default  F5 set all  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5,ctrl+s", "apply", "set all", show=False, priority=True),
+        Binding("delete,d", "default", "default", show=False),
+    ]
+
+    def __init__(self, groups: Sequence[TypeGroup]) -> None:
+        super().__init__()
+        self.groups = groups
+        self._lines = _Rows(groups)
+        self._edited: SharedAttribute | None = None
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list, the field and the line for what is wrong."""
+        view = LineView(self._lines, id="batch-rows")
+        room = max(3, self.app.size.height - 12)
+        view.styles.height = min(len(self._lines), _MOST_ROWS, room)
+        yield view
+        yield Rows([[]], id="batch-label")
+        field = text_field("", id="batch-field")
+        field.disabled = True
+        yield field
+        yield Rows([[]], id="problem")
+
+    def on_mount(self) -> None:
+        """Put the cursor on the first attribute."""
+        view = self.query_one(LineView)
+        view.focus()
+        view.cursor = 1
+        self._say("")
+
+    @property
+    def _item(self) -> SharedAttribute | None:
+        return self._lines.rows[self.query_one(LineView).cursor][1]
+
+    @on(LineView.Activated)
+    def row_activated(self, event: LineView.Activated) -> None:
+        """Edit the value of the attribute at the cursor."""
+        event.stop()
+        item = self._item
+        if item is None:
+            return
+        self._edited = item
+        field = self.query_one("#batch-field", Input)
+        field.disabled = False
+        field.value = item.literal
+        field.cursor_position = len(field.value)
+        field.focus()
+        label = f"{clip(visible(item.name), 40, keep='middle')} ({item.kind})"
+        self.query_one("#batch-label", Rows).set_rows([[(label, "strong")]])
+        self._say("")
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        """Note what was typed, unless it is no value."""
+        event.stop()
+        item = self._edited
+        if item is None:
+            return
+        try:
+            item.value = edit_value(event.value, item.kind, item.dtype)
+        except DldError as error:
+            self._say(error.message)
+            return
+        item.typed, item.removed = event.value, False
+        self._leave_field()
+
+    def action_default(self) -> None:
+        """Let the attribute at the cursor have the operator's default; once more: leave it."""
+        item = self._item
+        if item is None or self._edited is not None:
+            return
+        if item.changed:
+            item.typed, item.removed = None, False
+        elif item.set_in:
+            item.removed = True
+        self._changed()
+
+    def action_apply(self) -> None:
+        """Give the changes."""
+        changes = changes_of(self.groups)
+        if changes:
+            self.dismiss(changes)
+        else:
+            self._say("Nothing is changed yet: Enter edits a value")
+
+    def action_close(self) -> None:
+        """Leave the field, or else the dialog."""
+        if self._edited is not None:
+            self._leave_field()
+        else:
+            super().action_close()
+
+    def _leave_field(self) -> None:
+        self._edited = None
+        field = self.query_one("#batch-field", Input)
+        field.value = ""
+        self.query_one("#batch-label", Rows).set_rows([[]])
+        self.query_one(LineView).focus()
+        field.disabled = True
+        self._changed()
+
+    def _changed(self) -> None:
+        self.query_one(LineView).invalidate()
+        self._say("")
+
+    def _say(self, problem: str) -> None:
+        if problem:
+            row = [(f"{glyphs.current().error} {visible(problem)}", "bad")]
+        else:
+            count = sum(item.changed for group in self.groups for item in group.attributes)
+            row = [(f"{fmt.plural(count, 'attribute')} to set" if count else "", "dim")]
+        self.query_one("#problem", Rows).set_rows([row])

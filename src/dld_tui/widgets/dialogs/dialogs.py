@@ -1,0 +1,434 @@
+"""Editing text of several lines, such as a doc string, over a page.
+
+Questions and errors over a page. Keys do not reach the page below.
+
+Asks for a password or passphrase; what is typed is not shown.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+from dld_tui.core.document.literals import format_literal, lines_literal, list_lines, parse_literal
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.text import clip, visible
+from dld_tui.widgets.forms.text_field import TextField
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.front import Front
+
+T = TypeVar("T")
+_WIDTH = 72
+"""Cells of text in a dialog; less on narrow screens."""
+
+
+class DialogBox(Frame, Vertical):
+    """The framed box of a dialog."""
+
+
+class Dialog(Front, ModalScreen[T | None]):
+    """Base of the dialogs: a framed box in the middle; Esc closes it with None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "close", show=False)]
+    TITLE_TEXT = ""
+    KEYS = "Esc close"
+
+    def compose(self) -> ComposeResult:
+        """Lay out the box."""
+        box = DialogBox(*self.body(), classes="dialog")
+        box.frame(self.TITLE_TEXT, self.KEYS)
+        yield box
+
+    def body(self) -> Iterable[Widget]:
+        """Return the widgets in the box."""
+        return ()
+
+    @property
+    def text_width(self) -> int:
+        """The cells there are for text."""
+        return max(20, min(_WIDTH, self.app.size.width - 8))
+
+    def action_close(self) -> None:
+        """Close without an answer."""
+        self.dismiss(None)
+
+
+def _rows(text: str, width: int, style: str = "") -> list[list[Piece]]:
+    return [[(row, style)] for line in text.split("\n") for row in wrap(line, width)]
+
+
+class ErrorDialog(Dialog[None]):
+    """What failed, on what, what to do next, and details that can be copied."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "close", "close", show=False),
+        Binding("y", "copy", "copy", show=False),
+    ]
+    KEYS = "y copy  Esc close"
+
+    def __init__(self, error: BaseException, title: str = "") -> None:
+        super().__init__()
+        self.error = error
+        self.TITLE_TEXT = title or ("Failed" if isinstance(error, DldError) else "Internal error")
+
+    def body(self) -> Iterable[Widget]:
+        """Return the message, the hint and the details."""
+        width = self.text_width
+        message, hint, details = explain(self.error)
+        mark = glyphs.current().error
+        rows = [[(f"{mark} " if n == 0 else "  ", "bad"), (row, "strong")]
+                for n, row in enumerate(wrap(message, width - 2))]  # fmt: skip
+        if hint:
+            rows += [[], *_rows(hint, width)]
+        yield Rows(rows)
+        if details:
+            lines = _rows(details, width - 1, "dim")
+            view = LineView(ListSource(lines), gutter=False)
+            view.styles.height = min(len(lines), max(3, self.app.size.height - len(rows) - 8))
+            view.styles.margin = (1, 0, 0, 0)
+            yield view
+
+    def on_mount(self) -> None:
+        """Show the end of a traceback: it says most."""
+        for view in self.query(LineView):
+            view.cursor = len(view.lines) if not isinstance(self.error, DldError) else 0
+
+    def action_copy(self) -> None:
+        """Copy everything that is known of the error."""
+        message, hint, details = explain(self.error)
+        self.app.copy_to_clipboard("\n".join(part for part in (message, hint, details) if part))
+
+
+def explain(error: BaseException) -> tuple[str, str, str]:
+    """Return (message, hint, details) of an error; details of a bug are its traceback."""
+    if isinstance(error, DldError):
+        message = f"{error.where}: {error.message}" if error.where else error.message
+        return message, error.hint or "", error.details or ""
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    hint = "This is a fault of the program. Your files are as they were; the log has the details."
+    return message, hint, "".join(traceback.format_exception(error))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One answer of a question."""
+
+    key: str
+    """A letter that chooses it at once."""
+    label: str
+    value: str
+
+
+class ChoiceDialog(Dialog[str]):
+    """A question with a few answers; gives the chosen ``value``, or None."""
+
+    KEYS = "Enter choose  Esc close"
+
+    def __init__(self, title: str, message: str, choices: Sequence[Choice]) -> None:
+        super().__init__()
+        self.TITLE_TEXT = title
+        self.message = message
+        self.choices = choices
+
+    def body(self) -> Iterable[Widget]:
+        """Return the question and its answers."""
+        yield Rows([*_rows(self.message, self.text_width), []])
+        room = self.text_width - 6
+        rows = [
+            [(choice.key, "key"), (f"  {clip(choice.label, room)}", "")] for choice in self.choices
+        ]
+        view = LineView(ListSource(rows, [choice.value for choice in self.choices]))
+        view.styles.height = len(rows)
+        yield view
+
+    def on_mount(self) -> None:
+        """Let every answer's letter choose it."""
+        for choice in self.choices:
+            # The letters win over the keys of the list, such as g and k.
+            action = f"choose({choice.value!r})"
+            self._bindings.bind(choice.key, action, show=False, priority=True)
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Give the answer at the cursor."""
+        event.stop()
+        self.dismiss(str(event.key))
+
+    def action_choose(self, value: str) -> None:
+        """Give an answer by its letter."""
+        self.dismiss(value)
+
+
+class PromptDialog(Dialog[str]):
+    """Asks for one line of text; an inline error says what is wrong with it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "cycle(1)", "next", show=False),
+        Binding("up", "cycle(-1)", "previous", show=False),
+        Binding("f2", "lines", "one value a line", show=False),
+    ]
+    KEYS = "Enter accept  Esc close"
+
+    def __init__(
+        self,
+        title: str,
+        message: str = "",
+        value: str = "",
+        *,
+        check: Callable[[str], str | None] | None = None,
+        placeholder: str = "",
+        choices: Sequence[str] = (),
+        list_kind: str = "",
+    ) -> None:
+        """Make the question.
+
+        Args:
+            title: What is asked for.
+            message: More on it.
+            value: The text to begin with.
+            check: Returns what is wrong with a text, or None.
+            placeholder: Shown while the field is empty.
+            choices: The texts that there are, if they are few; the arrow keys go through them.
+            list_kind: ``ints``, ``floats`` or ``strings`` where the text is the literal of such a
+                list, which F2 shows in an area of its own, a value a line.
+        """
+        super().__init__()
+        self.choices = tuple(choices)
+        self.list_kind = list_kind
+        if choices:
+            self.KEYS = f"Up Down choose  {self.KEYS}"
+        elif list_kind:
+            self.KEYS = f"F2 one value a line  {self.KEYS}"
+        self.TITLE_TEXT = title
+        self.message = message
+        self.value = value
+        self.check = check
+        self.placeholder = placeholder
+
+    def body(self) -> Iterable[Widget]:
+        """Return the question, the field and the line of its error."""
+        if self.message:
+            yield Rows([*_rows(self.message, self.text_width, "dim"), []])
+        if self.choices:
+            yield Rows([*_rows("  ".join(self.choices), self.text_width), []])
+        yield text_field(self.value, self.placeholder)
+        yield Rows([[]], id="problem")
+
+    def action_cycle(self, step: int) -> None:
+        """Put in the next or previous of the texts that there are."""
+        if self.choices:
+            put_next(self.query_one(Input), self.choices, step)
+
+    def action_lines(self) -> None:
+        """Edit a list in several lines."""
+        if not self.list_kind:
+            return
+        # Lazy: a text area takes long to load.
+        from dld_tui.core.document.literals import lines_literal
+
+        field = self.query_one(Input)
+
+        def edited(text: str | None) -> None:
+            if text is not None:
+                field.value = lines_literal(text, self.list_kind)
+                if not self._problem(field.value):
+                    self.dismiss(field.value)
+
+        if not field.value.strip() or not self._problem(field.value):
+            self.app.push_screen(list_dialog(self.TITLE_TEXT, field.value, self.list_kind), edited)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Show what is wrong with the text."""
+        self._problem(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Give the text when nothing is wrong with it."""
+        event.stop()
+        if not self._problem(event.value):
+            self.dismiss(event.value)
+
+    def _problem(self, value: str) -> str | None:
+        problem = self.check(value) if self.check else None
+        mark = glyphs.current().error
+        row: list[Piece] = [(f"{mark} {problem}", "bad")] if problem else []
+        self.query_one("#problem", Rows).set_rows([row])
+        return problem
+
+
+def put_next(field: Input, choices: Sequence[str], step: int) -> None:
+    """Put the text after or before the present one of a list into a field."""
+    if field.value in choices:
+        at = (choices.index(field.value) + step) % len(choices)
+    else:
+        at = 0 if step > 0 else len(choices) - 1
+    field.value = choices[at]
+    field.cursor_position = len(field.value)
+
+
+def text_field(value: str = "", placeholder: str = "", *, id: str | None = None) -> Input:
+    """Return a text field; see :class:`~dld_tui.widgets.forms.text_field.TextField`."""
+    return TextField(value, placeholder, id=id)
+
+
+class SecretDialog(Dialog[str]):
+    """Gives what was typed, or None when it was closed.
+
+    Args:
+        question: What is asked for: foreign text.
+    """
+
+    KEYS = "Enter accept  Esc give up"
+    TITLE_TEXT = "Secret"
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = visible(question)
+
+    def body(self) -> Iterable[Widget]:
+        """Return the question and the field."""
+        yield Rows([*([(row, "")] for row in wrap(self._question, self.text_width)), []])
+        yield _SecretField()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Give what was typed."""
+        event.stop()
+        self.dismiss(event.value)
+
+
+class _SecretField(TextField):
+    """Draws dots; what it holds does not reach the clipboard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.password = True
+
+    @property
+    def _value(self) -> Text:
+        return Text(
+            glyphs.current().mark * len(self.value), no_wrap=True, overflow="ignore", end=""
+        )
+
+    def action_copy(self) -> None:
+        """Copy nothing."""
+
+    def action_cut(self) -> None:
+        """Cut nothing."""
+
+
+_OTHER_ROWS = 8
+"""Rows of the screen that the text leaves to the rest of the dialog."""
+_TEXT_WIDTH = 100
+_MOST_ROWS = 30
+
+
+class TextDialog(Dialog[str]):
+    """Gives the text as it was left, or None.
+
+    Args:
+        title: What is edited: foreign text.
+        text: The text to begin with.
+        check: Raises what is wrong with what was typed. The text is then shown and given as it is.
+        note: What to say below the text.
+    """
+
+    KEYS = "^S accept  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f5", "accept", "accept", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        title: str,
+        text: str,
+        *,
+        check: Callable[[str], object] | None = None,
+        note: str = "",
+    ) -> None:
+        super().__init__()
+        self.TITLE_TEXT = visible(title)
+        self._shown, self._read = (text, str) if check is not None else text_editor(text)
+        self._check = check
+        if self._shown != text:
+            note = "Odd characters are written with a backslash, as \\x1b."
+        self._note = note
+
+    @property
+    def text_width(self) -> int:
+        """The cells there are for text."""
+        return max(20, min(_TEXT_WIDTH, self.app.size.width - 8))
+
+    def body(self) -> Iterable[Widget]:
+        """Return the text and the line of its error."""
+        area = TextArea(self._shown, soft_wrap=True, tab_behavior="focus", theme="css")
+        area.show_line_numbers = False
+        area.highlight_cursor_line = False
+        area.styles.height = max(4, min(_MOST_ROWS, self.app.size.height - _OTHER_ROWS))
+        yield area
+        yield Rows([[(self._note, "dim")]], id="problem")
+
+    def on_mount(self) -> None:
+        """Take the room there is; the cursor is at the end of the text."""
+        self.query_one(DialogBox).styles.width = self.text_width + 4
+        area = self.query_one(TextArea)
+        area.focus()
+        area.move_cursor(area.document.end)
+
+    def action_accept(self) -> None:
+        """Give the text, or say what is wrong with it."""
+        try:
+            text = self._read(self.query_one(TextArea).text)
+            if self._check is not None:
+                self._check(text)
+        except DldError as error:
+            mark = glyphs.current().error
+            row = [(f"{mark} {visible(str(error))}", "bad")]
+            self.query_one("#problem", Rows).set_rows([row])
+            return
+        self.dismiss(text)
+
+
+def list_dialog(title: str, literal: str, kind: str) -> TextDialog:
+    """Return the dialog that edits a list of ``ints``, ``floats`` or ``strings``, a value a line.
+
+    Raises:
+        UsageError: `literal` is no such list.
+    """
+    text = list_lines(parse_literal(literal, kind), kind) if literal.strip() else ""
+    return TextDialog(
+        title, text, check=lambda typed: lines_literal(typed, kind), note="One value a line."
+    )
+
+
+def text_editor(text: str) -> tuple[str, Callable[[str], str]]:
+    r"""Return how a text of several lines is shown for editing, and how what was typed is read.
+
+    A text with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
+    """
+    lines = text.split("\n")
+    if all(visible(line.replace("\t", "")) == line.replace("\t", "") for line in lines):
+        return text, lambda typed: typed
+
+    def shown(line: str) -> str:
+        return format_literal(line.encode("utf-8", "surrogateescape"), "string")[1:-1]
+
+    def read(typed: str) -> str:
+        try:
+            values = [parse_literal(f"'{line}'", "string") for line in typed.split("\n")]
+        except UsageError as error:
+            raise UsageError(error.message, hint="Write \\\\ for a backslash") from None
+        return "\n".join(cast("bytes", v).decode("utf-8", "surrogateescape") for v in values)
+
+    return "\n".join(map(shown, lines)), read

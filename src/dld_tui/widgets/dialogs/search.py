@@ -1,0 +1,235 @@
+"""A dialog to pick one of many things by typing parts of its name.
+
+A dialog with a search field over a list: the base of the palettes and pickers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import ClassVar, TypeVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+from textual.worker import Worker
+
+from dld_tui.core.collector import collector_paused
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, text_field
+from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+
+T = TypeVar("T")
+
+_SLICE_S = 0.01
+"""How long collecting keeps the event loop before it lets others run."""
+_CHUNK = 200
+_OTHER_ROWS = 10
+"""Rows of the screen that the list leaves to the rest of the dialog."""
+
+
+class SearchDialog(Dialog[T]):
+    """Type to search, arrows to choose, Enter to take; override :meth:`found` and :meth:`choose`.
+
+    The field has the keys all the time, so the list never has the focus.
+    """
+
+    KEYS = "Enter choose  Esc close"
+    PLACEHOLDER = "type to search"
+    EMPTY = "nothing fits"
+    MOST_ROWS = 40
+    """Rows of the list on a high screen."""
+    WIDTH = 0
+    """Cells of text on a wide screen; 0 for those of all dialogs."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "move(1)", show=False),
+        Binding("up", "move(-1)", show=False),
+        Binding("pagedown", "move(8)", show=False),
+        Binding("pageup", "move(-8)", show=False),
+    ]
+
+    def body(self) -> Iterable[Widget]:
+        """Return the field, the list and how many rows it has."""
+        yield text_field("", self.PLACEHOLDER)
+        view = LineView(empty=self.EMPTY, classes="-chosen")
+        view.can_focus = False
+        view.styles.height = min(self.MOST_ROWS, max(4, self.app.size.height - _OTHER_ROWS))
+        view.styles.margin = (1, 0, 0, 0)
+        yield view
+        yield Rows([[]], id="count")
+
+    @property
+    def text_width(self) -> int:
+        """The cells there are for text."""
+        if not self.WIDTH:
+            return super().text_width
+        return max(20, min(self.WIDTH, self.app.size.width - 8))
+
+    def on_mount(self) -> None:
+        """List everything."""
+        if self.WIDTH:
+            self.query_one(DialogBox).styles.width = self.text_width + 4
+        self.search_again()
+
+    @property
+    def query_text(self) -> str:
+        """What is searched for."""
+        return self.query_one(Input).value
+
+    @property
+    def view(self) -> LineView:
+        """The list."""
+        return self.query_one(LineView)
+
+    def found(self, text: str) -> LineSource:
+        """Return the rows for a text, the best first."""
+        return ListSource()
+
+    def choose(self, index: int) -> None:
+        """Take the row at a place in the list."""
+
+    def search_again(self, keep: bool = False) -> None:
+        """List what fits now; `keep` holds the cursor on its row."""
+        self.show_rows(self.found(self.query_text), keep=keep)
+
+    def show_rows(self, rows: LineSource, *, keep: bool = False, more: str = "") -> None:
+        """List rows and say how many they are; `more` says that there are others."""
+        self.view.set_lines(rows, keep=keep)
+        count = self.query_one("#count", Rows)
+        count.set_rows([[(f"{len(rows):,}{more}", "dim")]])
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """List what fits the text."""
+        event.stop()
+        self.search_again()
+
+    def action_move(self, rows: int) -> None:
+        """Move the list's cursor."""
+        self.view.cursor += rows
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take the row under the cursor."""
+        event.stop()
+        if self.view.cursor < len(self.view.lines):
+            self.choose(self.view.cursor)
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Take the row that was clicked twice."""
+        event.stop()
+        self.choose(event.index)
+
+
+class CollectingDialog(SearchDialog[T]):
+    """A search dialog for many things: they are collected while one may already type.
+
+    Override :meth:`collect`, which sets ``complete`` when there is nothing more.
+    """
+
+    complete = False
+
+    @abstractmethod
+    def collect(self, most: int) -> None:
+        """Take up to `most` more things in."""
+
+    def on_mount(self) -> None:
+        """List what is there and collect the rest."""
+        super().on_mount()
+        if not self.complete:
+            _: Worker[None] = self.run_worker(self._collect_rest(), group="collect", name="collect")
+
+    async def _collect_rest(self) -> None:
+        deadline = monotonic() + _SLICE_S
+        while not self.complete:
+            self.collect(_CHUNK)
+            if monotonic() > deadline:
+                await asyncio.sleep(0)
+                deadline = monotonic() + _SLICE_S
+        self.search_again(keep=True)
+
+
+MOST = 200
+"""Matches that are listed."""
+_PICK_SLICE_S = 0.015
+
+
+@dataclass(frozen=True)
+class PickItem:
+    """One thing that can be picked."""
+
+    key: Hashable
+    pieces: Sequence[Piece]
+    """What is shown: visible text."""
+    text: str
+    """What is searched."""
+
+
+class PickDialog(SearchDialog[Hashable]):
+    """Gives the key of the thing that was picked, or None.
+
+    Args:
+        title: The question.
+        items: Called for each search; its items may be made one by one, and of many things only
+            the first matches are asked for.
+        value: The key that the cursor begins on.
+        placeholder: What can be typed.
+        last: Things that stay at the end of the list whatever is typed.
+    """
+
+    MOST_ROWS = 14
+
+    def __init__(
+        self,
+        title: str,
+        items: Callable[[], Iterable[PickItem]],
+        *,
+        value: Hashable = None,
+        placeholder: str = "",
+        last: Sequence[PickItem] = (),
+    ) -> None:
+        super().__init__()
+        self.TITLE_TEXT = title
+        self.PLACEHOLDER = placeholder
+        self.items = items
+        self.value = value
+        self.last = tuple(last)
+
+    def search_again(self, keep: bool = False) -> None:
+        """Look through the items, in slices, so that keys are answered meanwhile."""
+        self.view.empty = "searching …"
+        find = partial(self._find, self.query_text.lower().split())
+        _: Worker[None] = self.run_worker(find, exclusive=True, group="pick", name="pick")
+
+    async def _find(self, words: Sequence[str]) -> None:
+        found: list[PickItem] = []
+        deadline = monotonic() + _PICK_SLICE_S
+        more = ""
+        with collector_paused():
+            for count, item in enumerate(self.items()):
+                text = item.text.lower()
+                if all(word in text for word in words):
+                    if len(found) == MOST:
+                        more = " or more: type to narrow it down"
+                        break
+                    found.append(item)
+                if count % 64 == 63 and monotonic() > deadline:
+                    await asyncio.sleep(0)
+                    deadline = monotonic() + _PICK_SLICE_S
+        self.view.empty = self.EMPTY
+        found += self.last
+        rows = [item.pieces for item in found]
+        lines = ListSource(rows, [item.key for item in found])
+        # What comes last must not hold the cursor when a match comes back.
+        aside = self.view.key_at_cursor() in {item.key for item in self.last}
+        self.show_rows(lines, keep=bool(words) and not aside, more=more)
+        if not words and self.value is not None:
+            self.view.go_to_key(self.value)
+        self.view.invalidate()
+
+    def choose(self, index: int) -> None:
+        """Give the key of a row."""
+        self.dismiss(self.view.lines.key(index))

@@ -1,0 +1,411 @@
+"""Quick add: choose an operator by fuzzy search, reading its documentation.
+
+What feeds a new node: its inputs, attributes and users, one row each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.checks.operands import attribute_words
+from dld_tui.core.document.edits.registry import quoted
+from dld_tui.core.document.literals import LISTS, format_literal
+from dld_tui.core.document.value_types import shown, types_text
+from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
+from dld_tui.core.errors import DldError
+from dld_tui.core.operators.palette import (
+    Grouping,
+    OperatorPalette,
+    Origin,
+    PaletteOperator,
+    domain_title,
+)
+from dld_tui.core.operators.schema import AttributeSchema, Formal
+from dld_tui.core.text import clip, fit, visible
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
+from dld_tui.widgets.dialogs.pickers import ValuePicker
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.operators.browser import OperatorBrowser
+from dld_tui.widgets.parameters.literal_preview import edit_value
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.host import host
+
+_WIDTH = 112
+_LABEL = 24
+_ADD = "add"
+
+
+class WiringDialog(Dialog[Wiring]):
+    """Gives the wiring when everything that must be chosen has been, or None."""
+
+    KEYS = "Enter change  i new  d clear  F5 add  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5", "add", show=False),
+        Binding("delete,d", "clear", show=False),
+        Binding("i", "new", show=False),
+    ]
+
+    def __init__(self, wiring: Wiring) -> None:
+        super().__init__()
+        self.wiring = wiring
+        self.TITLE_TEXT = f"Add {visible(wiring.operator.name)}"
+
+    @property
+    def text_width(self) -> int:
+        """The cells there are for text."""
+        return max(20, min(_WIDTH, self.app.size.width - 8))
+
+    def body(self) -> Iterable[Widget]:
+        """Return one line on the operator, and the rows."""
+        about = clip(self._about(), self.text_width)
+        yield Rows([[(about, "dim")], []])
+        yield LineView()
+
+    def _about(self) -> str:
+        item = self.wiring.operator
+        parts = [domain_title(item.domain)]
+        if self.wiring.opset is not None:
+            parts[0] = f"imports {parts[0]} {self.wiring.opset}"
+        return visible(" · ".join(part for part in (*parts, item.summary) if part))
+
+    def on_mount(self) -> None:
+        """Begin at what is missing, or at the row that adds the node."""
+        self.query_one(DialogBox).styles.width = self.text_width + 4
+        self.show_rows()
+        self._go_to_missing()
+        # A function may do without some inputs, but most want all of them.
+        if self.wiring.operator.origin is Origin.FUNCTION and "" in self.wiring.inputs:
+            self.view.cursor = 1 + self.wiring.inputs.index("")
+
+    @property
+    def view(self) -> LineView:
+        """The rows."""
+        return self.query_one(LineView)
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def show_rows(self) -> None:
+        """Draw the choices as they are."""
+        rows: list[list[Piece]] = [self._add_row()]
+        keys: list[tuple[str, int | str]] = [(_ADD, 0)]
+        for at in range(self.wiring.slots):
+            rows.append(self._input_row(at))
+            keys.append(("input", at))
+        if self.wiring.source in self.wiring.inputs and self.wiring.users:
+            rows.append(self._users_row())
+            keys.append(("users", 0))
+        for item in self.wiring.settable:
+            rows.append(self._attribute_row(item))
+            keys.append(("attribute", item.name))
+        for name in self.wiring.bodies:
+            rows.append(
+                [(fit(visible(name), _LABEL - 1) + " ", ""), ("a new body; s opens it", "dim")]
+            )
+            keys.append(("body", name))
+        least, most = self.wiring.output_limits
+        if most > least:
+            text = f"{self.wiring.outputs}"
+            rows.append([(fit("outputs", _LABEL), ""), (text, ""), (f"  {least} to {most}", "dim")])
+            keys.append(("outputs", 0))
+        name = visible(self.wiring.name)
+        rows.append([(fit("name", _LABEL), ""), (name or "made up", "" if name else "faint")])
+        keys.append(("name", 0))
+        self.view.styles.height = min(len(rows), max(6, self.app.size.height - 9))
+        self.view.set_lines(ListSource(rows, keys))
+
+    def _add_row(self) -> list[Piece]:
+        missing = self.wiring.missing()
+        if not missing:
+            return [(f"{glyphs.current().good} Add the node", "good strong")]
+        text = visible(", ".join(missing))
+        return [(clip(f"Still to choose: {text}", self.text_width - 2), "warn")]
+
+    def _input_row(self, at: int) -> list[Piece]:
+        formal, value = self.wiring.formal(at), self.wiring.value(at)
+        label = fit(_label(formal, at), _LABEL - 1) + " "
+        required = self.wiring.is_required(at)
+        if not value:
+            need = "required" if required else "left out"
+            wanted = f"  {_types_of(formal)}"
+            return [(label, "strong" if required else ""), (need, "warn" if required else "faint"),
+                    (clip(wanted, self.text_width - _LABEL - 12), "dim")]  # fmt: skip
+        known = self.wiring.value_type(value)
+        kind = visible(known.short) if known is not None else fmt.UNKNOWN
+        room = self.text_width - _LABEL - 4
+        name = clip(visible(value), room // 2, keep="middle")
+        pieces = [(label, "strong" if required else ""), (f"{name}  ", "io")]
+        why_not = self.wiring.why_not(at, value)
+        if why_not:
+            return [*pieces, (f"{glyphs.current().error} {clip(why_not, room // 2)}", "bad")]
+        made = self.wiring.created.get(value)
+        return [*pieces, (kind, "type"), (f"  new: {made.fill['kind']}" if made else "", "good")]
+
+    def _users_row(self) -> list[Piece]:
+        box = glyphs.current().on if self.wiring.inserts else glyphs.current().off
+        users = fmt.plural(self.wiring.users, "user")
+        text = f" its output goes to {users} of {quoted(self.wiring.source)}"
+        return [(fit("insert on the link", _LABEL), ""), (box, "accent"), (text, "dim")]
+
+    def _attribute_row(self, item: AttributeSchema) -> list[Piece]:
+        label = (fit(visible(item.name), _LABEL - 1) + " ", "strong" if item.required else "")
+        setting = self.wiring.attributes.get(item.name)
+        if setting is not None:
+            return [label, (clip(visible(setting.text), self.text_width - _LABEL - 4), "number")]
+        if item.required:
+            return [label, ("required", "warn"), (f"  {item.kind}", "dim")]
+        default = _default_text(item)
+        return [label, (default or "not set", "faint"), (f"  {item.kind}", "dim")]
+
+    def _go_to_missing(self) -> None:
+        lines = self.view.lines
+        for at in range(1, len(lines)):
+            kind, which = self._key(at)
+            if kind == "input" and isinstance(which, int):
+                wanting = self.wiring.is_required(which) and not self.wiring.value(which)
+            elif kind == "attribute":
+                item = self.wiring.operator.schema.attribute(str(which))
+                wanting = item is not None and item.required and which not in self.wiring.attributes
+            else:
+                wanting = False
+            if wanting:
+                self.view.cursor = at
+                return
+        self.view.cursor = 0
+
+    def _key(self, at: int) -> tuple[str, int | str]:
+        key = self.view.lines.key(at)
+        assert isinstance(key, tuple)
+        return key
+
+    def changed(self) -> None:
+        """Draw the rows again, and go on to what is missing."""
+        self.show_rows()
+        if self.wiring.missing():
+            self._go_to_missing()
+        else:
+            self.view.cursor = 0
+
+    # --- keys -----------------------------------------------------------------------------------
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Change the row, or add the node."""
+        event.stop()
+        kind, which = self._key(event.index)
+        if kind == _ADD:
+            self.action_add()
+        elif kind == "input" and isinstance(which, int):
+            self._choose_input(which)
+        elif kind == "attribute":
+            self._ask_attribute(str(which))
+        elif kind == "users":
+            self.wiring.inserts = not self.wiring.inserts
+            self.show_rows()
+        elif kind == "outputs":
+            self._ask_outputs()
+        elif kind == "name":
+            self._ask_name()
+
+    def action_add(self) -> None:
+        """Give the wiring, or go to what is missing."""
+        if not self.wiring.missing():
+            self.dismiss(self.wiring)
+            return
+        self._go_to_missing()
+
+    def action_clear(self) -> None:
+        """Take back what was chosen in the row."""
+        kind, which = self._key(self.view.cursor)
+        if kind == "input" and isinstance(which, int):
+            self.wiring.connect(which, "")
+        elif kind == "attribute":
+            self.wiring.attributes.pop(str(which), None)
+        elif kind == "name":
+            self.wiring.name = ""
+        self.show_rows()
+
+    def action_new(self) -> None:
+        """Make an initializer for the input of the row."""
+        kind, at = self._key(self.view.cursor)
+        if kind != "input" or not isinstance(at, int) or self.wiring.scope.is_function:
+            self.notify("Go to an input; functions have no initializers", timeout=3)
+            return
+
+        def read(text: str) -> Callable[[], None]:
+            made = parse_initializer(text)
+            return lambda: self.wiring.create(at, made)
+
+        label = _label(self.wiring.formal(at), at)
+        message = "Type, then zeros, normal, uniform or numbers"
+        text = self.wiring.likely_initializer(at)
+        self._ask(f"New initializer for {label}", message, text, read)
+
+    def _choose_input(self, at: int) -> None:
+        def chosen(value: str | None) -> None:
+            if value is not None:
+                self.wiring.connect(at, value)
+                self.changed()
+
+        picker = ValuePicker(
+            self.wiring.scope,
+            title=f"Input {_label(self.wiring.formal(at), at)}",
+            wanted=lambda known: self.wiring.why_not_type(at, known),
+            first=[self.wiring.source] if self.wiring.source else [],
+            empty_label="" if self.wiring.is_required(at) else "leave it out",
+        )
+        self.app.push_screen(picker, chosen)
+
+    def _ask_attribute(self, name: str) -> None:
+        item = self.wiring.operator.schema.attribute(name)
+        if item is None:
+            return
+
+        def read(text: str) -> Callable[[], None]:
+            setting = Setting(item.kind, edit_value(text, item.kind), text)
+            return lambda: self.wiring.attributes.update({name: setting})
+
+        present = self.wiring.attributes.get(name)
+        text = present.text if present is not None else _default_text(item)
+        title = f"{visible(name)} ({item.kind})"
+        operator = self.wiring.operator
+        words = attribute_words(operator.name, operator.domain, name)
+        choices = [format_literal(word.encode(), "string") for word in words]
+        self._ask(
+            title,
+            item.description,
+            text,
+            read,
+            choices=choices if item.kind == "string" else (),
+            list_kind=item.kind if item.kind in LISTS else "",
+        )
+
+    def _ask_outputs(self) -> None:
+        least, most = self.wiring.output_limits
+
+        def read(text: str) -> Callable[[], None]:
+            if not text.strip().isdecimal() or not least <= int(text) <= most:
+                raise DldError(f"a number from {least} to {most}")
+            return lambda: setattr(self.wiring, "outputs", int(text))
+
+        self._ask("Outputs", f"How many, {least} to {most}", str(self.wiring.outputs), read)
+
+    def _ask_name(self) -> None:
+        scope = self.wiring.scope
+
+        def read(text: str) -> Callable[[], None]:
+            if text and scope.nodes_named(text):
+                raise DldError("another node is already called so")
+            return lambda: setattr(self.wiring, "name", text)
+
+        self._ask("Name of the node", "", self.wiring.name, read)
+
+    def _ask(
+        self,
+        title: str,
+        message: str,
+        value: str,
+        read: Callable[[str], Callable[[], None]],
+        choices: Sequence[str] = (),
+        list_kind: str = "",
+    ) -> None:
+        """Ask for a text; `read` returns what takes it over, or raises what is wrong with it."""
+
+        def check(text: str) -> str | None:
+            try:
+                read(text)
+            except DldError as error:
+                return visible(error.message)
+            return None
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                read(text)()
+                self.changed()
+
+        first = message.strip().partition("\n")[0]
+        dialog = PromptDialog(
+            title, first, value, check=check, choices=choices, list_kind=list_kind
+        )
+        self.app.push_screen(dialog, answered)
+
+
+def _label(formal: Formal | None, at: int) -> str:
+    if formal is None:
+        return f"input {at}"
+    name = f"{formal.name} {at}" if formal.option == "variadic" else formal.name
+    return visible(name)
+
+
+def _types_of(formal: Formal | None) -> str:
+    if formal is None or not formal.types:
+        return ""
+    if len(formal.types) == 1:
+        return shown(formal.types[0])
+    return types_text(formal.types, most=4)
+
+
+def _default_text(item: AttributeSchema) -> str:
+    return "" if item.default is None else visible(format_literal(item.default, item.kind))
+
+
+_ADD_WIDTH = 150
+_STATE = ("layouts", "operators")
+
+
+class AddNode(Dialog[PaletteOperator]):
+    """Gives the operator to add, or None."""
+
+    TITLE_TEXT = "Add an operator"
+    KEYS = "Enter add  Tab group  ⇧↑↓ read  Esc close"
+
+    def __init__(self, palette: OperatorPalette, title: str = "") -> None:
+        super().__init__()
+        self.TITLE_TEXT = visible(title) or self.TITLE_TEXT
+        self.palette = palette
+
+    def body(self) -> Iterable[Widget]:
+        """Return the browser."""
+        browser = OperatorBrowser(self.palette, remembered_grouping(self))
+        browser.styles.height = max(8, int(self.app.size.height * 0.9) - 4)
+        yield browser
+
+    def on_mount(self) -> None:
+        """Take the room there is."""
+        self.query_one(DialogBox).styles.width = min(_ADD_WIDTH, self.app.size.width - 2)
+
+    def on_operator_browser_chosen(self, event: OperatorBrowser.Chosen) -> None:
+        """Give the operator, or say why the model cannot take it."""
+        event.stop()
+        item = event.operator
+        if item.too_new is not None:
+            present = self.palette.imports.get(item.domain)
+            self.notify(
+                f"{visible(item.name)} needs opset {item.too_new}; {present} is imported",
+                severity="warning",
+                timeout=4,
+                markup=False,
+            )
+        else:
+            self.dismiss(item)
+
+    def on_operator_browser_grouped(self, event: OperatorBrowser.Grouped) -> None:
+        """Keep how operators are listed."""
+        event.stop()
+        remember_grouping(self, event.grouping)
+
+
+def remembered_grouping(node: Widget) -> Grouping:
+    """Return how operators were listed the last time."""
+    name = host(node).state.get(*_STATE).get("grouping")
+    return next((item for item in Grouping if item.value == name), Grouping.CATEGORY)
+
+
+def remember_grouping(node: Widget, grouping: Grouping) -> None:
+    """Keep how operators are listed for the next time."""
+    host(node).state.put(*_STATE, {"grouping": grouping.value})

@@ -1,0 +1,1 @@
+"""The two columns of a comparison of models."""

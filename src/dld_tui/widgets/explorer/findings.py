@@ -1,0 +1,298 @@
+"""The findings pane: what is wrong or odd in the model, one line each; Enter goes there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+
+from dld_tui.core.checks.findings import Finding
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.explorer.filter_dialog import FilterBar
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.parameters.model import place_text
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+
+_STYLES = {"error": "bad", "warning": "warn", "info": "info"}
+_NODE_CELLS = 34
+
+
+def level_glyph(level: str) -> str:
+    """Return the glyph of ``error``, ``warning`` or ``info``."""
+    shown = glyphs.current()
+    return {"error": shown.error, "warning": shown.warning}.get(level, shown.info)
+
+
+def summary_text(findings: Sequence[Finding]) -> str:
+    """Return for example ``1 error  2 warnings``; empty when there are none."""
+    counts = Counter[str](finding.level for finding in findings)
+    words = {"error": "error", "warning": "warning", "info": "remark"}
+    return "  ".join(
+        f"{counts[level]} {word}{'' if counts[level] == 1 else 's'}"
+        for level, word in words.items()
+        if counts[level]
+    )
+
+
+class NoticeLine(Rows):
+    """The worst finding in one row, for screens with no room for the pane."""
+
+    def show(self, findings: Sequence[Finding]) -> None:
+        """Show the first of findings that are sorted by their level."""
+        if not findings:
+            self.set_rows([[]])
+            return
+        worst = findings[0]
+        row: list[Piece] = [
+            (f" {level_glyph(worst.level)} {summary_text(findings)}  ", _STYLES[worst.level]),
+            (visible(worst.message), ""),
+        ]
+        self.set_rows([row])
+
+
+class FindingsList(LineView):
+    """The rows; its owner is the pane around it."""
+
+    SCOPE = "findings"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
+    HELP = (
+        "What is wrong or odd in the model. Enter goes to the node, f repairs what the finding is "
+        "about, F all findings of its rule, o shows that rule alone, / filters by text."
+    )
+
+    def __init__(self, pane: Findings) -> None:
+        super().__init__(empty="Nothing was found.", id="findings-list")
+        self.pane = pane
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave Esc to others while there is nothing to clear."""
+        if action == "clear":
+            return self.pane.is_filtered
+        return super().check_action(action, parameters)
+
+    def action_fix(self) -> None:
+        """Repair what the finding is about."""
+        self._ask(every=False)
+
+    def action_fix_rule(self) -> None:
+        """Repair all findings of the same rule."""
+        self._ask(every=True)
+
+    def _ask(self, *, every: bool) -> None:
+        finding = self.pane.current
+        if finding is not None:
+            self.post_message(Findings.FixAsked(finding, every))
+
+    def action_only_rule(self) -> None:
+        """Show only findings of this rule, or all again."""
+        self.pane.toggle_rule()
+
+    def action_search(self) -> None:
+        """Type a filter."""
+        self.pane.type_filter()
+
+    def action_clear(self) -> None:
+        """Show all findings again."""
+        self.pane.clear_filter()
+
+
+class FindingLines:
+    """The line source."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = findings
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def key(self, index: int) -> Hashable:
+        """Return what the finding is about: it keeps the cursor on it."""
+        finding = self.findings[index]
+        return (finding.rule, finding.scope, finding.node, finding.value, finding.message)
+
+    def text(self, index: int) -> str:
+        """Return all that the row says."""
+        return " ".join(text for text, _ in self.line(index, 400)).strip()
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        """Return one row: level, node, what is wrong, where."""
+        finding = self.findings[index]
+        pieces: list[Piece] = [(level_glyph(finding.level) + " ", _STYLES[finding.level])]
+        room = width - 2
+        node = finding.node
+        if node is not None and width > 60:
+            label = visible(node.name or next(filter(None, node.outputs), ""))
+            kind = clip(visible(node.op_type), 16)
+            cells = _NODE_CELLS - cell_width(kind) - 1
+            pieces.append((kind + " ", operator_style(node.op_type, node.domain)))
+            pieces.append((fit(label, cells, keep="middle") + " ", ""))
+            room -= _NODE_CELLS + 1
+        place = ""
+        if finding.scope is not None and finding.scope.parent is not None:
+            place = clip(place_text(finding.scope), room // 3, keep="end")
+        hint = " f repairs" if finding.repair is not None and width > 40 else ""
+        text = fit(
+            visible(finding.message), room - cell_width(place) - bool(place) - cell_width(hint)
+        )
+        pieces.append((text, "" if finding.level != "info" else "info"))
+        if place:
+            pieces.append((" " + place, "dim"))
+        if hint:
+            pieces.append((hint, "dim"))
+        return pieces
+
+
+class Findings(Frame, Vertical):
+    """The pane."""
+
+    @dataclass
+    class Chosen(Message):
+        """Enter on a finding."""
+
+        finding: Finding
+
+    @dataclass
+    class FixAsked(Message):
+        """A finding, or every one of its rule, is to be repaired."""
+
+        finding: Finding
+        every: bool
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.findings: list[Finding] = []
+        """All of them."""
+        self.shown: list[Finding] = []
+        """Those that the filter lets through."""
+        self.list = FindingsList(self)
+        self._state = ""
+        self._rule = ""
+        self._text = ""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the filter line and the list."""
+        yield FilterBar("rule, node or words", "findings-filter")
+        yield self.list
+
+    def on_mount(self) -> None:
+        """Hide the filter line."""
+        self.query_one(FilterBar).display = False
+
+    @property
+    def current(self) -> Finding | None:
+        """The finding under the cursor."""
+        return next(iter(self.shown[self.list.cursor :]), None)
+
+    def show(self, findings: Sequence[Finding], *, state: str) -> None:
+        """Show findings; `state` says how current they are."""
+        findings = list(findings)
+        if findings != self.findings:
+            self.findings = findings
+            self._show()
+        self.say(state)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether rows are still to come: keys wait for them for a moment."""
+        return self._state == "checking"
+
+    def say(self, state: str) -> None:
+        """Say how current the findings are."""
+        self._state = state
+        parts = [summary_text(self.findings)]
+        if self.is_filtered:
+            parts.append(f"{len(self.shown)} of {self._rule or 'these'} shown")
+        self.frame("Findings", "   ".join(filter(None, (*parts, state))))
+
+    def _show(self) -> None:
+        words = self._text.lower().split()
+        self.shown = [f for f in self.findings if self._passes(f, words)]
+        self.list.empty = (
+            "Nothing passes the filter. Esc clears it."
+            if self.is_filtered
+            else ("Nothing was found.")
+        )
+        self.list.set_lines(FindingLines(self.shown))
+        self.say(self._state)
+
+    def _passes(self, finding: Finding, words: list[str]) -> bool:
+        if self._rule and finding.rule != self._rule:
+            return False
+        if not words:
+            return True
+        node = finding.node
+        about = (node.op_type, node.name) if node is not None else ()
+        text = " ".join((finding.rule, finding.level, visible(finding.message), *about)).lower()
+        return all(word in text for word in words)
+
+    # --- filtering ------------------------------------------------------------------------------
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether findings may be hidden."""
+        return bool(self._rule or self._text.strip())
+
+    def toggle_rule(self) -> None:
+        """Show only findings of the rule under the cursor, or those of all rules again."""
+        finding = self.current
+        self._rule = "" if self._rule or finding is None else finding.rule
+        self._show()
+
+    def type_filter(self) -> None:
+        """Put the keys into the filter line."""
+        bar = self.query_one(FilterBar)
+        bar.display = True
+        field = bar.query_one(Input)
+        field.value = self._text
+        field.focus()
+
+    def clear_filter(self) -> None:
+        """Show all findings."""
+        self._rule = self._text = ""
+        bar = self.query_one(FilterBar)
+        bar.query_one(Input).value = ""
+        bar.display = False
+        self._show()
+
+    @on(FilterBar.Changed)
+    def filter_typed(self, event: FilterBar.Changed) -> None:
+        """Show what fits the text so far."""
+        event.stop()
+        if event.text != self._text:
+            self._text = event.text
+            self._show()
+
+    @on(FilterBar.Left)
+    def filter_left(self, event: FilterBar.Left) -> None:
+        """Give the keys back to the list."""
+        event.stop()
+        if event.clear:
+            self.clear_filter()
+        self.query_one(FilterBar).display = bool(self._text.strip())
+        self.list.focus()
+
+    # --- the list -------------------------------------------------------------------------------
+
+    @on(LineView.CursorMoved)
+    def cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Keep the list's message inside."""
+        event.stop()
+
+    @on(LineView.Activated)
+    def row_activated(self, event: LineView.Activated) -> None:
+        """Say which finding was chosen."""
+        event.stop()
+        self.post_message(self.Chosen(self.shown[event.index]))

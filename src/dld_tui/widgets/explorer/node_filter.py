@@ -1,0 +1,247 @@
+"""The advanced filter: operator types, and conditions on attributes, names, links and types.
+
+::
+
+    kernel_shape = [3, 3]     group > 1          mode != 'linear'      strides contains 2
+    name contains attn        domain = com.microsoft                   inputs >= 3
+    has dilations             not has bias       dtype = float16       output contains logits
+    precision = fp16          (the TensorRT precision that a layer is set to)
+
+Conditions are joined by ``and``. An attribute that is not set counts with its operator's default,
+except for ``has``. ``@name`` is the attribute called ``name`` and not the node's name.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dld_tui.core.document.literal_scanner import round_to_float32
+from dld_tui.core.document.literals import LiteralError, infer_kind, parse_literal
+from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.errors import UsageError
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Node
+
+DefaultOf: TypeAlias = "Callable[[Node, str], Any]"
+"""Returns the default of a node's attribute as a plain value, or None when it has none."""
+
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_CONDITION = re.compile(
+    r"(?P<subject>@?[\w.:/-]+)\s*(?P<operator>==|!=|>=|<=|=|>|<|\bcontains\b)\s*(?P<value>.+)\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+_HAS = re.compile(r"(?P<negated>not\s+)?has\s+@?(?P<subject>[\w.:/-]+)\Z", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"'(?:\\.|[^\\'])*'|\"(?:\\.|[^\\\"])*\"|\[|\]|\band\b|.", re.IGNORECASE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition on a node."""
+
+    text: str
+    """As it was typed."""
+    subject: str
+    operator: str
+    """``=``, ``!=``, ``>``, ``>=``, ``<``, ``<=``, ``contains``, ``has`` or ``not has``."""
+    value: Any = None
+
+    def holds(self, node: Node, default_of: DefaultOf | None = None) -> bool:
+        """Return whether a node meets it."""
+        if self.operator in ("has", "not has"):
+            return (node.attribute(self.subject) is not None) is (self.operator == "has")
+        candidates = _values(node, self.subject, default_of)
+        if self.operator == "!=":
+            return not any(_compares("=", found, self.value) for found in candidates)
+        return any(_compares(self.operator, found, self.value) for found in candidates)
+
+
+@dataclass(frozen=True)
+class NodeFilter:
+    """What a node must be to be shown."""
+
+    types: frozenset[tuple[str, str]] = frozenset()
+    """(domain, operator type) of those to show; all when empty."""
+    conditions: tuple[Condition, ...] = ()
+    default_of: DefaultOf | None = None
+
+    @property
+    def active(self) -> int:
+        """The number of filters that are on: one for the types, one for each condition."""
+        return bool(self.types) + len(self.conditions)
+
+    @property
+    def text(self) -> str:
+        """The conditions as they were typed."""
+        return " and ".join(condition.text for condition in self.conditions)
+
+    def __call__(self, node: Node) -> bool:
+        """Return whether a node meets every filter."""
+        if self.types and (node.domain, node.op_type) not in self.types:
+            return False
+        return all(condition.holds(node, self.default_of) for condition in self.conditions)
+
+
+def parse_conditions(text: str) -> tuple[Condition, ...]:
+    """Return the conditions of a text; empty for an empty one.
+
+    Raises:
+        UsageError: A condition is malformed; says which.
+    """
+    parts = [part.strip() for part in _split(text)]
+    if parts == [""]:
+        return ()
+    return tuple(_parse(part) for part in parts)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Cut at each ``and`` that is in no string and in no brackets."""
+    part, depth = "", 0
+    for match in _TOKEN.finditer(text):
+        token = match.group()
+        depth += (token == "[") - (token == "]")
+        if token.lower() == "and" and depth <= 0:
+            yield part
+            part = ""
+        else:
+            part += token
+    yield part
+
+
+def _parse(text: str) -> Condition:
+    has = _HAS.match(text)
+    if has is not None:
+        return Condition(text, has["subject"], "not has" if has["negated"] else "has")
+    match = _CONDITION.match(text)
+    if match is None:
+        raise UsageError(
+            f"{clip(visible(text), 40)!r} is no condition" if text else "a condition is missing",
+            hint="Write for example: group > 1 and has dilations",
+        )
+    sign = match["operator"].lower()
+    return Condition(text, match["subject"], sign, _value(match["value"].strip(), sign))
+
+
+def _value(text: str, sign: str) -> Any:
+    """Return what a node's value is compared with; a word without quotes is a string."""
+    quoted = text[:1] in ("'", '"')
+    value: Any
+    try:
+        value = parse_literal(text, infer_kind(text))
+    except LiteralError:
+        if quoted or text.startswith("["):
+            raise
+        value = text
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "surrogateescape")
+    if isinstance(value, list):
+        value = [_plain(item) for item in value]
+    if sign not in ("=", "==", "!=", "contains") and not isinstance(value, int | float):
+        raise UsageError(f"{sign} needs a number, not {clip(visible(text), 40)!r}")
+    return value
+
+
+def _values(node: Node, subject: str, default_of: DefaultOf | None) -> tuple[Any, ...]:
+    """Return what a subject stands for at a node; several for names of inputs and outputs."""
+    special = _SPECIAL.get(subject.lower())
+    if special is not None:
+        return special(node)
+    name = subject.removeprefix("@")
+    attribute = node.attribute(name)
+    if attribute is not None:
+        return (_plain(attribute.value),)
+    default = default_of(node, name) if default_of is not None else None
+    return () if default is None else (_plain(default),)
+
+
+def _output_type(node: Node) -> Any:
+    first = next(filter(None, node.outputs), None)
+    return node.scope.value_type(first) if first is not None else None
+
+
+def _dtype(node: Node) -> tuple[Any, ...]:
+    found = _output_type(node)
+    return (found.dtype,) if found is not None and found.dtype else ()
+
+
+def _shape(node: Node) -> tuple[Any, ...]:
+    found = _output_type(node)
+    return (list(found.dims),) if found is not None and found.dims is not None else ()
+
+
+_SPECIAL: dict[str, Callable[[Node], tuple[Any, ...]]] = {
+    "name": lambda node: (node.name,),
+    "type": lambda node: (node.op_type,),
+    "domain": lambda node: (node.domain or "ai.onnx",),
+    "input": lambda node: node.inputs,
+    "output": lambda node: node.outputs,
+    "inputs": lambda node: (len(node.inputs),),
+    "outputs": lambda node: (len(node.outputs),),
+    "dtype": _dtype,
+    "precision": lambda node: (precision_of(node),),
+    "shape": _shape,
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _compares(sign: str, found: Any, wanted: Any) -> bool:
+    if sign == "contains":
+        return _contains(found, wanted)
+    compare = _OPERATORS[sign]
+    if isinstance(found, list) and not isinstance(wanted, list):
+        # strides > 1: any of them; strides = 1: all of them.
+        results = [_compares(sign, item, wanted) for item in found]
+        return bool(results) and (all(results) if compare is operator.eq else any(results))
+    if compare is operator.eq:
+        return _equal(found, wanted)
+    return _is_number(found) and compare(found, wanted)
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    if isinstance(found, list) and isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(_equal, found, wanted))
+    if isinstance(found, str) or isinstance(wanted, str):
+        return str(found) == str(wanted)
+    if not (_is_number(found) and _is_number(wanted)):
+        return False
+    return bool(found == wanted or _as_float32(wanted) == found)
+
+
+def _as_float32(value: float) -> float | None:
+    try:
+        return round_to_float32(value)
+    except OverflowError:
+        return None
+
+
+def _contains(found: Any, wanted: Any) -> bool:
+    if isinstance(found, list):
+        wanted_items = wanted if isinstance(wanted, list) else [wanted]
+        return all(any(_equal(item, each) for item in found) for each in wanted_items)
+    return isinstance(found, str) and str(wanted).lower() in found.lower()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)

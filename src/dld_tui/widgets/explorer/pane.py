@@ -1,0 +1,529 @@
+"""The explorer pane: the nodes of the model as rows, with a filter as one types.
+
+The list inside the explorer: rows and keys; what the keys do is the explorer's.
+
+Enter on a node posts :class:`Explorer.Opened`, on a branch it folds and unfolds. What the cursor
+is on goes out as :class:`Explorer.Selected`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+from textual.worker import Worker
+
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import Splice
+from dld_tui.widgets.explorer.filter_dialog import FilterBar
+from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
+from dld_tui.widgets.explorer.model import (
+    NOTHING,
+    ExplorerModel,
+    all_nodes,
+    below,
+    model_anew,
+    next_match,
+    reveal,
+    set_all_unfolded,
+    unfold_to_fill,
+)
+from dld_tui.widgets.explorer.node_filter import NodeFilter
+from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.history import Change
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+
+class ExplorerList(LineView):
+    """The rows; its owner is the :class:`Explorer` around it."""
+
+    SCOPE = "explorer"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings_for("explorer"),
+        Binding("escape", "clear", "clear", show=False, id="explorer.clear"),
+    ]
+    HELP = (
+        "The nodes of the model. / filters while you type, f filters by operator type and "
+        "attributes, b lists by scope, type, name or file order. Enter shows a node's parameters "
+        "or unfolds a branch, s opens a subgraph, Backspace goes back. Space marks."
+    )
+
+    def __init__(self, explorer: Explorer) -> None:
+        super().__init__(empty="No node passes the filter. Esc clears it.", id="explorer-list")
+        self.explorer = explorer
+        self.header_rows = 1
+
+    def on_resize(self) -> None:
+        """Unfold as much as there is room for, the first time."""
+        self.explorer.fill()
+
+    def header_line(self, width: int) -> Sequence[Piece]:
+        """Return how the list is arranged and the columns' names."""
+        return self.explorer.header(width)
+
+    def header_clicked(self, cell: int) -> None:
+        """Arrange the list in the next way."""
+        self.explorer.cycle_view()
+
+    def action_activate(self) -> None:
+        """Open a node, fold or unfold a branch."""
+        self.explorer.activate()
+
+    def action_cursor_right(self) -> None:
+        """Unfold, or go to the first row below."""
+        self.explorer.unfold()
+
+    def action_cursor_left(self) -> None:
+        """Fold, or go to the row above that holds this one."""
+        self.explorer.fold()
+
+    def action_toggle_fold(self) -> None:
+        """Fold or unfold the branch under the cursor."""
+        self.explorer.toggle_fold()
+
+    def action_unfold_all(self) -> None:
+        """Unfold everything."""
+        self.explorer.unfold_all(True)
+
+    def action_fold_all(self) -> None:
+        """Fold everything."""
+        self.explorer.unfold_all(False)
+
+    def action_sort_next(self) -> None:
+        """Sort in the next order."""
+        self.explorer.cycle_sort()
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        self.explorer.reverse_sort()
+
+    def action_search(self) -> None:
+        """Type a filter."""
+        self.explorer.type_filter()
+
+    def action_search_next(self) -> None:
+        """Go to the next node that the last filter text fits."""
+        self.explorer.find(1)
+
+    def action_search_previous(self) -> None:
+        """Go to the previous node that the last filter text fits."""
+        self.explorer.find(-1)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave Esc to others while there is nothing to clear."""
+        if action == "clear":
+            return self.explorer.can_clear
+        return super().check_action(action, parameters)
+
+    def action_clear(self) -> None:
+        """Clear the filter text, or else the marks, or else the advanced filter."""
+        self.explorer.clear()
+
+    def action_mark(self) -> None:
+        """Mark the node, or every node below the branch, and move down."""
+        self.explorer.mark()
+
+    def set_marks(self, marks: set[Hashable]) -> None:
+        """Replace the marks; only nodes can be marked, and not the branches between them."""
+        super().set_marks({mark for mark in marks if isinstance(mark, Node)})
+
+
+_SLICE_S = 0.015
+"""How long an advanced filter may keep the event loop before it lets others run."""
+_LEAST_FILLED = 24
+"""Rows that are unfolded at first even if fewer are seen."""
+_VIEWS, _SORTS = list(View), list(Sort)
+
+
+class Explorer(Frame, Vertical):
+    """The pane: filter line, column names, rows."""
+
+    @dataclass
+    class Selected(Message):
+        """The cursor is on a node, or on a branch of `scope`."""
+
+        node: Node | None
+        scope: Scope
+
+    @dataclass
+    class Opened(Message):
+        """Enter on a node."""
+
+        node: Node
+
+    @dataclass
+    class Arranged(Message):
+        """The user chose another view, sort order or whether constants are shown."""
+
+        view: View
+        sort: Sort
+        descending: bool
+        show_constants: bool
+
+    def __init__(self, model: ExplorerModel, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.model = model
+        self.node_filter: NodeFilter | None = None
+        self._last_text = ""
+        self._rows = Rows()
+        self._filled = False
+        self.list = ExplorerList(self)
+
+    def compose(self) -> ComposeResult:
+        """Lay out the filter line and the rows."""
+        yield FilterBar()
+        yield self.list
+
+    def on_mount(self) -> None:
+        """Show the first rows."""
+        self.query_one(FilterBar).display = False
+        self.rebuild()
+
+    def fill(self) -> None:
+        """Unfold as much as there is room for, once, when that is known."""
+        if not self._filled and not self.model.filtering:
+            self._filled = True
+            if unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED)):
+                self.rebuild()
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Ask the model for its rows again; the cursor stays on its node."""
+        self._rows = self.model.rows()
+        rows = ExplorerRows(self._rows, self._fold_state, self.model, self._is_context)
+        self.list.set_lines(rows)
+        self._say_counts()
+
+    def _fold_state(self, item: Item) -> bool | None:
+        return self.model.is_unfolded(item) if self.model.can_unfold(item) else None
+
+    def _is_context(self, entry: Entry) -> bool:
+        """Whether a node is only shown because of what is in it."""
+        model = self.model
+        return entry.bodies > 0 and model.filtering and not model.is_match(entry)
+
+    def header(self, width: int) -> Sequence[Piece]:
+        """Return the row with the columns' names."""
+        rows = self.list.lines
+        if not isinstance(rows, ExplorerRows):
+            return ()
+        title = view_title(self.model.view, self.model.sort, self.model.descending)
+        return rows.header(title, width)
+
+    def _say_counts(self) -> None:
+        root = self.model.root
+        place = (
+            "" if root is self.model.document.main else f" {glyphs.current().crumb} {root.title}"
+        )
+        filters = self.node_filter.active if self.node_filter is not None else 0
+        self.frame(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
+
+    @property
+    def item(self) -> Item | None:
+        """What the cursor is on."""
+        return self._rows.items[self.list.cursor] if self._rows.items else None
+
+    @property
+    def node(self) -> Node | None:
+        """The node that the cursor is on, or None."""
+        return self.item.node if isinstance(self.item, Entry) else None
+
+    @property
+    def marked(self) -> list[Node]:
+        """The marked nodes, in the order of the file within each scope."""
+        marks = self.list.marks
+        return [node for node in all_nodes(self.model) if node in marks] if marks else []
+
+    # --- moving and folding ---------------------------------------------------------------------
+
+    @on(LineView.CursorMoved)
+    def cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Say what the cursor is on."""
+        event.stop()
+        item = self.item
+        if isinstance(item, Entry):
+            self.post_message(self.Selected(item.node, item.node.scope))
+        elif item is not None:
+            self.post_message(self.Selected(None, item.scope or self.model.root))
+
+    @on(LineView.Activated)
+    def row_activated(self, event: LineView.Activated) -> None:
+        """Keep the list's own message inside; :meth:`activate` has said it better."""
+        event.stop()
+
+    def activate(self) -> None:
+        """Open a node, show the constants, fold or unfold a branch."""
+        item = self.item
+        if isinstance(item, Entry):
+            self.post_message(self.Opened(item.node))
+        elif item is not None and item.key == NOTHING:
+            self.clear_filters()
+        elif item is not None and item.kind == "note":
+            self.toggle_constants()
+        else:
+            self.toggle_fold()
+
+    def toggle_fold(self) -> None:
+        """Fold or unfold what the cursor is on."""
+        item = self.item
+        if item is not None and self.model.can_unfold(item):
+            self.model.set_unfolded(item, not self.model.is_unfolded(item))
+            self.rebuild()
+
+    def unfold_all(self, unfolded: bool) -> None:
+        """Unfold or fold every branch; a cursor whose row goes is on the first row then."""
+        set_all_unfolded(self.model, unfolded)
+        node = self.node
+        self.rebuild()
+        if self.node is not node:
+            self.list.cursor = 0
+
+    def unfold(self) -> None:
+        """Unfold what the cursor is on, or go to the first row below it."""
+        item = self.item
+        if item is None or not self.model.can_unfold(item):
+            return
+        if self.model.is_unfolded(item):
+            self.list.cursor += 1
+        else:
+            self.toggle_fold()
+
+    def fold(self) -> None:
+        """Fold what the cursor is on, or go to the row that holds it."""
+        item, at = self.item, self.list.cursor
+        if item is None:
+            return
+        if self.model.can_unfold(item) and self.model.is_unfolded(item):
+            self.toggle_fold()
+            return
+        depth = self._rows.depths[at]
+        while at > 0 and self._rows.depths[at] >= depth > 0:
+            at -= 1
+        self.list.cursor = at
+
+    def reveal(self, node: Node) -> bool:
+        """Move the cursor to a node and unfold what hides it; False when a filter leaves it out."""
+        if self.model.entry(node).constant and not self.model.shows_constant(node):
+            self.set_constants([node], True)
+        elif self.list.go_to_key(node):
+            return True  # it is seen: nothing to unfold
+        if not reveal(self.model, node):
+            return False
+        self.rebuild()
+        return self.list.go_to_key(node)
+
+    def show_root(self, scope: Scope) -> None:
+        """Show another scope; the cursor goes to its first node."""
+        self.model.set_root(scope)
+        unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED))
+        self.rebuild()
+        self.list.cursor = 1 if len(self._rows) > 1 else 0
+
+    # --- arranging ------------------------------------------------------------------------------
+
+    def cycle_view(self) -> None:
+        """List in the next way: by scope, type, name, file order."""
+        view = _VIEWS[(_VIEWS.index(self.model.view) + 1) % len(_VIEWS)]
+        self.list_by(view, self.model.sort, self.model.descending)
+
+    def cycle_sort(self) -> None:
+        """Sort in the next order."""
+        self.list_by(self.model.view, _SORTS[(_SORTS.index(self.model.sort) + 1) % len(_SORTS)])
+
+    def reverse_sort(self) -> None:
+        """Reverse the order of the rows; the cursor stays on its node."""
+        self.list_by(self.model.view, self.model.sort, not self.model.descending)
+
+    def list_by(self, view: View, sort: Sort, descending: bool = False) -> None:
+        """List and sort in a given way."""
+        node = self.node
+        self.model.view, self.model.sort, self.model.descending = view, sort, descending
+        if node is not None:
+            reveal(self.model, node)
+        self.rebuild()
+        self._say_arranged()
+
+    def toggle_constants(self) -> None:
+        """Show or hide the Constant nodes."""
+        self.model.set_show_constants(not self.model.show_constants)
+        self.rebuild()
+        self._say_arranged()
+
+    def set_constants(self, nodes: Sequence[Node], shown: bool) -> None:
+        """Show or hide some constants; a cursor whose row goes stays where it was."""
+        self.model.set_constants(nodes, shown)
+        self.rebuild()
+        self._say_arranged()
+
+    def _say_arranged(self) -> None:
+        model = self.model
+        self.post_message(
+            self.Arranged(model.view, model.sort, model.descending, model.show_constants)
+        )
+
+    # --- filters --------------------------------------------------------------------------------
+
+    def type_filter(self) -> None:
+        """Put the keys into the filter line."""
+        bar = self.query_one(FilterBar)
+        bar.display = True
+        field = bar.query_one(Input)
+        field.value = self.model.text
+        field.focus()
+
+    @on(FilterBar.Changed)
+    def filter_typed(self, event: FilterBar.Changed) -> None:
+        """Show what fits the text so far."""
+        event.stop()
+        self._set_text(event.text)
+
+    @on(FilterBar.Left)
+    def filter_left(self, event: FilterBar.Left) -> None:
+        """Give the keys back to the list."""
+        event.stop()
+        if event.clear:
+            self._set_text("")
+        self.query_one(FilterBar).display = bool(self.model.text.strip())
+        self.list.focus()
+
+    def _set_text(self, text: str) -> None:
+        if text == self.model.text:
+            return
+        self._last_text = text.strip() or self._last_text
+        node = self.node
+        self.model.set_text(text)
+        self.list.search_pattern = text.strip() if len(text.split()) == 1 else ""
+        if node is not None and not self.model.filtering:
+            reveal(self.model, node)
+        self.rebuild()
+        self._leave_branch()
+
+    def _leave_branch(self) -> None:
+        """Put the cursor on the first node found when a filter took its row away."""
+        item, model = self.item, self.model
+        if not model.filtering or (isinstance(item, Entry) and model.is_match(item)):
+            return
+        for at, other in enumerate(self._rows.items):
+            if isinstance(other, Entry) and model.is_match(other):
+                self.list.cursor = at
+                return
+
+    def clear(self) -> None:
+        """Clear the filter text, or else the marks, or else the advanced filter."""
+        if self.model.text:
+            self._set_text("")
+            bar = self.query_one(FilterBar)
+            bar.query_one(Input).value = ""
+            bar.display = False
+        elif self.list.marks:
+            self.list.set_marks(set())
+        else:
+            self.set_filter(None)
+
+    @property
+    def can_clear(self) -> bool:
+        """Whether Esc has something to clear."""
+        return bool(self.model.text or self.list.marks or self.node_filter)
+
+    def clear_filters(self) -> None:
+        """Clear the filter text and the advanced filter."""
+        self.node_filter = None
+        self.model.set_condition(None)
+        self.clear()
+        self.rebuild()
+
+    def set_filter(self, node_filter: NodeFilter | None) -> None:
+        """Show only nodes that an advanced filter lets through."""
+        active = node_filter is not None and node_filter.active > 0
+        self.node_filter = node_filter if active else None
+        chosen = self.node_filter
+
+        async def judge() -> None:
+            await self._judge(chosen)
+
+        _: Worker[None] = self.run_worker(judge, group="filter", exclusive=True)
+
+    async def _judge(self, node_filter: NodeFilter | None) -> None:
+        """Ask the filter about every node, in slices between which keys are answered."""
+        verdicts: dict[Node, bool] = {}
+        if node_filter is not None:
+            deadline = monotonic() + _SLICE_S
+            for node in all_nodes(self.model):
+                verdicts[node] = node_filter(node)
+                if monotonic() > deadline:
+                    await asyncio.sleep(0)
+                    deadline = monotonic() + _SLICE_S
+        self.model.set_condition(node_filter, verdicts)
+        self.rebuild()
+        self._leave_branch()
+
+    def find(self, step: int) -> None:
+        """Go to the next (1) or previous (-1) node that fits the last filter text."""
+        text = self._last_text
+        if not text:
+            self.notify("Nothing was searched for. Press / and type.", timeout=3)
+            return
+        node = next_match(self.model, self._rows, self.list.cursor, step, text)
+        if node is None:
+            self.notify(f"Not found: {text[:60]}", timeout=3, markup=False)
+        elif not self.list.go_to_key(node):
+            self.reveal(node)
+
+    # --- marks ----------------------------------------------------------------------------------
+
+    @on(LineView.MarksChanged)
+    def marks_changed(self) -> None:
+        """Say how many are marked."""
+        self._say_counts()
+
+    def mark(self) -> None:
+        """Mark or unmark the node, or all nodes below the branch, and move down."""
+        item = self.item
+        if item is None:
+            return
+        if isinstance(item, Entry):
+            LineView.action_mark(self.list)
+            return
+        inside: set[Hashable] = {entry.node for entry in below(self.model, item)}
+        marks = self.list.marks
+        self.list.set_marks(marks - inside if inside <= marks else marks | inside)
+        self.list.cursor += 1
+
+    # --- edits ----------------------------------------------------------------------------------
+
+    def apply_change(self, change: Change, anew: ExplorerModel | None = None) -> None:
+        """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
+        transaction = change.transaction
+        if transaction is None or transaction.is_whole:
+            self.model = anew or model_anew(self.model)
+            self.rebuild()
+            return
+        moved = {
+            primitive.scope
+            for primitive in transaction.primitives
+            if isinstance(primitive, Splice) and primitive.list_name in ("node", "function")
+        }
+        if self.model.refresh(transaction.nodes, moved):
+            self.rebuild()
+        else:
+            self.list.invalidate()
+        if moved and self.list.marks:
+            self.list.set_marks(self.list.marks & set(all_nodes(self.model)))

@@ -1,0 +1,387 @@
+"""A form made from declared settings: pages, one row a setting, errors beside the field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input
+
+from dld_tui.core.params import Setting, plain_default, settings_of, text_of, value_of
+from dld_tui.core.text import fit
+from dld_tui.core.types import JSON
+from dld_tui.widgets.forms.fields import ChoiceField, SwitchField, field_for, field_text, step_focus
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.shell import glyphs
+
+_LABEL = 20
+"""Cells of a label."""
+_HELP_ROWS = 3
+_MANY_ROWS = 30
+"""Settings of a form that is made page by page."""
+
+
+class FieldRow(Horizontal):
+    """A label, a control, and its unit or what is wrong with it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "next_row(1)", "next field", show=False),
+        Binding("up", "next_row(-1)", "previous field", show=False),
+    ]
+
+    def __init__(self, setting: Setting, text: str, why_not: str) -> None:
+        super().__init__()
+        self.setting = setting
+        self.why_not = why_not
+        self.remark = ""
+        """What is known of the value; shown where nothing is wrong."""
+        self.field = field_for(setting, text)
+        self.field.disabled = bool(why_not)
+        self.label = Rows([[]], classes="label")
+        self.note = Rows([[]], classes="note")
+        self.set_class(bool(why_not), "-greyed")
+
+    def compose(self) -> ComposeResult:
+        """Lay out the row."""
+        yield self.label
+        yield self.field
+        yield self.note
+
+    def on_mount(self) -> None:
+        """Show the label, and what there is to say of the value."""
+        self._show_label()
+        self.show_problem(None if self.why_not else self.value()[1])
+
+    def action_next_row(self, step: int) -> None:
+        """Go to the field below or above."""
+        step_focus(self, step)
+
+    def _show_label(self) -> None:
+        style = "faint" if self.why_not else "dim"
+        self.label.set_rows([[(fit(self.setting.param.label, _LABEL - 1), style)]])
+
+    @property
+    def text(self) -> str:
+        """What is typed or chosen."""
+        return field_text(self.field)
+
+    @text.setter
+    def text(self, text: str) -> None:
+        if isinstance(self.field, SwitchField):
+            self.field.value = "on" if text == "True" else "off"
+        elif isinstance(self.field, (ChoiceField, Input)):
+            self.field.value = text
+
+    def set_why_not(self, why_not: str) -> None:
+        """Grey the setting for a reason, or free it when there is none."""
+        if why_not == self.why_not:
+            return
+        self.why_not = why_not
+        self.field.disabled = bool(why_not)
+        self.set_class(bool(why_not), "-greyed")
+        self._show_label()
+
+    def value(self) -> tuple[JSON, str | None]:
+        """Return (value, what is wrong or None); that of a greyed setting is the default."""
+        if self.why_not and not self.setting.required:
+            return plain_default(self.setting), None
+        if isinstance(self.field, SwitchField):
+            return self.field.value == "on", None
+        return value_of(self.setting, self.text)
+
+    def show_problem(self, problem: str | None) -> None:
+        """Show what is wrong, or the unit."""
+        note: list[Piece] = [(f" {self.remark or self.setting.param.unit}", "dim")]
+        if self.why_not:
+            note = [(f" {self.why_not}", "dim")]
+        elif problem:
+            note = [(f" {glyphs.current().error} {problem}", "bad")]
+        self.note.set_rows([note])
+        self.set_class(bool(problem), "-wrong")
+
+
+class PageRow(Rows, can_focus=False):
+    """The names of the pages; a click shows one."""
+
+    def content(self, width: int) -> list[list[Piece]]:
+        """Return the names, the shown one in brackets."""
+        pieces: list[Piece] = []
+        for name, text in self._names(width):
+            mine = name == self.form.page
+            pieces.append((text, "accent strong" if mine else "dim"))
+            if self.form.page_is_wrong(name):
+                pieces.append((glyphs.current().error, "bad"))
+        return [pieces]
+
+    @property
+    def form(self) -> ParamForm:
+        """The form."""
+        form = self.parent
+        assert isinstance(form, ParamForm)
+        return form
+
+    def _names(self, width: int) -> list[tuple[str, str]]:
+        """Return pages and their texts; closer together, then without the first, where needed."""
+        pages, shown = self.form.pages, self.form.page
+        wrong = sum(map(self.form.page_is_wrong, pages))
+        is_wide = sum(len(name) + 4 for name in pages) + wrong <= width
+        gap = " " if is_wide else ""
+        texts = [
+            (name, f"[{gap}{name}{gap}]" if name == shown else f" {gap}{name}{gap} ")
+            for name in pages
+        ]
+        first, at = 0, pages.index(shown)
+        while first < at and wrong + sum(len(text) for _, text in texts[first : at + 2]) > width:
+            first += 1
+        return texts[first:]
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the page that was clicked."""
+        left = 0
+        for name, text in self._names(self.size.width):
+            left += len(text) + self.form.page_is_wrong(name)
+            if event.x < left:
+                self.form.show_page(name)
+                return
+
+
+class ParamForm(Vertical):
+    """The settings of a request class with values from JSON data.
+
+    Tab goes from the last field of a page on to the next page.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "next_field(1)", show=False),
+        Binding("shift+tab", "next_field(-1)", show=False),
+    ]
+
+    @dataclass
+    class Edited(Message):
+        """A field has another value."""
+
+        form: ParamForm
+
+    def __init__(
+        self,
+        request: type[Any],
+        values: Mapping[str, JSON],
+        reasons: Mapping[str, str] | None = None,
+        *,
+        id: str | None = None,
+    ) -> None:
+        """Make the form; `reasons` says why some settings, by name, cannot be set here."""
+        super().__init__(id=id)
+        self.settings = tuple(s for s in settings_of(request) if not s.param.internal)
+        self.pages = tuple(dict.fromkeys(setting.param.page for setting in self.settings))
+        self.page = self.pages[0]
+        self.rows = {
+            setting.name: FieldRow(
+                setting, _text(setting, values), (reasons or {}).get(setting.name, "")
+            )
+            for setting in self.settings
+        }
+        self._suggestions: dict[str, list[str]] = {}
+        self._wrong: set[str] = set()
+        self._help = ""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the pages and the help line."""
+        if len(self.pages) > 1:
+            yield PageRow([[]])
+        for number, page in enumerate(self.pages):
+            # Rows take long to make: those of another page of a large form when it is first shown.
+            is_now = page == self.page or len(self.rows) <= _MANY_ROWS
+            rows = self._rows_of(page) if is_now else []
+            with VerticalScroll(*rows, id=f"page-{number}", can_focus=False) as box:
+                box.display = page == self.page
+        yield Rows([[]] * _HELP_ROWS, id="field-help")
+
+    def on_mount(self) -> None:
+        """Check what was given."""
+        self.check()
+
+    def focus_first(self) -> None:
+        """Go to the first field of the page, or to the first that is wrong."""
+        for row in self.rows.values():
+            mine = row.setting.param.page == self.page and not row.why_not
+            if mine and not row.is_attached:
+                return  # it is being made, and this is called again when it is there
+            if mine and (not self._wrong or row.setting.name in self._wrong):
+                # Now, not when the loop comes to it: what is typed next is for this field.
+                self.screen.set_focus(row.field)
+                return
+        self._help = "Nothing can be set here now; the reasons are beside the fields."
+        self._show_help()
+
+    # Pages
+
+    def show_page(self, name: str) -> None:
+        """Show a page and go to its first field."""
+        self.page = name
+        for number, page in enumerate(self.pages):
+            self.query_one(f"#page-{number}").display = page == name
+        for row in self.query(PageRow):
+            row.refresh()
+        rows = [row for row in self._rows_of(name) if row.parent is None]
+        if rows:
+            self.screen.set_focus(None)  # what is typed now is not for the page before
+            self.query_one(f"#page-{self.pages.index(name)}").mount(*rows)
+            self.call_after_refresh(self.focus_first)
+        else:
+            self.focus_first()
+
+    def _rows_of(self, page: str) -> list[FieldRow]:
+        return [row for row in self.rows.values() if row.setting.param.page == page]
+
+    def action_next_field(self, step: int) -> None:
+        """Go to the next or the previous field, also of another page; past the last one, out."""
+        here = [row.field for row in self._rows_of(self.page) if row.field.focusable]
+        edge = here[-1 if step > 0 else 0] if here else None
+        is_outermost = self.page == self.pages[-1 if step > 0 else 0]
+        leads_out = is_outermost and any(self not in w.ancestors for w in self.screen.focus_chain)
+        if self.screen.focused is not edge or leads_out or len(self.pages) == 1:
+            (self.screen.focus_next if step > 0 else self.screen.focus_previous)()
+            return
+        self.step_page(step)
+        fields = [row.field for row in self._rows_of(self.page) if row.field.focusable]
+        if step < 0 and fields:
+            self.screen.set_focus(fields[-1])
+
+    def step_page(self, step: int) -> None:
+        """Show the next or the previous page."""
+        self.show_page(self.pages[(self.pages.index(self.page) + step) % len(self.pages)])
+
+    def page_is_wrong(self, name: str) -> bool:
+        """Tell whether a field of the page has an error."""
+        return any(self.rows[key].setting.param.page == name for key in self._wrong)
+
+    # Values
+
+    @property
+    def valid(self) -> bool:
+        """True when no field has an error."""
+        return not self._wrong
+
+    def values(self) -> dict[str, JSON]:
+        """Return the values of all fields as JSON data; those with an error are None."""
+        return {name: row.value()[0] for name, row in self.rows.items()}
+
+    def set_values(self, values: Mapping[str, JSON]) -> None:
+        """Fill the fields that are named."""
+        for name, value in values.items():
+            if name in self.rows:
+                self.rows[name].text = text_of(self.rows[name].setting, value)
+        self.check()
+
+    def set_reasons(self, reasons: Mapping[str, str]) -> None:
+        """Grey the settings that cannot be set, by name, and free the others."""
+        changed = False
+        for name, row in self.rows.items():
+            why_not = reasons.get(name, "")
+            changed |= why_not != row.why_not
+            row.set_why_not(why_not)
+        if changed:
+            self.check()
+
+    def set_remarks(self, remarks: Mapping[str, str]) -> None:
+        """Show what is known of some values, by the names of their settings."""
+        for name, remark in remarks.items():
+            row = self.rows[name]
+            if row.remark != remark:
+                row.remark = remark
+                row.show_problem(None if row.why_not else row.value()[1])
+
+    def reset(self) -> None:
+        """Set every field that has a default back to it."""
+        self.set_back(self.rows)
+
+    def set_back(self, names: Iterable[str]) -> None:
+        """Set the fields that are named back to their defaults, where they have one."""
+        for row in [self.rows[name] for name in names]:
+            if not row.setting.required:
+                row.text = _text(row.setting, {})
+        self.check()
+
+    def check(self) -> None:
+        """Show what is wrong with each field."""
+        before, self._wrong = self._wrong, set()
+        for name, row in self.rows.items():
+            problem = None if row.why_not else row.value()[1]
+            row.show_problem(problem)
+            if problem:
+                self._wrong.add(name)
+        if before != self._wrong:
+            for pages in self.query(PageRow):
+                pages.refresh()
+        self.post_message(self.Edited(self))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Check what is typed."""
+        event.stop()
+        self.check()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Tell that another value was chosen."""
+        event.stop()
+        self.check()
+
+    def suggest(self, name: str, values: list[str]) -> None:
+        """Offer values of a setting, which Enter fills in where the field is empty."""
+        field = self.rows[name].field
+        self._suggestions[name] = values
+        if isinstance(field, Input):
+            field.placeholder = "guessed; Enter changes" if values else "default"
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Fill in what is offered, or go to the next field."""
+        event.stop()
+        row = _row_of(event.input)
+        offered = None if row is None else self._suggestions.get(row.setting.name)
+        if row is not None and offered and not row.text:
+            row.text = text_of(row.setting, [*offered])
+            event.input.cursor_position = len(row.text)
+            return
+        self.screen.focus_next()
+
+    def _show_help(self) -> None:
+        lines = wrap(self._help, max(20, self.size.width))[:_HELP_ROWS]
+        lines += [""] * (_HELP_ROWS - len(lines))
+        self.query_one("#field-help", Rows).set_rows([[(line, "dim")] for line in lines])
+
+    def on_resize(self) -> None:
+        """Break the help line again."""
+        self._show_help()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Explain the field under the help line, and show its page."""
+        row = _row_of(event.widget)
+        if row is None:
+            return
+        about = row.setting.param
+        self._help = about.help
+        self._show_help()
+        # The news of a focus may come when another page was asked for meanwhile: that one stays.
+        if about.page != self.page and self.screen.focused is event.widget:
+            self.show_page(about.page)
+
+
+def _text(setting: Setting, values: Mapping[str, JSON]) -> str:
+    if setting.name in values:
+        return text_of(setting, values[setting.name])
+    if setting.required:
+        return ""
+    default = setting.default
+    return text_of(setting, list(default) if isinstance(default, tuple) else default)
+
+
+def _row_of(widget: Widget) -> FieldRow | None:
+    return widget.parent if isinstance(widget.parent, FieldRow) else None

@@ -1,0 +1,231 @@
+"""A field for a path, with the files that match below it; Tab completes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+from textual.worker import get_current_worker
+
+from dld_tui.core import fmt
+from dld_tui.widgets.dialogs.dialogs import text_field
+from dld_tui.widgets.lists.row_table import RowTable
+from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+
+_MOST = 2000
+"""Entries of a folder that are looked at."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """An entry of a folder."""
+
+    name: str
+    is_folder: bool
+    size: int | None
+
+
+def find_matches(text: str) -> list[Match]:
+    """Return what the text of a path could become: folders first, then files, by name.
+
+    Hidden entries are left out unless the name begins with a dot. Errors mean no matches.
+    """
+    folder, prefix = split(text)
+    found: list[Match] = []
+    try:
+        with os.scandir(folder) as entries:
+            for count, entry in enumerate(entries):
+                if count >= _MOST:
+                    break
+                if not entry.name.lower().startswith(prefix.lower()):
+                    continue
+                if entry.name.startswith(".") and not prefix.startswith("."):
+                    continue
+                found.append(_match(entry))
+    except (OSError, ValueError):
+        return []
+    return sorted(found, key=lambda match: (not match.is_folder, match.name.lower()))
+
+
+def _match(entry: os.DirEntry[str]) -> Match:
+    try:
+        is_folder = entry.is_dir()
+        return Match(entry.name, is_folder, None if is_folder else entry.stat().st_size)
+    except OSError:
+        return Match(entry.name, False, None)
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return (folder to look in, beginning of the name) of a path being typed."""
+    if text == "~":
+        return os.path.expanduser("~"), ""
+    folder, prefix = os.path.split(os.path.expanduser(text))
+    return folder or ".", prefix
+
+
+def complete(text: str, matches: list[Match]) -> str:
+    """Return the text made longer as far as all matches agree; a lone folder gets its slash."""
+    if not matches:
+        return text
+    folder = text[: len(text) - len(os.path.basename(text))]
+    if text == "~":
+        folder = "~/"
+    if len(matches) == 1:
+        return folder + matches[0].name + ("/" if matches[0].is_folder else "")
+    # Characters are meant here, not components.
+    common = os.path.commonprefix([match.name for match in matches])  # noqa: RUF071
+    typed = os.path.basename(text)
+    return folder + common if len(common) > len(typed) else text
+
+
+def _name(match: Match) -> Cell:
+    return match.name + "/" if match.is_folder else match.name
+
+
+def _size(match: Match) -> Cell:
+    return ("" if match.is_folder else fmt.size(match.size), "dim")
+
+
+class PathInput(Vertical):
+    """The field and its matches. With `matches_always` they show for an empty text too."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", "complete", show=False, priority=True),
+        Binding("down", "move(1)", "next", show=False),
+        Binding("up", "move(-1)", "previous", show=False),
+        Binding("pagedown", "move(8)", "page down", show=False),
+        Binding("pageup", "move(-8)", "page up", show=False),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """A path was entered; it may not exist."""
+
+        path: Path
+
+    @dataclass
+    class Found(Message):
+        """A folder was read."""
+
+        text: str
+        matches: list[Match]
+
+    def __init__(
+        self,
+        value: str = "",
+        placeholder: str = "path of a model or a report",
+        *,
+        rows: int = 8,
+        id: str | None = None,
+    ) -> None:
+        super().__init__(id=id)
+        self._value = value
+        self._placeholder = placeholder
+        self._rows = rows
+        self._matches: list[Match] = []
+        self._moved = False
+
+    def compose(self) -> ComposeResult:
+        """Lay out the field and the list."""
+        yield text_field(self._value, self._placeholder)
+        view = TableView(
+            [Column("name", "Name", keep="middle"), Column("size", "Size", 9, "right")],
+            empty="nothing matches",
+        )
+        view.can_focus = False
+        view.header_rows = 0
+        view.styles.height = self._rows
+        view.display = False
+        yield view
+
+    @property
+    def value(self) -> str:
+        """The text as it is typed."""
+        return self.query_one(Input).value
+
+    @value.setter
+    def value(self, text: str) -> None:
+        field = self.query_one(Input)
+        field.value = text
+        field.cursor_position = len(text)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Look for matches in a thread: the folder may be on a slow network."""
+        event.stop()
+        self._look(event.value)
+
+    def _look(self, text: str) -> None:
+        self.run_worker(
+            lambda: self._search(text), group="path", exclusive=True, thread=True, name="path"
+        )
+
+    def _search(self, text: str) -> None:
+        found = find_matches(text) if text else []
+        if not get_current_worker().is_cancelled:
+            self.post_message(self.Found(text, found))
+
+    def on_path_input_found(self, event: Found) -> None:
+        """Show the matches, unless the text has changed meanwhile."""
+        event.stop()
+        text, found = event.text, event.matches
+        if text != self.value:
+            return
+        self._matches = found
+        self._moved = False
+        view = self.query_one(TableView)
+        view.set_table(RowTable(found, {"name": _name, "size": _size}), keep=False)
+        view.display = bool(text)
+
+    def action_complete(self) -> None:
+        """Complete the name; when it is complete, let Tab go to the next field."""
+        if self.query_one(Input).has_focus and self.value:
+            chosen = self._at_cursor() if self._moved else None
+            longer = complete(self.value, [chosen] if chosen else self._matches)
+            if longer != self.value:
+                self.value = longer
+                return
+            if self._matches and not self._moved:
+                self.action_move(0)
+                return
+        self.screen.focus_next()
+
+    def action_move(self, rows: int) -> None:
+        """Choose another match."""
+        view = self.query_one(TableView)
+        if view.display and self._matches:
+            view.cursor += rows if self._moved else 0
+            self._moved = True
+            view.add_class("-chosen")
+
+    def _at_cursor(self) -> Match | None:
+        row = self.query_one(TableView).row_at_cursor()
+        return self._matches[row] if row is not None else None
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Open the match at the cursor, or the path as typed; a folder is entered."""
+        event.stop()
+        chosen = self._at_cursor() if self._moved else None
+        self._choose(complete(self.value, [chosen]) if chosen else self.value)
+
+    def on_line_view_activated(self, event: TableView.Activated) -> None:
+        """Open what was clicked twice."""
+        event.stop()
+        chosen = self._at_cursor()
+        if chosen is not None:
+            self._choose(complete(self.value, [chosen]))
+
+    def _choose(self, text: str) -> None:
+        if not text:
+            return
+        path = Path(os.path.expanduser(text))
+        if path.is_dir():
+            self.value = text if text.endswith("/") else text + "/"
+        else:
+            self.post_message(self.Chosen(path))

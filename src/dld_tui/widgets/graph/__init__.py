@@ -1,0 +1,1 @@
+"""The graph pane and its views."""

@@ -1,0 +1,417 @@
+"""The canvas: boxes and lines, a cursor that follows the links. Only what is seen is drawn.
+
+The whole drawing in a few cells: where its boxes are, and which part of them is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Offset, Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dld_tui.core.graph.layout import Box, Layout
+from dld_tui.widgets.graph.drawing import Drawing, drawn_line
+from dld_tui.widgets.lists.line_source import LineSearch, LineSource, ListSource, Piece
+from dld_tui.widgets.lists.styled import Styled
+from dld_tui.widgets.shell.commands import Commands, bindings_for
+
+CELLS = 18
+"""Columns of the map, the border at its left included."""
+LEAST_WIDTH = 100
+"""Columns of a view that has room for it."""
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+"""Bits of a braille cell by column and row."""
+_BLANK = 0x2800
+
+
+class Minimap:
+    """Boxes as braille dots: two columns and four rows of them in a cell; made once a drawing."""
+
+    def __init__(self, layout: Layout, rows: int) -> None:
+        self.rows = rows
+        self._across = min(1.0, (CELLS - 1) * 2 / max(1, layout.width))
+        self._down = min(1.0, rows * 4 / max(1, layout.height))
+        self._shift = int(((CELLS - 1) * 2 - layout.width * self._across) / 2)
+        cells = [[0] * (CELLS - 1) for _ in range(rows)]
+        for box in layout.boxes:
+            if box is not None:
+                self._draw(box, cells)
+        self._lines = ["".join(chr(_BLANK + bits) for bits in line) for line in cells]
+
+    def _draw(self, box: Box, cells: list[list[int]]) -> None:
+        left, top = self._x(box.x), self._y(box.y)
+        right = max(left + 1, self._x(box.x + box.width))
+        bottom = max(top + 1, self._y(box.y + box.height))
+        for y in range(top, min(bottom, self.rows * 4)):
+            for x in range(left, min(right, (CELLS - 1) * 2)):
+                cells[y // 4][x // 2] |= _DOTS[x % 2][y % 4]
+
+    def _x(self, column: int) -> int:
+        return max(0, int(column * self._across) + self._shift)
+
+    def _y(self, row: int) -> int:
+        return max(0, int(row * self._down))
+
+    def line(self, y: int, view: tuple[int, int, int, int], cursor: Box | None) -> list[Piece]:
+        """Return a row of the map, exactly as wide as it is.
+
+        Args:
+            y: The row.
+            view: Columns and rows of the drawing that are seen: left, top, right, bottom.
+            cursor: The box that stands out.
+        """
+        if y >= self.rows:
+            return [("│" + " " * (CELLS - 1), "guide")]
+        left, top, right, bottom = view
+        first, last = self._x(left) // 2, max(self._x(left) // 2 + 1, -(-self._x(right) // 2))
+        is_seen = self._y(top) // 4 <= y <= max(0, self._y(bottom) - 1) // 4
+        text = self._lines[y].replace(chr(_BLANK), " ")
+        at = -1
+        if cursor is not None and self._y(cursor.y + cursor.height // 2) // 4 == y:
+            at = min(CELLS - 2, self._x(cursor.x + cursor.width // 2) // 2)
+        pieces: list[Piece] = [("│", "guide")]
+        for column, char in enumerate(text):
+            style = "viewport" if is_seen and first <= column < last else "faint"
+            pieces.append(
+                ("◆" if column == at else char, f"accent {style}" if column == at else style)
+            )
+        return pieces
+
+    def target(self, x: int, y: int) -> tuple[int, int]:
+        """Return the column and row of the drawing that a cell of the map stands for."""
+        dots = max(0, (x - 1) * 2 + 1 - self._shift)
+        return int(dots / self._across), int((y * 4 + 2) / self._down)
+
+
+_RIGHT_BUTTON = 3
+_MARGIN = 2
+"""Cells that are seen around the cursor's box."""
+
+
+class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+    """A drawing that is larger than the screen, and a cursor on one of its boxes."""
+
+    SCOPE = "canvas"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("canvas")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"line--viewport"}
+    ALLOW_SELECT = False
+    HELP = (
+        "The graph as boxes. Up and down follow the links, left and right go to the box beside. "
+        "+ and - zoom, v shows the graph as rows, Enter opens a fold or goes to the parameters."
+    )
+
+    @dataclass
+    class CursorMoved(Message):
+        """The cursor is on another box."""
+
+        vertex: int
+
+    @dataclass
+    class Activated(Message):
+        """Enter or a double click on a box."""
+
+        vertex: int
+
+    class MenuAsked(Message):
+        """A right click on a box, which is the cursor's now."""
+
+    class MarkAsked(Message):
+        """Space: mark or unmark what the cursor is on."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.drawing: Drawing | None = None
+        self.lines: LineSource = ListSource()
+        """What search sees of each box."""
+        self.grid = False
+        """Whether dots are shown between the boxes, to see what is in line."""
+        self._map: Minimap | None = None
+        self._cursor = 0
+        self._lit: frozenset[int] = frozenset()
+
+    @property
+    def cursor(self) -> int:
+        """The vertex that the cursor is on."""
+        return self._cursor
+
+    @cursor.setter
+    def cursor(self, vertex: int) -> None:
+        self._go(vertex)
+
+    # --- content --------------------------------------------------------------------------------
+
+    def set_drawing(self, drawing: Drawing, cursor: int) -> None:
+        """Show a drawing with the cursor on a vertex."""
+        self.drawing = drawing
+        graph = drawing.graph
+        names = zip(graph.labels, graph.names, strict=True)
+        self.lines = ListSource([[(f"{label}  {name}", "")] for label, name in names])
+        self._fit()
+        self._place_cursor(min(cursor, len(drawing.graph) - 1))
+        self.refresh()
+        self.call_after_refresh(self.show_cursor)
+
+    def _fit(self) -> None:
+        """Make the map, where there is room for it and more to see than fits."""
+        if self.drawing is None:
+            return
+        layout, size = self.drawing.layout, self.scrollable_content_region.size
+        fits = layout.width <= size.width and layout.height <= size.height
+        self._map = None
+        if size.width >= LEAST_WIDTH and size.height and not fits:
+            self._map = Minimap(layout, size.height)
+        width = layout.width + 2 + (CELLS if self._map is not None else 0)
+        self.virtual_size = Size(width, layout.height + 1)
+
+    def on_resize(self) -> None:
+        """Make the map for the new size, and keep the cursor in view."""
+        self._fit()
+        self.show_cursor()
+
+    @property
+    def _room(self) -> Size:
+        """The cells in which the drawing is seen."""
+        size = self.scrollable_content_region.size
+        return Size(size.width - (CELLS if self._map is not None else 0), size.height)
+
+    def note(self, marks: set[int], badges: Mapping[int, Piece]) -> None:
+        """Show which boxes are marked, and a glyph in some."""
+        if self.drawing is not None:
+            self.drawing.marks, self.drawing.badges = marks, dict(badges)
+            self.refresh()
+
+    def invalidate(self) -> None:
+        """Draw again what is seen."""
+        self.refresh()
+
+    def move_to(self, vertex: int, margin: int = _MARGIN) -> None:
+        """Put the cursor on a vertex; nothing is said of it."""
+        if self.drawing is not None and 0 <= vertex < len(self.drawing.graph):
+            self._place_cursor(vertex)
+            self.show_cursor(margin)
+            self.refresh()
+
+    def _place_cursor(self, vertex: int) -> None:
+        self._cursor = vertex
+        if self.drawing is not None and len(self.drawing.graph):
+            graph = self.drawing.graph
+            self._lit = frozenset((*graph.inputs[vertex], *graph.outputs[vertex]))
+
+    def _go(self, vertex: int | None, margin: int = _MARGIN) -> None:
+        if vertex is None or vertex == self.cursor:
+            return
+        self.move_to(vertex, margin)
+        self.post_message(self.CursorMoved(vertex))
+
+    # --- moving ---------------------------------------------------------------------------------
+
+    @property
+    def _box(self) -> Box | None:
+        if self.drawing is None or not len(self.drawing.graph):
+            return None
+        return self.drawing.box(self.cursor)
+
+    def _nearest(self, boxes: list[Box], x: int) -> int | None:
+        if not boxes:
+            return None
+        return min(boxes, key=lambda box: (abs(box.x + box.width // 2 - x), box.y)).vertex
+
+    def _linked(self, vertices: list[int]) -> int | None:
+        box = self._box
+        if box is None or self.drawing is None:
+            return None
+        return self._nearest([self.drawing.box(v) for v in vertices], box.x + box.width // 2)
+
+    def action_cursor_up(self) -> None:
+        """Follow the link up that is nearest to straight."""
+        if self.drawing is not None and self._box is not None:
+            self._go(self._linked(self.drawing.graph.sources[self.cursor]))
+
+    def action_cursor_down(self) -> None:
+        """Follow the link down that is nearest to straight."""
+        if self.drawing is not None and self._box is not None:
+            self._go(self._linked(self.drawing.graph.targets[self.cursor]))
+
+    def action_cursor_left(self) -> None:
+        """Go to the box at the left, in this rank or the nearest one that has one."""
+        self._sideways(-1)
+
+    def action_cursor_right(self) -> None:
+        """Go to the box at the right, in this rank or the nearest one that has one."""
+        self._sideways(1)
+
+    def _sideways(self, sign: int) -> None:
+        box = self._box
+        if box is None or self.drawing is None:
+            return
+        ranks = self.drawing.layout.ranks
+        own = self.drawing.layout.rank_at(box.y)
+        for distance in range(12):
+            found = [
+                other
+                for rank in {own - distance, own + distance}
+                if 0 <= rank < len(ranks)
+                for other in ranks[rank]
+                if (other.x - box.x) * sign > 0 and other.vertex != box.vertex
+            ]
+            if found:
+                self._go(min(found, key=lambda other: abs(other.x - box.x)).vertex)
+                return
+
+    def _page(self, sign: int) -> None:
+        box = self._box
+        if box is None or self.drawing is None:
+            return
+        layout = self.drawing.layout
+        y = box.y + sign * max(1, self.scrollable_content_region.height - 2)
+        rank = layout.rank_at(max(0, min(y, layout.height - 1)))
+        self._go(self._nearest(layout.ranks[rank], box.x + box.width // 2))
+
+    def action_page_up(self) -> None:
+        """Go up by what is seen."""
+        self._page(-1)
+
+    def action_page_down(self) -> None:
+        """Go down by what is seen."""
+        self._page(1)
+
+    def action_first(self) -> None:
+        """Go to the top."""
+        if self.drawing is not None and self._box is not None:
+            self._go(self.drawing.layout.ranks[0][0].vertex)
+
+    def action_last(self) -> None:
+        """Go to the bottom."""
+        if self.drawing is not None and self._box is not None:
+            self._go(self.drawing.layout.ranks[-1][0].vertex)
+
+    def action_activate(self) -> None:
+        """Open what the cursor is on."""
+        if self._box is not None:
+            self.post_message(self.Activated(self.cursor))
+
+    def action_mark(self) -> None:
+        """Mark or unmark what the cursor is on."""
+        if self._box is not None:
+            self.post_message(self.MarkAsked())
+
+    def action_search(self) -> None:
+        """Ask what to search for."""
+        from dld_tui.widgets.lists.search_bar import SearchBar
+
+        self.screen.mount(SearchBar(self))
+
+    @property
+    def cursor_offset(self) -> Offset:
+        """Where on the screen the row below the cursor's box begins, less one."""
+        box, region = self._box, self.content_region
+        if box is None:
+            return region.offset
+        x = box.x + self._indent - self.scroll_offset.x
+        y = box.y + box.height - 1 - self.scroll_offset.y
+        return region.offset + Offset(
+            max(0, min(x, region.width - 1)), max(0, min(y, region.height - 1))
+        )
+
+    def show_cursor(self, margin: int = _MARGIN) -> None:
+        """Scroll so that the box, and the ones above and below it, are in view."""
+        box = self._box
+        size = self._room
+        if box is None or not size.height:
+            return
+        x = (
+            0
+            if self._indent
+            else _scrolled(self.scroll_offset.x, size.width, (box.x, box.width), 4, margin)
+        )
+        y = _scrolled(self.scroll_offset.y, size.height, (box.y, box.height), 3, margin)
+        if (x, y) != (self.scroll_offset.x, self.scroll_offset.y):
+            self.scroll_to(x=x, y=y, animate=False, force=True, immediate=True)
+
+    # --- mouse ----------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the box that was clicked; twice opens it."""
+        offset = event.get_content_offset(self)
+        if offset is None or self.drawing is None:
+            return
+        event.stop()
+        if self._map is not None and offset.x >= self._room.width:
+            self._go_to(*self._map.target(offset.x - self._room.width, offset.y))
+            return
+        x, y = offset.x + self.scroll_offset.x - self._indent, offset.y + self.scroll_offset.y
+        layout = self.drawing.layout
+        for box in layout.ranks[layout.rank_at(y)] if layout.ranks else ():
+            if box.x <= x < box.x + box.width and box.y <= y < box.y + box.height:
+                self._go(box.vertex, 0)  # what one points at stays where it is
+                if event.button == _RIGHT_BUTTON:
+                    self.post_message(self.MenuAsked())
+                elif event.chain == 2:
+                    self.action_activate()
+
+    def _go_to(self, x: int, y: int) -> None:
+        """Go to the box nearest to a place of the drawing."""
+        assert self.drawing is not None  # there is a map of it
+        layout = self.drawing.layout
+        if layout.ranks:
+            self._go(self._nearest(layout.ranks[layout.rank_at(y)], x))
+
+    # --- drawing --------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of what is seen."""
+        width = self._room.width
+        if self.drawing is None or not len(self.drawing.graph):
+            text = "Nothing to draw" if y == 0 else ""
+            return self.strip_of([(text, "empty")], width)
+        left, top = self.scroll_offset
+        pieces = drawn_line(
+            self.drawing,
+            y + top,
+            left - self._indent,
+            width,
+            self.cursor,
+            self._lit,
+            grid=self.grid,
+        )
+        if self._map is None:
+            return self.strip_of(pieces, width)
+        view = (left, top, left + width, top + self._room.height)
+        return self.strip_of([*pieces, *self._map.line(y, view, self._box)], width + CELLS)
+
+    @property
+    def _indent(self) -> int:
+        """Cells at the left of a drawing that is less wide than the view: it is in the middle."""
+        if self.drawing is None:
+            return 0
+        return max(0, (self._room.width - self.drawing.layout.width) // 2)
+
+    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
+        """Draw again for the columns that are seen now."""
+        super().watch_scroll_x(old_value, new_value)
+        self.refresh(Region(0, 0, *self.size))
+
+
+def _scrolled(offset: int, room: int, span: tuple[int, int], part: int, margin: int) -> int:
+    """Return the offset that shows a range: the present one if it does, else a part further on.
+
+    Args:
+        offset: The first cell that is seen.
+        room: Cells that are seen.
+        span: The first cell of the range, and how many it has.
+        part: Which part of the room is beyond the range then: 3 for the third.
+        margin: Cells beyond the range that are to be seen at least.
+    """
+    start, length = span
+    if start - margin < offset:
+        return max(0, start - max(margin, room // part))
+    if start + length + margin > offset + room:
+        return max(0, start + length + max(margin, room // part) - room)
+    return offset

@@ -1,0 +1,324 @@
+"""What the boxes of the canvas say of vertices and folds.
+
+A layered drawing of vertices as boxes, one line of pieces at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core.graph.cells import boxes_in_row, line_row
+from dld_tui.core.graph.folding import Fold
+from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.layout import Box, Layout, lay_out
+from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.widgets.graph.model import GraphNotes
+from dld_tui.widgets.graph.overlays import Overlay
+from dld_tui.widgets.graph.rows import GLYPHS
+from dld_tui.widgets.graph.viewed import GraphView, ViewedGraph
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.shell import glyphs
+
+ZOOMS = 3
+"""Levels: labels only, boxes with a label, boxes with name and type too."""
+_LABEL_CELLS, _NAME_CELLS = 24, 28
+GRID_COLUMNS, GRID_ROWS = 8, 4
+"""Cells between the dots of the grid; moving a box twice takes it from one to the next."""
+_THIN, _HEAVY = "┌─┐│└┘", "┏━┓┃┗┛"
+
+
+@dataclass
+class Drawing:
+    """A graph with its places, and what each box says."""
+
+    graph: Graph
+    layout: Layout
+    texts: list[list[list[Piece]]]
+    """The rows of text in each box."""
+    styles: list[str]
+    """The style of each box."""
+    boxed: bool
+    """Whether boxes have a border."""
+    marks: set[int] = field(default_factory=set)
+    """Vertices that are marked."""
+    badges: dict[int, Piece] = field(default_factory=dict)
+    """A glyph of one cell at the right of the first row of a vertex."""
+
+    def box(self, vertex: int) -> Box:
+        """Return where a vertex is."""
+        box = self.layout.boxes[vertex]
+        assert box is not None  # every vertex has a place
+        return box
+
+
+@dataclass(frozen=True)
+class Says:
+    """What boxes say of their vertices."""
+
+    style: Callable[[int], str]
+    """The style class."""
+    type: Callable[[int], str]
+    """The type of what it makes; empty when it is not known."""
+    note: Callable[[int], Piece]
+    """What is said behind the label; empty for nothing."""
+
+
+def draw(
+    graph: Graph,
+    zoom: int,
+    says: Says,
+    cuts: Sequence[tuple[int, int]] = (),
+    shifts: Mapping[int, int] | None = None,
+) -> Drawing:
+    """Lay out a graph at a zoom level.
+
+    Args:
+        graph: What to draw.
+        zoom: From 0, the smallest.
+        says: What boxes say.
+        cuts: How many links of each vertex are not drawn, above and below.
+        shifts: Cells by which vertices were moved to the right.
+    """
+    styles = [says.style(vertex) for vertex in range(len(graph))]
+    texts: list[list[list[Piece]]] = [[] for _ in range(len(graph))]
+
+    def size(vertex: int, stubs: Sequence[int]) -> tuple[int, int]:
+        cut = cuts[vertex] if cuts else (0, 0)
+        rows = _texts(graph, vertex, zoom, styles[vertex], says, cut)
+        names = [visible(graph.nets[net].name) for net in stubs]
+        if names and zoom:
+            rows.append([(clip("◂ " + ", ".join(names), _NAME_CELLS, keep="middle"), "link")])
+        elif names:
+            rows[0].insert(0, ("◂", styles[vertex]))
+        texts[vertex] = rows
+        width = max(map(_cells, rows))
+        return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
+
+    layout = lay_out(graph, size, shifts=shifts)
+    return Drawing(graph, layout, texts, styles, boxed=zoom > 0)
+
+
+def _texts(
+    graph: Graph, vertex: int, zoom: int, style: str, says: Says, cut: tuple[int, int]
+) -> list[list[Piece]]:
+    kind, name = graph.kinds[vertex], visible(graph.names[vertex])
+    label = visible(graph.labels[vertex])
+    if kind != Kind.NODE:
+        label = f"{GLYPHS[kind]} {label}"
+    above = f"⋯{cut[0]}› " if cut[0] else ""
+    below = f" ›{cut[1]}⋯" if cut[1] else ""
+    note, note_style = says.note(vertex)
+    room = _NAME_CELLS if kind == Kind.GROUP else _LABEL_CELLS
+    first = [(above, "dim"), (clip(label, room, keep="middle"), style), (below, "dim")]
+    if note:
+        first.append((f" {note}", note_style))
+    rows: list[list[Piece]] = [[piece for piece in first if piece[0]]]
+    if zoom and kind == Kind.GROUP:
+        rows.append([(clip(name, _NAME_CELLS), "dim")])
+    elif zoom > 1:
+        if name and kind in (Kind.NODE, Kind.HOLDER, Kind.CALL):
+            rows.append([(clip(name, _NAME_CELLS, keep="end"), "")])
+        shape = says.type(vertex)
+        if shape:
+            rows.append([(clip(shape, _NAME_CELLS), "dim")])
+    return rows
+
+
+def _cells(row: Sequence[Piece]) -> int:
+    return sum(cell_width(text) for text, _ in row)
+
+
+def drawn_line(
+    drawing: Drawing,
+    y: int,
+    left: int,
+    width: int,
+    cursor: int,
+    lit: frozenset[int],
+    *,
+    grid: bool = False,
+) -> list[Piece]:
+    """Return one row of a drawing as pieces of exactly `width` cells.
+
+    Args:
+        drawing: The drawing.
+        y: The row, from 0.
+        left: The first column that is seen.
+        width: The columns that are seen.
+        cursor: The vertex that stands out.
+        lit: The nets that stand out.
+        grid: Whether to show dots where there is neither a box nor a line.
+    """
+    layout = drawing.layout
+    cells = [(" ", "")] * width
+    if grid and y % GRID_ROWS == 0:
+        dots = range(-left % GRID_COLUMNS, width, GRID_COLUMNS)
+        for at in dots:
+            cells[at] = (glyphs.current().dot, "guide")
+    if y >= layout.height:
+        return _joined(cells)
+    row = line_row(layout, y, left, left + width - 1)
+    for column in row.links:
+        if left <= column < left + width:
+            is_lit = not lit.isdisjoint(row.nets.get(column, ()))
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else "dim")
+    for column in row.arrows:
+        if left <= column < left + width:
+            is_lit = not lit.isdisjoint(row.nets.get(column, ()))
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else "dim")
+    pieces: list[Piece] = []
+    at = 0
+    for box in boxes_in_row(layout, y, left, left + width - 1):
+        start = max(0, box.x - left)
+        pieces += _joined(cells[at:start])
+        part = _box_row(drawing, box, y, is_cursor=box.vertex == cursor)
+        pieces += _cropped(part, max(0, left - box.x), min(width, box.x + box.width - left) - start)
+        at = min(width, box.x + box.width - left)
+    pieces += _joined(cells[at:])
+    return pieces
+
+
+def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Piece]:
+    """Return one row of a box."""
+    style = "accent" if is_cursor else drawing.styles[box.vertex]
+    rows = drawing.texts[box.vertex]
+    mark = "•" if box.vertex in drawing.marks else " "
+    badge, badge_style = drawing.badges.get(box.vertex, (" ", ""))
+    if not drawing.boxed:
+        text = [(part, f"{own} strong" if is_cursor else own) for part, own in rows[0]]
+        left, right = ("▐", "▌") if is_cursor else (mark, badge)
+        return [(left, "accent"), *text, (right, "accent" if is_cursor else badge_style)]
+    border = _HEAVY if is_cursor else _THIN
+    inside = box.width - 2
+    if y == box.y:
+        return [(border[0] + border[1] * inside + border[2], style)]
+    if y == box.y + box.height - 1:
+        return [(border[4] + border[1] * inside + border[5], style)]
+    is_first = y == box.y + 1
+    row = rows[y - box.y - 1]
+    room = inside - 2
+    blank = (room - _cells(row)) // 2
+    shown = [(part, f"{own} strong" if is_first else own) for part, own in row]
+    ends: list[Piece] = [(" ", ""), (" ", "")]
+    if is_first:
+        ends = [(mark, "accent"), (badge, badge_style)]
+    return [
+        (border[3], style), ends[0], (" " * blank, ""), *shown,
+        (" " * (room - blank - _cells(row)), ""), ends[1], (border[3], style),
+    ]  # fmt: skip
+
+
+def _joined(cells: Sequence[Piece]) -> list[Piece]:
+    """Return neighbouring cells of one style as one piece."""
+    pieces: list[Piece] = []
+    for text, style in cells:
+        if pieces and pieces[-1][1] == style:
+            pieces[-1] = (pieces[-1][0] + text, style)
+        else:
+            pieces.append((text, style))
+    return pieces
+
+
+def _cropped(pieces: Sequence[Piece], start: int, width: int) -> list[Piece]:
+    """Return `width` cells of pieces from the cell `start` on."""
+    found: list[Piece] = []
+    for text, style in pieces:
+        cells = cell_width(text)
+        if start >= cells:
+            start -= cells
+            continue
+        if width <= 0:
+            break
+        part = _first(_without(text, start), min(width, cells - start))
+        found.append((part, style))
+        width -= cell_width(part)
+        start = 0
+    return found
+
+
+def _first(text: str, cells: int) -> str:
+    """Return exactly the first cells of text; a wide character that is cut leaves a blank."""
+    if cell_width(text) <= cells:
+        return text
+    at = used = 0
+    while at < len(text) and used + cell_width(text[at]) <= cells:
+        used += cell_width(text[at])
+        at += 1
+    return text[:at] + " " * (cells - used)
+
+
+def _without(text: str, cells: int) -> str:
+    """Return text without its first cells; a wide character that is cut leaves a blank."""
+    at = 0
+    while cells > 0 and at < len(text):
+        cells -= cell_width(text[at])
+        at += 1
+    return " " * -cells + text[at:]
+
+
+class Boxes:
+    """The boxes of one drawing.
+
+    Args:
+        model: The graph.
+        notes: What is said of its nodes.
+        overlay: What the colours say.
+        boxes: The vertex of the graph, or the fold, that each box is.
+    """
+
+    def __init__(
+        self, model: ViewedGraph, notes: GraphNotes, overlay: Overlay, boxes: Sequence[int | Fold]
+    ) -> None:
+        self.model = model
+        self.notes = notes
+        self.overlay = overlay
+        self.boxes = boxes
+
+    def drawing(self, graph: Graph, zoom: int, cuts: Sequence[tuple[int, int]]) -> Drawing:
+        """Lay out and draw the boxes.
+
+        Args:
+            graph: The graph of the boxes.
+            zoom: From 0, the smallest.
+            cuts: How many links of each box are not drawn, above and below.
+        """
+        says = Says(self.style, self.type, self.note)
+        return draw(graph, zoom, says, cuts, self.shifts())
+
+    def _vertex(self, at: int) -> int | None:
+        """Return the vertex of the whole graph that a box is; None for a fold."""
+        box = self.boxes[at]
+        return box if isinstance(box, int) else None
+
+    def style(self, at: int) -> str:
+        """Return the style of a box: what the overlay says, else its kind of work."""
+        tint = self.overlay.style(*self.model.span(self.boxes[at]))
+        if tint is not None:
+            return tint
+        vertex = self._vertex(at)
+        return "accent" if vertex is None else self.model.style(vertex)
+
+    def type(self, at: int) -> str:
+        """Return the type of what a box makes first; empty when it is not known."""
+        vertex = self._vertex(at)
+        return "" if vertex is None else self.model.type_of(vertex)
+
+    def note(self, at: int) -> Piece:
+        """Return what is said behind the label: the overlay's text, else the precision set."""
+        if self.overlay.has_text:
+            return self.overlay.text(*self.model.span(self.boxes[at])), self.style(at)
+        vertex = self._vertex(at)
+        return ("", "") if vertex is None else self.model.badge(vertex)
+
+    def shifts(self) -> dict[int, int]:
+        """Return how far boxes were moved to the right, on the canvas."""
+        if self.model.view is not GraphView.CANVAS:
+            return {}
+        found = {}
+        for at in range(len(self.boxes)):
+            vertex = self._vertex(at)
+            cells = 0 if vertex is None else self.model.shift(vertex)
+            if cells:
+                found[at] = cells
+        return found

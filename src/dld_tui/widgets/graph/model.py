@@ -1,0 +1,287 @@
+"""What the graph pane shows of a model: one scope, and what is known of its nodes.
+
+What the graph says of a node besides what it is: marks, findings, precision, weights.
+
+All of it is asked for by ranges of rows, so that a fold answers as quickly as a node.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dld_tui.core import fmt
+from dld_tui.core.checks.findings import Finding
+from dld_tui.core.document import Node, Scope
+from dld_tui.core.document.metadata import position_of, precision_of
+from dld_tui.core.graph.build import ScopeGraph, graph_of
+from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.overview import Arranged
+from dld_tui.core.graph.pictures.content import Content, types_of, whole
+from dld_tui.core.graph.weights import Weights
+from dld_tui.core.text import clip, visible
+from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
+from dld_tui.widgets.graph.viewed import CANVAS_BOXES as CANVAS_BOXES
+from dld_tui.widgets.graph.viewed import GraphView as GraphView
+from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.parameters.rows import shown_type
+from dld_tui.widgets.shell import glyphs
+
+LEVELS = ("error", "warning")
+"""Findings that are shown, the worst first."""
+LEVEL_STYLES = {"error": "bad", "warning": "warn"}
+_HEAVY = 0.01
+"""A node with this part of all weights says how large they are."""
+
+
+class GraphNotes:
+    """Notes on the rows of one graph."""
+
+    def __init__(self, model: ViewedGraph) -> None:
+        self.model = model
+        self.has_precisions = False
+        """Whether to leave room for the precision that layers are set to."""
+        self._levels: dict[str, list[int]] = {}
+        self._marked: list[int] = []
+
+    # --- setting --------------------------------------------------------------------------------
+
+    def set_marks(self, marks: Iterable[Hashable]) -> None:
+        """Take note of what is marked: subjects, and vertices that are no nodes."""
+        rows = self.model.overview.rails.rows
+        vertices = [self._vertex(mark) for mark in marks]
+        self._marked = sorted(rows[v] for v in vertices if v is not None and v < len(rows))
+
+    def _vertex(self, mark: Hashable) -> int | None:
+        return mark if isinstance(mark, int) else self.model.vertex(mark)
+
+    def set_findings(self, findings: Iterable[Any]) -> None:
+        """Take note of what is wrong; the graph knows which vertex a finding is of."""
+        rows = self.model.overview.rails.rows
+        found: dict[str, set[int]] = {level: set() for level in LEVELS}
+        for level, vertex in self.model.levels(findings):
+            if level in found:
+                found[level].add(rows[vertex])
+        self._levels = {level: sorted(places) for level, places in found.items() if places}
+
+    # --- asking ---------------------------------------------------------------------------------
+
+    def marked(self, start: int, end: int) -> int:
+        """Return how many of some rows are marked."""
+        return _count(self._marked, start, end)
+
+    @property
+    def marked_vertices(self) -> list[int]:
+        """The vertices that are marked, from top to bottom."""
+        order = self.model.overview.rails.order
+        return [order[row] for row in self._marked]
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether to leave room for the glyphs of findings."""
+        return bool(self._levels)
+
+    def findings(self, level: str, start: int, end: int) -> int:
+        """Return how many of some rows have a finding of a level."""
+        return _count(self._levels.get(level, []), start, end)
+
+    def level(self, start: int, end: int) -> str:
+        """Return the worst level of some rows; empty when nothing was found."""
+        return next((level for level in LEVELS if self.findings(level, start, end)), "")
+
+    def finding_badge(self, start: int, end: int) -> Piece:
+        """Return the glyph of the worst finding of some rows, one cell."""
+        level = self.level(start, end)
+        shown = glyphs.current()
+        glyph = {"error": shown.error, "warning": shown.warning}.get(level, " ")
+        return glyph, LEVEL_STYLES.get(level, "")
+
+    def weight(self, start: int, end: int) -> tuple[str, str]:
+        """Return the size of the weights of some rows and their share; empty when there are none.
+
+        A single node says so only when it is heavy.
+        """
+        weights = self.model.weights
+        if weights is None:
+            return "", ""
+        size = weights.between(start, end) if end - start > 1 else weights.used[start]
+        share = size / weights.total if weights.total else 0.0
+        if not size or (end - start == 1 and share < _HEAVY):
+            return "", ""
+        return fmt.size(size), f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
+
+
+def _count(places: list[int], start: int, end: int) -> int:
+    return bisect_left(places, end) - bisect_left(places, start)
+
+
+class GraphModel(ViewedGraph):
+    """The graph of a scope; vertices stand for nodes, and for names of values.
+
+    Args:
+        scope: What to show.
+        constants: Whether constants are drawn, too.
+        exceptions: Constants that are drawn where the others are not, or the other way round.
+        drawn: Its graph, where it was made before.
+        arrange: Works out order, rails and folds elsewhere; None from it: they are worked out here.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        constants: bool = False,
+        exceptions: frozenset[Node] = frozenset(),
+        drawn: ScopeGraph | None = None,
+        arrange: Callable[[Graph], Arranged | None] = lambda graph: None,
+    ) -> None:
+        self.scope = scope
+        self.constants, self.exceptions = constants, exceptions
+        self.drawn: ScopeGraph = drawn or graph_of(
+            scope, constants=constants, exceptions=exceptions
+        )
+        graph = self.drawn.graph
+        super().__init__(graph, self.drawn.subjects, arrange(graph))
+
+    # --- what vertices stand for ----------------------------------------------------------------
+
+    @property
+    def place(self) -> str:
+        """The title of a subgraph or function."""
+        return "" if self.scope.kind == "graph" else self.scope.title
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The path of a subgraph or function."""
+        return tuple(self.scope.path)
+
+    def named_type(self, name: str) -> str:
+        """Return the type of a value."""
+        return types_of(self.scope)(name)
+
+    def content(self, title: str) -> Content:
+        """Return all of it as the content of a picture, boxes where they were moved to."""
+        return whole(self.drawn, title)
+
+    def is_same(self, other: ViewedGraph) -> bool:
+        """Return whether another graph is of the same scope."""
+        return isinstance(other, GraphModel) and other.scope is self.scope
+
+    def holds(self, subject: Hashable) -> bool:
+        """Return whether a node is one of the scope."""
+        return isinstance(subject, Node) and subject.scope is self.scope
+
+    def subject(self, vertex: int) -> Node | str:
+        """Return the node, or the name of the value, that a vertex stands for."""
+        return self.drawn.subjects[vertex]
+
+    def node_at(self, vertex: int) -> Node | None:
+        """Return the node of a vertex."""
+        found = self.drawn.subjects[vertex]
+        return found if isinstance(found, Node) else None
+
+    def vertex(self, subject: Hashable) -> int | None:
+        """Return the vertex of a node of the scope, or of a value."""
+        if isinstance(subject, Node) and subject.scope is not self.scope:
+            return None
+        return self.drawn.vertex(subject) if isinstance(subject, Node | str) else None
+
+    def vertex_now(self, subject: Hashable) -> int | None:
+        """Return the vertex of what a vertex of an older graph of the scope stood for."""
+        return self.vertex_of(subject) if isinstance(subject, Node) else self.vertex(subject)
+
+    def vertex_of(self, node: Node) -> int | None:
+        """Return the vertex of a node, or of the first user of one that is not drawn."""
+        seen: set[Node] = set()
+        waiting = [node]
+        while waiting:
+            node = waiting.pop(0)
+            found = self.drawn.vertex(node)
+            if found is not None:
+                return found
+            seen.add(node)
+            users = (use.node for name in node.outputs if name for use in self.scope.users(name))
+            waiting += [user for user in users if user not in seen and user.scope is self.scope]
+        return None
+
+    def style(self, vertex: int) -> str:
+        """Return the style class of a vertex: its kind of work."""
+        node = self.node_at(vertex)
+        return "io" if node is None else operator_style(node.op_type, node.domain)
+
+    def type_of(self, vertex: int) -> str:
+        """Return the type of what a vertex makes first; empty when it is not known."""
+        found = self.subject(vertex)
+        name = found if isinstance(found, str) else next(filter(None, found.outputs), "")
+        return shown_type(self.scope, name) if name else ""
+
+    def badge(self, vertex: int) -> Piece:
+        """Return the precision that a layer is set to, at most four cells; empty without one."""
+        node = self.node_at(vertex)
+        found = precision_of(node) if node is not None else ""
+        return clip(visible(found), 4), PRECISION_STYLES.get(found, "prec-other")
+
+    def precision(self, vertex: int) -> Piece | None:
+        """Return the precision that a layer is set to, else the type that it makes."""
+        node = self.node_at(vertex)
+        if node is None:
+            return None
+        chosen = precision_of(node)
+        if chosen:
+            return visible(chosen), PRECISION_STYLES.get(chosen, "prec-other")
+        name = next(filter(None, node.outputs), "")
+        known = self.scope.value_type(name) if name else None
+        if known is None:
+            return None
+        return visible(short_dtype(known)), precision_style(known.dtype)
+
+    def shift(self, vertex: int) -> int:
+        """Return the cells by which a box was moved to the right on the canvas."""
+        node = self.node_at(vertex)
+        place = position_of(node) if node is not None else None
+        return place[0] if place is not None else 0
+
+    def levels(self, findings: Iterable[Finding]) -> Iterator[tuple[str, int]]:
+        """Yield (level, vertex); a finding in a body is one of the node that has it."""
+        for finding in findings:
+            node = finding.node or (finding.scope.owner if finding.scope is not None else None)
+            holder = self._holder(node)
+            vertex = self.drawn.vertex(holder) if holder is not None else None
+            if vertex is not None:
+                yield finding.level, vertex
+
+    def _holder(self, node: Node | None) -> Node | None:
+        """Return the node of the scope that is, or holds, a node."""
+        while node is not None and node.scope is not self.scope:
+            node = node.scope.owner
+        return node
+
+    def row_times(self, times: Mapping[Node, float]) -> list[float]:
+        """Return milliseconds by row; those in bodies count for the node that has the body."""
+        rows = self.overview.rails.rows
+        own = [0.0] * len(rows)
+        for node, time in times.items():
+            holder = self._holder(node)
+            vertex = self.drawn.vertex(holder) if holder is not None else None
+            if vertex is not None:
+                own[rows[vertex]] += time
+        return own
+
+    def memory(self) -> tuple[Sequence[float], Sequence[float]] | None:
+        """Return the bytes of weights by row; an initializer adds to the sum once."""
+        weights = self.weights
+        if weights is None or not weights.total:
+            return None
+        count = len(self.overview.rails.order)
+        parts = [float(weights.between(row, row + 1)) for row in range(count)]
+        return [float(size) for size in weights.used], parts
+
+    def weigh(self) -> None:
+        """Read how large the weights are."""
+        self.weights = Weights(self.drawn, self.overview.rails)
+
+
+__all__ = ["CANVAS_BOXES", "GraphModel", "GraphView", "fold_summary", "fold_title"]

@@ -1,0 +1,317 @@
+"""Which overlay the graph pane shows, and what others there are: found on a thread if large.
+
+What the colours of the graph say: kind of work, precision, findings, weights, time.
+
+An overlay answers for a range of rows, so that a fold shows the sum of what is in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.core import fmt
+from dld_tui.core.text import visible
+from dld_tui.widgets.charts.bars import HEATS, heat, hottest
+from dld_tui.widgets.graph.model import LEVEL_STYLES, LEVELS, GraphNotes
+from dld_tui.widgets.graph.viewed import ViewedGraph
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell import glyphs
+
+_MOST_ROWS = 400
+"""Rows of a fold whose precisions are looked at, the first ones."""
+
+
+class Overlay:
+    """The colours of operators, which is what the graph shows when nothing else is asked for."""
+
+    name = "operators"
+    has_text = False
+    """Whether rows end with :meth:`text`."""
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the style of some rows; None for the colour of the operator."""
+        return None
+
+    def text(self, start: int, end: int) -> str:
+        """Return what is said at the end of some rows, at most 9 cells."""
+        return ""
+
+    @property
+    def legend(self) -> str:
+        """What the colours mean, for the title; empty when it needs no words."""
+        return ""
+
+
+class PrecisionOverlay(Overlay):
+    """The precision that layers are set to, else the type that they make."""
+
+    name = "precision"
+    has_text = True
+
+    def __init__(self, model: ViewedGraph) -> None:
+        self.model = model
+        self._known: dict[tuple[int, int], Counter[Piece]] = {}
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the style of the precision; of several, of the most common one."""
+        found = self._found(start, end)
+        return found.most_common(1)[0][0][1] if found else "faint"
+
+    def text(self, start: int, end: int) -> str:
+        """Return the precision, and whether there are others, too."""
+        found = self._found(start, end)
+        if not found:
+            return ""
+        more = f" +{len(found) - 1}" if len(found) > 1 else ""
+        return found.most_common(1)[0][0][0][: 9 - len(more)] + more
+
+    def _found(self, start: int, end: int) -> Counter[Piece]:
+        known = self._known.get((start, end))
+        if known is None:
+            model = self.model
+            rows = range(start, min(end, start + _MOST_ROWS))
+            found = (model.precision(model.overview.rails.order[row]) for row in rows)
+            known = self._known[start, end] = Counter(one for one in found if one is not None)
+        return known
+
+
+class FindingsOverlay(Overlay):
+    """Where the faults are."""
+
+    name = "findings"
+
+    def __init__(self, notes: GraphNotes) -> None:
+        self.notes = notes
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the style of the worst finding."""
+        return LEVEL_STYLES.get(self.notes.level(start, end), "faint")
+
+    @property
+    def legend(self) -> str:
+        """How many nodes have errors, and warnings."""
+        shown = glyphs.current()
+        count = len(self.notes.model.overview.rails.order)
+        signs = zip(LEVELS, (shown.error, shown.warning), strict=True)
+        return "  ".join(f"{sign} {self.notes.findings(level, 0, count)}" for level, sign in signs)
+
+
+class HeatOverlay(Overlay):
+    """A figure of each row, as heat; folds have the sum of theirs."""
+
+    has_text = True
+
+    def __init__(
+        self, name: str, legend: str, own: Sequence[float], parts: Sequence[float]
+    ) -> None:
+        self.name = name
+        self._legend = legend
+        self._own = own
+        self._before = list(accumulate(parts, initial=0.0))
+        self._hot = hottest(value for value in own if value)
+
+    def _value(self, start: int, end: int) -> float:
+        if end - start == 1:
+            return self._own[start]
+        return self._before[end] - self._before[start]
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return the heat."""
+        value = self._value(start, end)
+        return HEATS[heat(value, self._hot)] if value else "faint"
+
+    def text(self, start: int, end: int) -> str:
+        """Return the figure."""
+        value = self._value(start, end)
+        return self.shown(value) if value else ""
+
+    def shown(self, value: float) -> str:
+        """Return a figure as text."""
+        return fmt.size(round(value))
+
+    @property
+    def legend(self) -> str:
+        """The sum, and what it is the sum of."""
+        return f"{self.shown(self._before[-1])}{self._legend}"
+
+
+class TimeOverlay(HeatOverlay):
+    """The time of each node in a report."""
+
+    def shown(self, value: float) -> str:
+        """Return milliseconds."""
+        return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
+
+
+class ErrorOverlay(HeatOverlay):
+    """How far each node's results are from a reference, in parts of their size."""
+
+    def _value(self, start: int, end: int) -> float:
+        return max(self._own[start:end], default=0.0)  # a sum of errors would say nothing
+
+    def shown(self, value: float) -> str:
+        """Return the error; what is as large as the values, or NaN, is ``100 %``."""
+        return "100 %" if value >= 1 else f"{value:.1e}"
+
+    @property
+    def legend(self) -> str:
+        """The largest error, and where it comes from."""
+        return f"up to {self.shown(max(self._own, default=0.0))}{self._legend}"
+
+
+def memory_overlay(model: ViewedGraph) -> HeatOverlay | None:
+    """Return the bytes as heat; None when there are none, or they are not known yet."""
+    known = model.memory_heat
+    if isinstance(known, HeatOverlay):
+        return known
+    found = model.memory()
+    if found is None:
+        return None
+    model.memory_heat = made = HeatOverlay(model.memory_name, "", *found)
+    return made
+
+
+def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> TimeOverlay | None:
+    """Return the times of nodes, in milliseconds, as heat; None when none is known of this graph.
+
+    Args:
+        model: The graph.
+        times: By what its vertices stand for, and what is inside of that.
+        title: Where they come from. Foreign text.
+    """
+    own = model.row_times(times)
+    return TimeOverlay("time", f" in {visible(title)}", own, own) if any(own) else None
+
+
+def error_overlay(
+    model: ViewedGraph, errors: Mapping[Any, float], title: str
+) -> ErrorOverlay | None:
+    """Return the errors of nodes as heat; None when none is known of this graph."""
+    own = model.row_times(errors)
+    return ErrorOverlay("errors", f" in {visible(title)}", own, own) if any(own) else None
+
+
+def overlays(
+    model: ViewedGraph,
+    notes: GraphNotes,
+    times: Mapping[Any, float],
+    title: str,
+    errors: tuple[Mapping[Any, float], str] = ({}, ""),
+) -> list[Overlay]:
+    """Return what can be shown of a graph, in the order of the key."""
+    found: list[Overlay | None] = [
+        Overlay(),
+        PrecisionOverlay(model),
+        FindingsOverlay(notes) if notes.has_findings else None,
+        memory_overlay(model),
+        time_overlay(model, times, title) if times else None,
+        error_overlay(model, *errors) if errors[0] else None,
+    ]
+    return [overlay for overlay in found if overlay is not None]
+
+
+if TYPE_CHECKING:
+    from textual.containers import Vertical
+
+    _Base = Vertical
+else:
+    _Base = object
+
+AT_ONCE = 1_000
+"""Vertices of the largest graph whose overlays are made between two key presses."""
+AskTimes = Callable[[], "tuple[Mapping[Any, float], str]"]
+"""Returns milliseconds by node or layer, and which report they are from; empty without a report.
+Called on a thread where the graph is large."""
+
+
+class Colours(_Base):
+    """The part of the graph pane that says what the colours mean."""
+
+    model: ViewedGraph | None
+    notes: GraphNotes | None
+    list: LineView
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.ask_times: AskTimes = lambda: ({}, "")
+        self.ask_errors: AskTimes = lambda: ({}, "")
+        """The same, of errors relative to the values, from a comparison of results."""
+        self._overlay = Overlay()
+        self._overlay_name = Overlay.name
+
+    @property
+    def cursor_vertex(self) -> int:
+        """The vertex under the cursor."""
+        raise NotImplementedError
+
+    def show_view(self, vertex: int) -> None:
+        """Show the present view with the cursor on a vertex."""
+        raise NotImplementedError
+
+    def overlays(self) -> Sequence[Overlay]:
+        """Return what the colours can say now."""
+        if self.model is None or self.notes is None:
+            return [Overlay()]
+        return overlays(self.model, self.notes, *self.ask_times(), self.ask_errors())
+
+    def weighed(self) -> None:
+        """Show the sizes of the weights, which are known now."""
+        before = self._overlay
+        self.find_overlay()
+        if self._overlay is not before:
+            self.show_view(self.cursor_vertex)
+        self.list.invalidate()
+
+    def find_overlay(self) -> None:
+        """Take the overlay that was chosen, of this graph, where it has something to say."""
+        self._overlay = Overlay()
+        if self._overlay_name == Overlay.name:
+            return
+        is_large = self._is_large
+
+        def take(found: Sequence[Overlay]) -> None:
+            same = (overlay for overlay in found if overlay.name == self._overlay_name)
+            self._overlay = next(same, self._overlay)
+            if is_large:
+                self.show_view(self.cursor_vertex)
+
+        self._with_overlays(take)
+
+    def next_overlay(self) -> None:
+        """Let the colours say the next thing."""
+
+        def take(found: Sequence[Overlay]) -> None:
+            names = [overlay.name for overlay in found]
+            at = names.index(self._overlay.name) if self._overlay.name in names else -1
+            self._overlay = found[(at + 1) % len(found)]
+            self._overlay_name = self._overlay.name
+            self.show_view(self.cursor_vertex)
+
+        self._with_overlays(take)
+
+    @property
+    def _is_large(self) -> bool:
+        return self.model is not None and len(self.model.graph) > AT_ONCE
+
+    def _with_overlays(self, take: Callable[[Sequence[Overlay]], None]) -> None:
+        """Find out what the colours can say; a report may have a time for each of many nodes."""
+        if not self._is_large:
+            take(self.overlays())
+            return
+        model = self.model
+
+        def arrived(found: Sequence[Overlay]) -> None:
+            if self.is_attached and self.model is model:
+                take(found)
+
+        def task() -> None:
+            # An edit may change the model while it is read: then all is found again after it.
+            with suppress(RuntimeError, KeyError, IndexError):
+                self.call_later(arrived, self.overlays())
+
+        self.run_worker(task, thread=True, group="overlays", exclusive=True, name="find overlays")

@@ -1,0 +1,224 @@
+"""The rows of the overview and the rail view: rails, glyph, operator, name, type."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from dld_tui.core import fmt
+from dld_tui.core.graph.folding import Fold
+from dld_tui.core.graph.graph import Kind
+from dld_tui.core.graph.lanes import rail_cells
+from dld_tui.core.graph.overview import Row
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.graph.model import GraphNotes
+from dld_tui.widgets.graph.overlays import Overlay
+from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.shell import glyphs
+
+GLYPHS = {
+    Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
+    Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
+}  # fmt: skip
+"""What stands for a vertex of each kind."""
+_TYPE_FROM = 48
+"""Rows of so many cells show the type of the first output."""
+_NUMBER_FROM = 90
+_LABEL_CELLS = 18
+_NAME_CELLS = 6
+"""The least room for a name: columns at the right give way."""
+_WEIGHT_FROM = 60
+"""Rows of so many cells say how large the weights are."""
+_WEIGHT_CELLS, _SHARE_CELLS, _PRECISION_CELLS, _OVERLAY_CELLS = 8, 6, 5, 10
+_RAIL_SHARE = 3
+"""Rails take at most the third part of a row; the part around the vertex is shown."""
+
+
+class GraphRows:
+    """The line source of the list views."""
+
+    def __init__(self, model: ViewedGraph, notes: GraphNotes, overlay: Overlay) -> None:
+        self.model = model
+        self.notes = notes
+        self.overlay = overlay
+        self.rows = model.rows
+        self.seen, self.rails = model.overview.seen()
+        labels = set(self.model.graph.labels)
+        longest = max((cell_width(visible(label)) for label in labels), default=4)
+        self._label_cells = min(longest, _LABEL_CELLS)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def key(self, index: int) -> Hashable:
+        """Return the node of a row, the vertex of one that has none, or the fold."""
+        row = self.rows[index]
+        if row.fold is not None:
+            return row.fold
+        vertex = self.model.overview.rails.order[row.start]
+        node = self.model.node_at(vertex)
+        return vertex if node is None else node
+
+    def index_of(self, key: Hashable) -> int | None:
+        """Return the row of a key."""
+        if isinstance(key, Fold):
+            return next((at for at, row in enumerate(self.rows) if row.fold is key), None)
+        vertex = key if isinstance(key, int) else self.model.vertex(key)
+        if vertex is not None:
+            if vertex >= len(self.model.overview.rails.rows):
+                return None
+            at = self.model.overview.place(vertex)
+            return at if self.key(at) == key else None
+        return None
+
+    def text(self, index: int) -> str:
+        """Return what search and copy see."""
+        row = self.rows[index]
+        if row.fold is not None:
+            return f"{fold_title(row.fold)}  {fold_summary(row.fold)}"
+        vertex = self._vertex(index)
+        return f"{self.seen.labels[vertex]}  {self.seen.names[vertex]}"
+
+    def _vertex(self, index: int) -> int:
+        """Return the vertex of the graph that is seen."""
+        return self.rails.order[index]
+
+    # --- drawing --------------------------------------------------------------------------------
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        """Return one row."""
+        row = self.rows[index]
+        pieces: list[Piece] = []
+        if width >= _NUMBER_FROM:
+            number = "" if row.fold is not None else str(row.start + 1)
+            pieces.append((f"{number:>6} ", "faint"))
+        pieces += self._rail_pieces(index, width)
+        room = width - sum(len(text) for text, _ in pieces)
+        if row.fold is not None:
+            return [*pieces, *self._fold_pieces(row, row.fold, room)]
+        return [*pieces, *self._vertex_pieces(index, row, room)]
+
+    def _rail_pieces(self, index: int, width: int) -> list[Piece]:
+        rails = self.rails
+        most = max(3, width // _RAIL_SHARE // 2)
+        shown = min(rails.width, most)
+        own = rails.columns[index]
+        first = max(0, own - shown + 1)
+        cells = rail_cells(rails, index, first, shown)
+        at = cells.index("o")
+        before = "".join(cells[:at])
+        after = "".join(cells[at + 1 :])
+        if first:
+            before = "…" + before[1:] if before else ""
+        glyph, style = self._glyph(index)
+        return [(before, "dim"), (glyph, style), (after, "dim"), (" ", "")]
+
+    def _glyph(self, index: int) -> Piece:
+        row = self.rows[index]
+        if row.fold is not None:
+            glyph = glyphs.current().unfolded if row.is_open else GLYPHS[Kind.GROUP]
+            return glyph, self.overlay.style(row.start, row.end) or "accent"
+        glyph = GLYPHS[self.seen.kinds[self._vertex(index)]]
+        return glyph, self._style(row)
+
+    def _style(self, row: Row) -> str:
+        """Return the style of a vertex: what the overlay says, else its kind of work."""
+        tint = self.overlay.style(row.start, row.end)
+        return tint if tint is not None else self.model.style(self._subject_vertex(row))
+
+    def _subject_vertex(self, row: Row) -> int:
+        """Return the vertex of the whole graph."""
+        return self.model.overview.rails.order[row.start]
+
+    def _vertex_pieces(self, index: int, row: Row, room: int) -> list[Piece]:
+        if self.model.node_at(self._subject_vertex(row)) is not None:
+            label = visible(self.seen.labels[self._vertex(index)])
+        else:
+            known = {Kind.INPUT: "input", Kind.OUTPUT: "output"}
+            label = known.get(self.seen.kinds[self._vertex(index)], "outer value")
+        cells = min(self._label_cells, max(0, room // 2))
+        pieces: list[Piece] = [(fit(label, cells) + " ", self._style(row))]
+        room -= cells + 1
+        right = _fitting(self._right(row, room), room - _NAME_CELLS)
+        left = room - sum(cell_width(text) for text, _ in right)
+        text = clip(visible(self.seen.names[self._vertex(index)]), left, keep="end")
+        hubs = self._hub_names(index)
+        if hubs and cell_width(text) + 4 < left:
+            hubs = clip(f"  {glyphs.current().left}{hubs}", left - cell_width(text))
+        else:
+            hubs = ""
+        return [*pieces, (text, ""), (fit(hubs, left - cell_width(text)), "link"), *right]
+
+    def _right(self, row: Row, room: int) -> list[Piece]:
+        """Return the columns at the right of a node: finding, type, precision, weights."""
+        pieces: list[Piece] = []
+        vertex = self._subject_vertex(row)
+        if self.notes.has_findings:
+            glyph, style = self.notes.finding_badge(row.start, row.end)
+            pieces.append((f" {glyph}", style))
+        if room >= _TYPE_FROM - _LABEL_CELLS:
+            kind = clip(self.model.type_of(vertex), max(12, room // 3))
+            pieces.append((f" {kind}" if kind else "", "dim"))
+        if self.notes.has_precisions:
+            badge, style = self.model.badge(vertex)
+            pieces.append((fit(f" {badge}", _PRECISION_CELLS), style))
+        return [*pieces, *self._figures(row, room)]
+
+    def _figures(self, row: Row, room: int) -> list[Piece]:
+        """Return what the overlay says of a row, else how large its weights are."""
+        if self.overlay.has_text:
+            text = self.overlay.text(row.start, row.end)
+            style = self.overlay.style(row.start, row.end) or ""
+            return [(f" {text:>{_OVERLAY_CELLS - 1}}", style)]
+        if not self._has_weights(room):
+            return []
+        size, share = self.notes.weight(row.start, row.end)
+        weight = (f" {size:>{_WEIGHT_CELLS}}", "number")
+        return [(f"{share:>{_SHARE_CELLS}}", "dim"), weight] if row.fold is not None else [weight]
+
+    def _has_weights(self, room: int) -> bool:
+        weights = self.model.weights
+        return room >= _WEIGHT_FROM - _LABEL_CELLS and weights is not None and weights.total > 0
+
+    def _hub_names(self, index: int) -> str:
+        names = [self.seen.nets[n].name for n in self.rails.named_inputs(self.seen, index)]
+        return " ".join(visible(name) for name in names[:3])
+
+    def _fold_pieces(self, row: Row, fold: Fold, room: int) -> list[Piece]:
+        right = _fitting(self._fold_right(row, room), room - _NAME_CELLS)
+        room -= sum(cell_width(text) for text, _ in right)
+        times = f"×{fold.count} " if fold.count > 1 else f"{row.time}. " if row.time else ""
+        title = clip(fold_title(fold), room - len(times))
+        pieces: list[Piece] = [(times, "number"), (title, "strong")]
+        used = len(times) + cell_width(title)
+        if not row.is_open:
+            for text, style in (
+                (f"  {fmt.plural(sum(fold.operators.values()), 'op')}", "number"),
+                (f"  {fold_summary(fold)}", "dim"),
+            ):
+                shown = clip(text, room - used) if room - used >= min(12, len(text)) else ""
+                pieces.append((shown, style))
+                used += cell_width(shown)
+        return [*pieces, (" " * (room - used), ""), *right]
+
+    def _fold_right(self, row: Row, room: int) -> list[Piece]:
+        """Return the columns at the right of a fold: marks, findings, weights."""
+        pieces: list[Piece] = []
+        marked = self.notes.marked(row.start, row.end)
+        if marked:
+            pieces.append((f" {glyphs.current().mark}{marked}", "accent"))
+        if self.notes.level(row.start, row.end):
+            glyph, style = self.notes.finding_badge(row.start, row.end)
+            pieces.append((f" {glyph}", style))
+        return [*pieces, *self._figures(row, room)]
+
+
+def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
+    """Return the pieces that there is room for, the first ones first."""
+    found: list[Piece] = []
+    for text, style in pieces:
+        room -= cell_width(text)
+        if room < 0:
+            break
+        found.append((text, style))
+    return found

@@ -1,0 +1,1 @@
+"""Long lists and tables that draw only the rows that are seen."""

@@ -1,0 +1,497 @@
+"""A line view with columns: header, sorting, and scrolling sideways by column.
+
+Which columns of a table are seen: what fits first, and what scrolling sideways brings in.
+
+A table begins with the columns that fit; those with the highest ``priority`` number wait at the
+right end. Scrolling moves by column: the columns with the name stay, the first of the others
+leave at the left, and at each step at least one that was not seen before comes in at the right.
+
+``TableView(columns, table)`` shows a :class:`TableSource`; ``set_table(table, rows)`` replaces it
+or shows some of its rows. ``order[i]`` is the table's row that is shown at line i. A header click
+or ``o`` sorts; the cursor stays on its row. Where not all columns fit, those with the highest
+``priority`` number wait at the right end (see ``table_columns``), and a sign at the end of the
+header tells of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import bindings_for
+
+GAP = 1
+"""Blank cells between two columns."""
+_SIGN = 1
+"""Cells at the right that a table needs for the sign that there are more columns."""
+_LEAST_NAME = 8
+"""A narrower column does not name the row."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column looks; `key` is what the source knows it by."""
+
+    key: str
+    title: str
+    width: int | None = None
+    """Cells; None takes what the others leave."""
+    align: str = "left"
+    """``left``, or ``right`` for numbers."""
+    min_width: int = 8
+    """The least a column of width None may shrink to before other columns are left out."""
+    priority: int = 0
+    """0 is seen first; the column with the highest number waits at the right end first."""
+    keep: str = "start"
+    """Which end of a long text stays: ``start``, ``end`` or ``middle``."""
+    descending: bool = False
+    """Sort from the largest value when it is sorted first, as for times."""
+    sortable: bool = True
+    pinned: bool = False
+    """Stays where the others scroll; without any it is the first text that is seen first."""
+
+    @property
+    def least(self) -> int:
+        """The fewest cells that it is drawn in."""
+        return self.min_width if self.width is None else self.width
+
+
+@dataclass(frozen=True)
+class Window:
+    """The columns that are seen at once."""
+
+    columns: tuple[Column, ...]
+    sizes: tuple[tuple[Column, int], ...]
+    """The columns in order, each with its cells."""
+    last: str
+    """The key of the column that this window was scrolled for; empty for the first window."""
+    before: bool = False
+    """There are columns to the left."""
+    after: bool = False
+    """There are columns to the right."""
+
+
+def windows(columns: Sequence[Column], width: int) -> list[Window]:
+    """Return what is seen in `width` cells at each step to the right, the first step first."""
+    if _needed(columns) <= width or len(columns) < 2:
+        return [Window(tuple(columns), _sizes(columns, width), "")]
+    room = max(width - _SIGN, 1)
+    pinned = _pinned(columns)
+    first = _first(columns, pinned, room)
+    shown = [column for column in first if column not in pinned]
+    waiting = [column for column in columns if column not in first]
+    line = [*shown, *waiting]
+    steps = [(0, len(shown))]
+    while steps[-1][1] < len(line):
+        steps.append(_step(line, pinned, steps[-1], room))
+    found = []
+    for number, (start, end) in enumerate(steps):
+        seen = set(first if not number else (*pinned, *line[start:end]))
+        # Those that were seen first keep their places; what waited follows at the right.
+        order = [column for column in columns if column in seen and column in first]
+        order += [column for column in line[start:end] if column in waiting]
+        found.append(
+            Window(
+                tuple(order),
+                _sizes(order, room),
+                line[end - 1].key if number else "",
+                before=number > 0,
+                after=number + 1 < len(steps),
+            )
+        )
+    return found
+
+
+def _pinned(columns: Sequence[Column]) -> list[Column]:
+    declared = [column for column in columns if column.pinned]
+    if declared:
+        return declared
+    names = (
+        column
+        for column in columns
+        if not column.priority and column.align == "left" and column.least >= _LEAST_NAME
+    )
+    return [next(names, columns[0])]
+
+
+def _first(columns: Sequence[Column], pinned: Sequence[Column], room: int) -> list[Column]:
+    """Return the columns that are seen before any scrolling."""
+    shown = list(columns)
+    while len(shown) > len(pinned) and _needed(shown) > room:
+        others = [column for column in shown if column not in pinned]
+        highest = max(column.priority for column in others)
+        if not highest and len(others) == 1:
+            break
+        shown.remove(next(column for column in reversed(others) if column.priority == highest))
+    return shown
+
+
+def _step(
+    line: Sequence[Column], pinned: Sequence[Column], before: tuple[int, int], room: int
+) -> tuple[int, int]:
+    """Return the window after another one, as (start, end) of the columns that scroll."""
+    start, end = before[0], before[1] + 1
+    while start < end - 1 and _needed([*pinned, *line[start:end]]) > room:
+        start += 1
+    while end < len(line) and _needed([*pinned, *line[start : end + 1]]) <= room:
+        end += 1
+    return start, end
+
+
+def _needed(columns: Sequence[Column]) -> int:
+    return sum(column.least for column in columns) + GAP * (len(columns) - 1)
+
+
+def _sizes(columns: Sequence[Column], room: int) -> tuple[tuple[Column, int], ...]:
+    fixed = sum(column.width or 0 for column in columns) + GAP * (len(columns) - 1)
+    shares = _shares([column for column in columns if column.width is None], room - fixed)
+    sizes = [(column, column.width or shares.get(column.key, 0)) for column in columns]
+    return tuple(_squeezed(sizes, room))
+
+
+def _shares(flexible: list[Column], rest: int) -> dict[str, int]:
+    """Share cells out equally, but none gets less than its least."""
+    found: dict[str, int] = {}
+    while flexible:
+        share = max(rest, 0) // len(flexible)
+        short = [column for column in flexible if column.min_width > share]
+        if not short:
+            found |= {column.key: share for column in flexible}
+            # The last one takes what the division leaves.
+            found[flexible[-1].key] += rest - share * len(flexible)
+            break
+        for column in short:
+            found[column.key] = column.min_width
+            rest -= column.min_width
+        flexible = [column for column in flexible if column not in short]
+    return found
+
+
+def _squeezed(sizes: list[tuple[Column, int]], room: int) -> list[tuple[Column, int]]:
+    """Return the sizes with the widest columns narrowed until all of them can be seen."""
+    cells = [size for _, size in sizes]
+    room -= GAP * (len(cells) - 1)
+    while sum(cells) > room and max(cells) > 1:
+        cells[cells.index(max(cells))] -= 1
+    return [(column, size) for (column, _), size in zip(sizes, cells, strict=True)]
+
+
+Cell: TypeAlias = "str | Piece | list[Piece]"
+"""Text, (text, style class), or several pieces."""
+
+
+class TableSource(Protocol):
+    """The rows of a table; only seen cells are asked for."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def key(self, row: int) -> Hashable:
+        """Return what identifies the row."""
+
+    def cell(self, row: int, column: str, width: int) -> Cell:
+        """Return one cell; it is cut and padded to `width`."""
+
+    def sort_value(self, row: int, column: str) -> Any:
+        """Return what to sort by; None sorts last in both directions."""
+
+    def text(self, row: int) -> str:
+        """Return the row's text, for search and copy."""
+
+
+class _Rows:
+    """The line source that a table view is made of."""
+
+    def __init__(self, view: TableView) -> None:
+        self.view = view
+
+    def __len__(self) -> int:
+        return len(self.view.order)
+
+    def key(self, index: int) -> Hashable:
+        return self.view.table.key(self.view.order[index])
+
+    def text(self, index: int) -> str:
+        return self.view.table.text(self.view.order[index])
+
+    def line(self, index: int, width: int) -> list[Piece]:
+        row = self.view.order[index]
+        pieces: list[Piece] = []
+        for column, cells in self.view.layout_columns(width):
+            if pieces:
+                pieces.append((" " * GAP, ""))
+            pieces += _fitted(self.view.table.cell(row, column.key, cells), column, cells)
+        return pieces
+
+
+def _fitted(cell: Cell, column: Column, cells: int) -> list[Piece]:
+    if isinstance(cell, str):
+        return [(fit(visible(cell), cells, align=column.align, keep=column.keep), "")]
+    if isinstance(cell, tuple):
+        return [(fit(visible(cell[0]), cells, align=column.align, keep=column.keep), cell[1])]
+    pieces: list[Piece] = []
+    room = cells
+    for text, style in cell:
+        part = clip(visible(text), room)
+        room -= cell_width(part)
+        pieces.append((part, style))
+    padding = (" " * room, "")
+    return [padding, *pieces] if column.align == "right" else [*pieces, padding]
+
+
+class _NoRows:
+    def __len__(self) -> int:
+        return 0
+
+    def key(self, row: int) -> Hashable:
+        return row
+
+    def cell(self, row: int, column: str, width: int) -> Cell:
+        return ""
+
+    def sort_value(self, row: int, column: str) -> Any:
+        return None
+
+    def text(self, row: int) -> str:
+        return ""
+
+
+class TableView(LineView):
+    """A table of any length with a fixed header."""
+
+    SCOPE = "table"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("table")
+
+    @dataclass
+    class Sorted(Message):
+        """The order of the rows changed."""
+
+        view: TableView
+        column: str
+        descending: bool
+
+        @property
+        def control(self) -> TableView:
+            """Return the view, for ``@on`` selectors."""
+            return self.view
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        table: TableSource | None = None,
+        *,
+        empty: str = "",
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(empty=empty, name=name, id=id, classes=classes)
+        self.columns = tuple(columns)
+        self.table: TableSource = _NoRows() if table is None else table
+        self.order: Sequence[int] = range(len(self.table))
+        self.sort_column: str | None = None
+        self.sort_descending = False
+        self.header_rows = 1
+        self._rows: Sequence[int] = self.order
+        self._windows: dict[int, list[Window]] = {}
+        self._reached = ""
+        """The key of the column that scrolling brought in last; empty while nothing scrolled."""
+        self.lines = _Rows(self)
+        self._resize_virtual()
+
+    def set_table(
+        self, table: TableSource, rows: Sequence[int] | None = None, keep: bool = True
+    ) -> None:
+        """Show a table, or only some `rows` of it, in the order that is chosen."""
+        key = self.key_at_cursor() if keep else None
+        self.table = table
+        self._rows = range(len(table)) if rows is None else rows
+        self._sort()
+        self._show(key)
+
+    def set_columns(self, columns: Sequence[Column]) -> None:
+        """Show other columns of the same table; what was scrolled to stays while it is there."""
+        self.columns = tuple(columns)
+        self._windows.clear()
+        self.invalidate()
+
+    def row_at_cursor(self) -> int | None:
+        """Return the table's row under the cursor, or None when there are no rows."""
+        return self.order[self.cursor] if self.cursor < len(self.order) else None
+
+    # Sorting
+
+    def sort_by(self, column: str | None, descending: bool = False) -> None:
+        """Sort by a column, or return to the table's own order with None."""
+        key = self.key_at_cursor()
+        self.sort_column, self.sort_descending = column, descending
+        self._sort()
+        self._show(key)
+        self.post_message(self.Sorted(self, column or "", descending))
+
+    def _sort(self) -> None:
+        column = self.sort_column
+        if column is None:
+            self.order = self._rows
+            return
+        value = self.table.sort_value
+        keyed = [(value(row, column), row) for row in self._rows]
+        known = [pair for pair in keyed if pair[0] is not None]
+        known.sort(key=lambda pair: pair[0], reverse=self.sort_descending)
+        self.order = [row for _, row in known] + [row for found, row in keyed if found is None]
+
+    def _show(self, key: Hashable | None) -> None:
+        # The rows were exchanged under the view, so it could not note the cursor's key itself.
+        self.set_lines(_Rows(self), keep=False)
+        if key is not None:
+            self.go_to_key(key)
+
+    def action_sort_next(self) -> None:
+        """Sort by the column after the sorted one; after the last, by none."""
+        keys = [column.key for column in self.columns if column.sortable]
+        if not keys:
+            return
+        at = keys.index(self.sort_column) + 1 if self.sort_column in keys else 0
+        if at < len(keys):
+            self.show_column(keys[at])
+        self._sort_first(keys[at] if at < len(keys) else None)
+
+    def action_sort_reverse(self) -> None:
+        """Reverse the order."""
+        if self.sort_column is not None:
+            self.sort_by(self.sort_column, not self.sort_descending)
+
+    def _sort_first(self, key: str | None) -> None:
+        column = next((column for column in self.columns if column.key == key), None)
+        self.sort_by(key, descending=column.descending if column else False)
+
+    def header_clicked(self, cell: int) -> None:
+        """Sort by the column that was clicked, reverse it, or scroll where the signs are."""
+        width = self._cells
+        window = self.window(width)
+        if cell < 0:
+            self.action_columns_left()
+        elif window.after and cell == width - 1:
+            self.action_columns_right()
+        left = 0
+        for column, cells in window.sizes:
+            if left <= cell < left + cells and column.sortable:
+                if column.key == self.sort_column:
+                    self.action_sort_reverse()
+                else:
+                    self._sort_first(column.key)
+                return
+            left += cells + GAP
+
+    # Columns
+
+    @property
+    def _cells(self) -> int:
+        return max(self.view_size.width - self._gutter_cells, 1)
+
+    def windows(self, width: int) -> list[Window]:
+        """Return what is seen in `width` cells at each step to the right."""
+        found = self._windows.get(width)
+        if found is None:
+            found = self._windows[width] = windows(self.columns, width)
+        return found
+
+    def window(self, width: int) -> Window:
+        """Return the columns that are seen in `width` cells now."""
+        steps = self.windows(width)
+        return steps[self._step_of(self._reached, steps)]
+
+    def layout_columns(self, width: int) -> Sequence[tuple[Column, int]]:
+        """Return the columns that are seen in `width` cells, each with its width."""
+        return self.window(width).sizes
+
+    def _step_of(self, key: str, steps: Sequence[Window]) -> int:
+        """Return the first step that shows a column; 0 for a column that is not there."""
+        for number, window in enumerate(steps):
+            if any(column.key == key for column in window.columns):
+                return number
+        return 0
+
+    def _scroll_columns(self, steps: int) -> None:
+        found = self.windows(self._cells)
+        now = self._step_of(self._reached, found)
+        target = max(0, min(now + steps, len(found) - 1))
+        if target != now:
+            self._reached = found[target].last
+            self.invalidate()
+
+    def show_column(self, key: str) -> None:
+        """Scroll sideways until a column is seen."""
+        found = self.windows(self._cells)
+        now = self._step_of(self._reached, found)
+        if all(column.key != key for column in found[now].columns):
+            self._scroll_columns(self._step_of(key, found) - now)
+
+    def action_columns_left(self) -> None:
+        """Show the columns to the left."""
+        self._scroll_columns(-1)
+
+    def action_columns_right(self) -> None:
+        """Show at least one more column that is to the right."""
+        self._scroll_columns(1)
+
+    def _wheel(self, event: events.MouseEvent, rows: int) -> None:
+        if not (event.shift or event.ctrl):
+            super()._wheel(event, rows)
+            return
+        self._scroll_columns(1 if rows > 0 else -1)
+        event.stop()
+
+    def _on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
+        self._scroll_columns(1)
+        event.stop()
+
+    def _on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
+        self._scroll_columns(-1)
+        event.stop()
+
+    # Drawing
+
+    def header_line(self, width: int) -> list[Piece]:
+        """Return the titles, an arrow at the sorted one, and the sign of more to the right."""
+        window = self.window(width)
+        pieces: list[Piece] = []
+        for column, cells in window.sizes:
+            if pieces:
+                pieces.append((" " * GAP, ""))
+            if column.key != self.sort_column:
+                pieces.append((fit(column.title, cells, align=column.align), ""))
+                continue
+            arrow = glyphs.current().down if self.sort_descending else glyphs.current().up
+            title = clip(column.title, cells - 1) + arrow
+            pieces.append((fit(title, cells, align=column.align), "header-sort"))
+        if window.after:
+            return [*_until(pieces, width - 1), (glyphs.current().more_right, "accent")]
+        return pieces
+
+    def _gutter_glyph(self, states: tuple[str, ...]) -> str:
+        if "header" in states and self.window(self._cells).before:
+            return glyphs.current().more_left
+        return super()._gutter_glyph(states)
+
+
+def _until(pieces: Sequence[Piece], cells: int) -> list[Piece]:
+    """Return pieces cut or padded to a number of cells."""
+    cut: list[Piece] = []
+    for text, style in pieces:
+        part = clip(text, cells)
+        cells -= cell_width(part)
+        cut.append((part, style))
+    return [*cut, (" " * cells, "")]
+
+
+__all__ = ["Cell", "Column", "TableSource", "TableView"]

@@ -1,0 +1,1 @@
+"""Operators to search and to read."""

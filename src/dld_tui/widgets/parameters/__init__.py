@@ -1,0 +1,1 @@
+"""The parameters pane: everything about the node or scope under the cursor."""

@@ -1,0 +1,675 @@
+"""What the parameters pane says of a scope: the model as a whole, a subgraph, a function.
+
+Rows about links: where an input comes from, who uses an output.
+
+What the parameters pane says of a node: header, links, attributes, defaults, documentation.
+
+No widget in here: rows are data. Folded sections are not worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.document.local_functions import function_attributes, function_of
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.errors import DldError
+from dld_tui.core.operators import plain_text
+from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.paths import short
+from dld_tui.core.text import visible
+from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.parameters.literal_preview import attribute_text, literal_text
+from dld_tui.widgets.parameters.rows import ParameterRow, section, shown_type, wrapped
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.tensors.side import value_text
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Attribute, Node
+    from dld_tui.core.document.scope import Definition, Scope
+    from dld_tui.core.document.summary import ModelSummary
+    from dld_tui.core.document.tensor import Tensor
+    from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
+
+_MAX_INLINE = 8
+"""Values of the largest tensor that is shown in a row."""
+_MAX_TEXT = 20_000
+"""Characters of a doc string that are shown."""
+
+
+def scope_chain(scope: Scope) -> list[Scope]:
+    """Return the scopes from the outermost one to this one."""
+    chain = [scope]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    return chain[::-1]
+
+
+def place_text(scope: Scope) -> str:
+    """Return where a scope is, e.g. ``main › If_0 › then_branch``: visible text."""
+    parts = []
+    for step in scope_chain(scope):
+        if step.owner is not None:
+            parts.append(visible(step.owner.ref))
+        parts.append(visible(step.title))
+    return f" {glyphs.current().crumb} ".join(parts)
+
+
+def formal_name(formal: Formal | None, index: int) -> str:
+    """Return the label of an actual input or output; variadic ones are numbered."""
+    if formal is None:
+        return f"#{index}"
+    return f"{formal.name} {index}" if formal.option == "variadic" else formal.name
+
+
+def initializer_of(definition: Definition | None, name: str) -> Tensor | None:
+    """Return the dense initializer that a definition is, or None."""
+    if definition is None or definition.kind != "initializer":
+        return None
+    return definition.scope.initializer(name)
+
+
+def describe_source(row: ParameterRow, scope: Scope, name: str, found: Definition | None) -> None:
+    """Fill in where the value `name`, used in `scope`, comes from."""
+    shown = glyphs.current()
+    if found is None:
+        row.glyph, row.value, row.value_style = shown.error, visible(name), "bad"
+        row.extra = "nothing makes this value"
+        return
+    if found.kind == "node" and found.node is not None:
+        _link_to(row, found.node, shown.left)
+        row.extra = constant_text(found.node) or visible(name)
+    else:
+        row.glyph = shown.dot
+        row.value = visible(name)
+        row.value_style = "io" if found.kind == "input" else ""
+        row.extra = "graph input" if found.kind == "input" else ""
+    if found.scope is not scope:
+        row.glyph = shown.up
+        row.extra = f"from {visible(found.scope.title)}" + (f"  {row.extra}" if row.extra else "")
+
+
+def constant_text(node: Node) -> str:
+    """Return a short value of a Constant node, e.g. ``= [1, -1]``; empty for other nodes."""
+    if node.op_type != "Constant" or node.domain:
+        return ""
+    for attribute in node.attributes():
+        if attribute.kind == "tensor":
+            return tensor_text(attribute.value)
+        if attribute.name.startswith("value"):
+            return f"= {attribute_text(attribute)}"
+    return ""
+
+
+def tensor_text(tensor: Tensor) -> str:
+    """Return the values of a small tensor that is in the model file; else an empty text."""
+    if tensor.is_external or tensor.element_count > _MAX_INLINE or tensor.dtype == "undefined":
+        return ""
+    try:
+        values = [value_text(value) for value in tensor.read().tolist()]
+    except DldError:
+        return ""
+    return f"= {values[0]}" if values and not tensor.shape else f"= [{', '.join(values)}]"
+
+
+def node_link(key: Hashable, node: Node, glyph: str) -> ParameterRow:
+    """Return a row that leads to a node."""
+    row = ParameterRow(key)
+    _link_to(row, node, glyph)
+    return row
+
+
+def _link_to(row: ParameterRow, node: Node, glyph: str) -> None:
+    label = visible(node.name or next(filter(None, node.outputs), ""))
+    row.glyph, row.value = glyph, f"{visible(node.op_type)}  {label}"
+    row.value_style, row.node = "link", node
+    row.keep = "middle"
+    row.copied = row.copied or node.name or node.ref
+
+
+def metadata_rows(metadata: Mapping[str, str]) -> Iterator[ParameterRow]:
+    """Yield a row for each entry of ``metadata_props``."""
+    for key, value in metadata.items():
+        yield ParameterRow(
+            ("metadata", key),
+            visible(key),
+            visible(value[:_MAX_TEXT]),
+            keep="start",
+            copied=value,
+        )
+
+
+def wrap_text(text: str, width: int) -> list[str]:
+    """Return foreign text as visible lines of at most `width` cells, its own line breaks kept."""
+    lines = wrap(text[:_MAX_TEXT], max(10, width))
+    return lines if len(text) <= _MAX_TEXT else [*lines, f"… {len(text):,} characters"]
+
+
+MAX_LINKS = 40
+"""Consumers of one value that are listed without unfolding."""
+
+
+class NodeRows:
+    """Builds the rows of one node.
+
+    Args:
+        node: The node.
+        folds: What the user folded (False) and unfolded (True), by fold key.
+        tensor_rows: Returns the rows of an unfolded tensor.
+        width: Cells for wrapped text.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        folds: Mapping[Hashable, bool],
+        tensor_rows: Callable[[Hashable, Tensor], list[ParameterRow]],
+        width: int,
+    ) -> None:
+        self.node = node
+        self.scope: Scope = node.scope
+        self.schema = node_schema(node)
+        self._folds = folds
+        self._tensor_rows = tensor_rows
+        self._width = max(20, width - 4)
+
+    def rows(self) -> list[ParameterRow]:
+        """Return all rows from top to bottom."""
+        return [
+            *self._header(),
+            *self._inputs(),
+            *self._outputs(),
+            *self._attributes(),
+            *self._defaults(),
+            *self._metadata(),
+            *self._documentation(),
+        ]
+
+    def _unfolded(self, key: Hashable, default: bool = False) -> bool:
+        return self._folds.get(key, default)
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    def _header(self) -> Iterator[ParameterRow]:
+        node, scope = self.node, self.scope
+        name = node.name
+        yield ParameterRow(
+            ("title",),
+            visible(node.op_type),
+            visible(name) or f"{glyphs.current().missing} no name",
+            label_style=f"strong {operator_style(node.op_type, node.domain)}",
+            value_style="strong" if name else "faint",
+            name_of="node",
+            copied=name or node.ref,
+        )
+        at, count = scope.index_of(node) + 1, len(scope.nodes)
+        version = scope.document.opset_imports.get(node.domain)
+        domain = visible(node.domain) or "ai.onnx"
+        known = "" if version is None else f" {version}"
+        place = place_text(scope)
+        yield ParameterRow(
+            ("place",),
+            value=f"{domain}{known} {glyphs.current().dot} {place}",
+            value_style="dim",
+            right=f"node {at:,} of {count:,}",
+            keep="start",
+        )
+        body = function_of(node)
+        if body is not None:
+            yield ParameterRow(
+                ("body",),
+                "body",
+                fmt.plural(len(body.nodes), "node"),
+                glyph=glyphs.current().right,
+                value_style="link",
+                scope=body,
+            )
+
+    # --- links ----------------------------------------------------------------------------------
+
+    def _inputs(self) -> Iterator[ParameterRow]:
+        inputs = self.node.inputs
+        # Those left out at the end have a row too, so that something can be connected there.
+        formals = self.schema.inputs[len(inputs) :] if self.schema is not None else ()
+        left_out = sum(formal.option != "variadic" for formal in formals)
+        if not inputs and not left_out:
+            return
+        yield section("Inputs", len(inputs) if len(inputs) > 3 else None)
+        for index, name in enumerate((*inputs, *[""] * left_out)):
+            formal = self.schema.input(index) if self.schema is not None else None
+            label = formal_name(formal, index)
+            yield from self._input(index, label, name, formal)
+
+    def _input(
+        self, index: int, label: str, name: str, formal: Formal | None
+    ) -> Iterator[ParameterRow]:
+        key = ("input", index)
+        if not name:
+            needed = formal is not None and formal.option == "single"
+            text, style = ("nothing connected", "warn") if needed else ("left out", "faint")
+            yield ParameterRow(key, label, f"{fmt.UNKNOWN} {text}", value_style=style)
+            return
+        found = self.scope.resolve(name)
+        row = ParameterRow(key, label, copied=name, name_of="value")
+        row.right = shown_type(self.scope, name)
+        describe_source(row, self.scope, name, found)
+        yield row
+        tensor = initializer_of(found, name)
+        if tensor is not None:
+            row.tensor, row.fold_key, row.unfolded = tensor, key, self._unfolded(key)
+            row.extra = row.extra or tensor_text(tensor)
+            if row.unfolded:
+                yield from self._tensor_rows(key, tensor)
+
+    def _outputs(self) -> Iterator[ParameterRow]:
+        outputs = self.node.outputs
+        if not outputs:
+            return
+        yield section("Outputs", len(outputs) if len(outputs) > 3 else None)
+        for index, name in enumerate(outputs):
+            formal = self.schema.output(index) if self.schema is not None else None
+            label = formal_name(formal, index)
+            if not name:
+                key = ("output", index)
+                yield ParameterRow(key, label, f"{fmt.UNKNOWN} left out", value_style="faint")
+                continue
+            yield from self._output(index, label, name)
+
+    def _output(self, index: int, label: str, name: str) -> Iterator[ParameterRow]:
+        key = ("output", index)
+        is_result = name in self.scope.outputs
+        row = ParameterRow(
+            key,
+            label,
+            visible(name),
+            shown_type(self.scope, name),
+            value_style="io" if is_result else "",
+            copied=name,
+            name_of="value",
+        )
+        users = list(dict.fromkeys(use.node for use in self.scope.users(name)))
+        if is_result:
+            row.extra = "graph output"
+        elif not users:
+            row.extra = "not used"
+        shown = users
+        if len(users) > MAX_LINKS:
+            row.fold_key, row.unfolded = key, self._unfolded(key)
+            row.extra = f"{len(users):,} uses"
+            shown = users if row.unfolded else users[: MAX_LINKS // 8]
+        yield row
+        for user in shown:
+            yield self._use((*key, user), user)
+
+    def _use(self, key: Hashable, user: Node) -> ParameterRow:
+        row = node_link(key, user, glyphs.current().right)
+        row.indent = 1
+        if user.scope is not self.scope:
+            row.extra = f"in {place_text(user.scope)}"
+        return row
+
+    # --- attributes -----------------------------------------------------------------------------
+
+    def _attributes(self) -> Iterator[ParameterRow]:
+        attributes = self.node.attributes()
+        yield section("Attributes", len(attributes) if len(attributes) > 3 else None)
+        for attribute in attributes:
+            yield from self._attribute(attribute)
+        present = {attribute.name for attribute in attributes}
+        missing = [item for item in self._known_attributes() if item.required]
+        for item in missing:
+            if item.name not in present:
+                yield ParameterRow(
+                    ("attribute", item.name),
+                    item.name,
+                    "not set, but required",
+                    item.kind,
+                    glyph=glyphs.current().warning,
+                    value_style="warn",
+                    attribute=item.name,
+                )
+        if not attributes and not missing:
+            yield ParameterRow(("none",), value="none set", value_style="faint")
+
+    def _attribute(self, attribute: Attribute) -> Iterator[ParameterRow]:
+        name, kind = attribute.name, attribute.kind
+        key = ("attribute", name)
+        row = ParameterRow(
+            key,
+            visible(name),
+            attribute_text(attribute),
+            kind,
+            label_style="key",
+            keep="start",
+            attribute=name,
+            copied=name,
+        )
+        if attribute.reference is not None:
+            row.value_style = "link"
+        if kind in ("graph", "graphs"):
+            yield from self._bodies(row, name)
+            return
+        yield row
+        if kind == "tensor":
+            tensor: Tensor = attribute.value
+            is_value = self.node.op_type == "Constant"
+            row.tensor, row.fold_key = tensor, key
+            row.unfolded = self._unfolded(key, is_value)
+            if row.unfolded:
+                yield from self._tensor_rows(key, tensor)
+
+    def _bodies(self, row: ParameterRow, name: str) -> Iterator[ParameterRow]:
+        for body in self.node.children.get(name, ()):
+            key = ("attribute", name, body.position)
+            yield ParameterRow(
+                key,
+                row.label if not body.position else "",
+                fmt.plural(len(body.nodes), "node"),
+                row.right,
+                glyph=glyphs.current().right,
+                label_style="key",
+                value_style="link",
+                scope=body,
+                copied=name,
+            )
+
+    def _known_attributes(self) -> list[AttributeSchema]:
+        return list(self.schema.attributes) if self.schema is not None else []
+
+    def _defaults(self) -> Iterator[ParameterRow]:
+        left_out = [
+            item
+            for item in self._known_attributes()
+            if not item.required and self.node.attribute(item.name) is None
+        ]
+        if not left_out:
+            return
+        heading = section("Defaults", len(left_out), unfolded=self._unfolded(DEFAULTS))
+        yield heading
+        if not heading.unfolded:
+            return
+        for item in left_out:
+            text = literal_text(item.default, item.kind)
+            yield ParameterRow(
+                ("attribute", item.name),
+                item.name,
+                text if item.default is not None else f"{fmt.UNKNOWN} not set",
+                item.kind,
+                value_style="dim",
+                keep="start",
+                attribute=item.name,
+                copied=item.name,
+            )
+
+    # --- the rest -------------------------------------------------------------------------------
+
+    def _metadata(self) -> Iterator[ParameterRow]:
+        metadata = self.node.metadata
+        if metadata:
+            yield section("Metadata", len(metadata) if len(metadata) > 3 else None)
+            yield from metadata_rows(metadata)
+        text = self.node.doc_string
+        if text:
+            yield section("Doc string")
+            yield from wrapped("doc_string", wrap_text(text, self._width))
+
+    def _documentation(self) -> Iterator[ParameterRow]:
+        heading = section("Documentation", unfolded=self._unfolded(DOCUMENTATION))
+        if self.schema is None:
+            heading.unfolded = None
+            heading.value, heading.value_style = "unknown operator", "faint"
+            yield heading
+            return
+        heading.right = f"since {self.schema.since_version}"
+        yield heading
+        if heading.unfolded:
+            yield from wrapped("documentation", self.schema.doc_lines(self._width))
+            yield from self._signature(self.schema)
+
+    def _signature(self, schema: OperatorSchema) -> Iterator[ParameterRow]:
+        """Yield what each input, output and attribute is for."""
+        described = [
+            *(("input", item.name, item.description) for item in schema.inputs),
+            *(("output", item.name, item.description) for item in schema.outputs),
+            *(("attribute", item.name, item.description) for item in schema.attributes),
+        ]
+        for what, name, description in described:
+            key = ("signature", what, name)
+            yield ParameterRow(key, name, right=what, label_style="key", indent=1)
+            lines = plain_text.wrapped(description, self._width - 2)
+            yield from wrapped((*key, "text"), lines, indent=2)
+
+
+DEFAULTS: Hashable = ("section", "Defaults")
+DOCUMENTATION: Hashable = ("section", "Documentation")
+
+
+def node_schema(node: Node) -> OperatorSchema | None:
+    """Return the schema of a node's operator in the version that the model imports."""
+    versions = node.scope.document.opset_imports
+    return schema_for(node.op_type, node.domain, versions.get(node.domain))
+
+
+def default_of(node: Node, attribute: str) -> object:
+    """Return the default of a node's attribute, or None."""
+    schema = node_schema(node)
+    known = schema.attribute(attribute) if schema is not None else None
+    return known.default if known is not None else None
+
+
+INITIALIZERS: Hashable = ("section", "Initializers")
+CAPTURED: Hashable = ("section", "Captured values")
+_MANY = 30
+"""A list no longer than this is unfolded from the start."""
+
+
+class ScopeRows:
+    """Builds the rows of one scope.
+
+    Args:
+        scope: The scope.
+        summary: The model's figures, when they are known.
+        folds: What the user folded (False) and unfolded (True), by fold key.
+        tensor_rows: Returns the rows of an unfolded tensor.
+        width: Cells for wrapped text.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        summary: ModelSummary | None,
+        folds: Mapping[Hashable, bool],
+        tensor_rows: Callable[[Hashable, Tensor], list[ParameterRow]],
+        width: int,
+    ) -> None:
+        self.scope = scope
+        self._summary = summary
+        self._folds = folds
+        self._tensor_rows = tensor_rows
+        self._width = max(20, width - 4)
+
+    def rows(self) -> list[ParameterRow]:
+        """Return all rows from top to bottom."""
+        is_main = self.scope.kind == "graph"
+        return [
+            *self._header(),
+            *self._terminals("Inputs", self._plain_inputs()),
+            *self._terminals("Outputs", self.scope.outputs),
+            *self._defaulted(),
+            *self._captured(),
+            *(self._function() if self.scope.is_function else ()),
+            *(self._model() if is_main else ()),
+            *self._initializers(),
+            *self._texts(),
+        ]
+
+    def _unfolded(self, key: Hashable, default: bool = False) -> bool:
+        return self._folds.get(key, default)
+
+    def _header(self) -> Iterator[ParameterRow]:
+        scope = self.scope
+        name = text_of(scope.proto.name)
+        yield ParameterRow(
+            ("title",), visible(scope.title), visible(name), label_style="strong", copied=name
+        )
+        yield ParameterRow(
+            ("place",),
+            value=self._place(),
+            value_style="dim",
+            right=fmt.plural(len(scope.nodes), "node"),
+            keep="start",
+        )
+        if scope.owner is not None:
+            yield node_link(("owner",), scope.owner, glyphs.current().left)
+
+    def _place(self) -> str:
+        path = self.scope.document.path
+        if self.scope.kind == "graph" and path is not None:
+            return visible(short(path))
+        return place_text(self.scope)
+
+    def _plain_inputs(self) -> tuple[str, ...]:
+        known = self.scope.named("initializer")
+        return tuple(name for name in self.scope.inputs if name not in known)
+
+    def _terminals(self, title: str, names: tuple[str, ...]) -> Iterator[ParameterRow]:
+        if not names:
+            return
+        key = ("section", title)
+        unfolded = self._unfolded(key, len(names) <= _MANY)
+        yield section(title, len(names), unfolded=unfolded if len(names) > 3 else None)
+        for index, name in enumerate(names) if unfolded else ():
+            yield self._terminal((title, index), name, is_input=title != "Outputs")
+
+    def _defaulted(self) -> Iterator[ParameterRow]:
+        """Yield the inputs that have an initializer: old models list all of their weights."""
+        known = self.scope.named("initializer")
+        yield from self._terminals(
+            "Inputs with a default", tuple(name for name in self.scope.inputs if name in known)
+        )
+
+    def _terminal(self, key: Hashable, name: str, *, is_input: bool) -> ParameterRow:
+        scope, shown = self.scope, glyphs.current()
+        node = next(iter(scope.consumers(name)), None) if is_input else scope.producer(name)
+        glyph = shown.right if is_input else shown.left
+        return ParameterRow(
+            key,
+            value=visible(name),
+            right=shown_type(scope, name, fmt.UNKNOWN),
+            glyph=glyph if node is not None else "",
+            value_style="io",
+            node=node,
+            copied=name,
+            name_of="value",
+        )
+
+    def _captured(self) -> Iterator[ParameterRow]:
+        if self.scope.kind != "subgraph":
+            return
+        captured = self.scope.captured()
+        if not captured:
+            return
+        unfolded = self._unfolded(CAPTURED, len(captured) <= _MANY)
+        yield section("Captured values", len(captured), unfolded=unfolded)
+        for name, found in captured.items() if unfolded else ():
+            right = shown_type(self.scope, name)
+            row = ParameterRow(
+                ("captured", name), value=visible(name), right=right, glyph=glyphs.current().up,
+                copied=name, name_of="value", indent=0,
+            )  # fmt: skip
+            if found is None:
+                row.value_style, row.extra = "bad", "nothing makes this value"
+            else:
+                row.node, row.extra = found.node, f"from {visible(found.scope.title)}"
+                row.value_style = "link" if found.node is not None else ""
+            yield row
+
+    def _function(self) -> Iterator[ParameterRow]:
+        declared = function_attributes(self.scope)
+        if declared:
+            yield section("Attributes", len(declared))
+        for item in declared:
+            yield ParameterRow(
+                ("declared", item.name),
+                visible(item.name),
+                visible(item.text.removeprefix(item.name).removeprefix(": ")),
+                right=fmt.plural(item.uses, "use"),
+                copied=item.name,
+            )
+
+    def _model(self) -> Iterator[ParameterRow]:
+        document, summary = self.scope.document, self._summary
+        model = document.model
+        yield section("Model")
+        opsets = ", ".join(
+            f"{visible(domain) or 'ai.onnx'} {version}"
+            for domain, version in document.opset_imports.items()
+        )
+        yield _fact("opset", opsets or f"{fmt.UNKNOWN} none imported")
+        yield _fact("IR version", str(model.ir_version or fmt.UNKNOWN))
+        producer = f"{text_of(model.producer_name)} {text_of(model.producer_version)}".strip()
+        yield _fact("producer", visible(producer) or fmt.UNKNOWN)
+        if summary is not None:
+            yield _fact("nodes", f"{summary.nodes_total:,} in all scopes")
+            size = fmt.size(summary.initializer_bytes)
+            yield _fact("parameters", f"{fmt.short_count(summary.parameters)}  {size}")
+        if document.functions:
+            yield _fact("functions", fmt.count(len(document.functions)))
+        for function in document.functions[:_MANY]:
+            yield ParameterRow(
+                ("function", function.path),
+                value=visible(function.title),
+                right=fmt.plural(len(function.nodes), "node"),
+                glyph=glyphs.current().right,
+                value_style="link",
+                scope=function,
+                indent=1,
+            )
+
+    def _initializers(self) -> Iterator[ParameterRow]:
+        records = self.scope.records.get("initializer", [])
+        if not records:
+            return
+        unfolded = self._unfolded(INITIALIZERS)
+        yield section("Initializers", len(records), unfolded=unfolded)
+        if not unfolded:
+            return
+        for index, tensor in enumerate(self.scope.initializers):
+            key = ("initializer", index)
+            kind = tensor.dtype + visible(fmt.shape(tensor.shape))
+            row = ParameterRow(
+                key,
+                value=visible(tensor.name),
+                right=f"{kind}  {fmt.size(tensor.nbytes)}",
+                copied=tensor.name,
+                name_of="value",
+                tensor=tensor,
+                fold_key=key,
+                unfolded=self._unfolded(key),
+            )
+            yield row
+            if row.unfolded:
+                yield from self._tensor_rows(key, tensor)
+
+    def _texts(self) -> Iterator[ParameterRow]:
+        scope = self.scope
+        messages = [scope.proto]
+        if scope.kind == "graph":
+            messages.append(scope.document.model)  # type: ignore[arg-type]
+        for message in messages:
+            metadata = {text_of(e.key): text_of(e.value) for e in message.metadata_props}
+            if metadata:
+                yield section("Metadata", len(metadata))
+                yield from metadata_rows(metadata)
+            text = text_of(message.doc_string)
+            if text:
+                yield section("Doc string")
+                yield from wrapped("doc_string", wrap_text(text, self._width))
+
+
+def _fact(name: str, value: str) -> ParameterRow:
+    return ParameterRow(("fact", name), name, value, keep="start", copied=value)

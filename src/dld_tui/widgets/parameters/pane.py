@@ -1,0 +1,358 @@
+"""The parameters pane: everything about the node or scope under the explorer's cursor.
+
+Enter goes where a row leads: to the producer or user of a value, into a subgraph; it folds and
+unfolds sections and tensors. Tensors are read on a thread, one at a time; Esc stops that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.message import Message
+
+from dld_tui.core.document.node import Node
+from dld_tui.core.text import visible
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.parameters.model import DEFAULTS, DOCUMENTATION, NodeRows, ScopeRows
+from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.tensors.side import TensorPreview, preview_rows
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.summary import ModelSummary
+    from dld_tui.core.document.tensor import Tensor
+
+_REPORT_S = 0.1
+"""How often a tensor that is being read says how far it is."""
+
+
+class ParametersList(LineView):
+    """The rows; its owner is the :class:`Parameters` around it."""
+
+    SCOPE = "parameters"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("parameters")
+    HELP = (
+        "What is known of the node or scope under the explorer's cursor. Enter goes to the node "
+        "that a row names, opens a subgraph or a tensor, or unfolds. e edits a value, r renames, "
+        "D shows the operator's documentation, a backslash sets an attribute back to its default."
+    )
+
+    def __init__(self, owner: Parameters) -> None:
+        super().__init__(empty="Nothing is chosen.", id="parameters-list")
+        self.owner = owner
+
+    def show(self, rows: Sequence[ParameterRow], *, keep: bool) -> None:
+        """Show other rows; only those that look different are painted again."""
+        before = self.lines
+        old_top, old_cursor = self.scroll_offset.y, self.cursor
+        self.lines = source = ParameterLines(rows)
+        target = old_cursor if keep else 0
+        self._strips.clear()
+        self._resize_virtual()
+        self.set_reactive(LineView.cursor, self.validate_cursor(target))
+        self.show_cursor()
+        if self.scroll_offset.y != old_top or not isinstance(before, ParameterLines):
+            self.refresh()
+            return
+        width = self.view_size.width
+        for index in range(old_top, old_top + self.page):
+            is_old, is_new = index < len(before), index < len(source)
+            same = is_old and is_new and before.line(index, width) == source.line(index, width)
+            moved = old_cursor != self.cursor and index in (old_cursor, self.cursor)
+            if (is_old or is_new) and (moved or not same):
+                self.refresh_row(index)
+
+    def on_resize(self) -> None:
+        """Wrap the texts for the new width."""
+        self.owner.width_changed()
+
+    def action_activate(self) -> None:
+        """Go where the row leads."""
+        self.owner.activate()
+
+    def action_mark(self) -> None:
+        """Fold or unfold; nothing here can be marked."""
+        self.owner.toggle_fold()
+
+    def action_toggle_fold(self) -> None:
+        """Fold or unfold the row."""
+        self.owner.toggle_fold()
+
+    def action_cursor_right(self) -> None:
+        """Unfold."""
+        self.owner.fold(unfolded=True)
+
+    def action_cursor_left(self) -> None:
+        """Fold."""
+        self.owner.fold(unfolded=False)
+
+    def action_leave(self) -> None:
+        """Stop reading a tensor, or else go back to the layers."""
+        if not self.owner.stop_reading():
+            self.owner.post_message(self.owner.Left())
+
+
+class Parameters(Frame, Vertical):
+    """The pane.
+
+    Args:
+        preview_bytes: Tensors up to this size are read as soon as they are unfolded.
+        id: The widget's id.
+    """
+
+    @dataclass
+    class Jumped(Message):
+        """Enter on a row that names a node."""
+
+        node: Node
+
+    @dataclass
+    class ScopeOpened(Message):
+        """Enter on a row that names a subgraph or function body."""
+
+        scope: Scope
+
+    class Left(Message):
+        """Esc: the keys go back to the layers."""
+
+    @dataclass
+    class EditAsked(Message):
+        """Enter on a row that only has a value to edit."""
+
+        row: ParameterRow
+
+    @dataclass
+    class TensorAsked(Message):
+        """Enter on a row that shows a tensor."""
+
+        row: ParameterRow
+
+    @dataclass
+    class _PreviewChanged(Message):
+        preview: TensorPreview
+
+    def __init__(self, *, preview_bytes: int, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.summary: ModelSummary | None = None
+        """The model's figures, once they are known."""
+        self.subject: Node | Scope | None = None
+        self.list = ParametersList(self)
+        self._preview_bytes = preview_bytes
+        self._rows: list[ParameterRow] = []
+        self._folds: dict[Hashable, bool] = {}
+        self._previews: dict[Hashable, TensorPreview] = {}
+        self._stop: Event | None = None
+        self._width = 0
+
+    def compose(self) -> ComposeResult:
+        """Lay out the rows."""
+        yield self.list
+
+    def on_mount(self) -> None:
+        """Draw the empty pane."""
+        self.frame("Parameters")
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def show(self, subject: Node | Scope | None) -> None:
+        """Show a node or a scope."""
+        if subject is self.subject:
+            return
+        self.stop_reading()
+        self.subject = subject
+        self._previews.clear()
+        for key in [key for key in self._folds if key not in _KEPT_FOLDS]:
+            del self._folds[key]
+        self._build(keep=False)
+        self._say_title()
+
+    def rebuild(self) -> None:
+        """Read the subject again, after an edit."""
+        self._previews.clear()
+        self._build(keep=True)
+
+    def width_changed(self) -> None:
+        """Wrap the texts for the new width."""
+        if self.list.view_size.width != self._width:
+            self._build(keep=True)
+
+    def _build(self, *, keep: bool) -> None:
+        width = self._width = self.list.view_size.width
+        subject = self.subject
+        if subject is None:
+            self._rows = []
+        elif isinstance(subject, Node):
+            self._rows = NodeRows(subject, self._folds, self._tensor_rows, width).rows()
+        else:
+            rows = ScopeRows(subject, self.summary, self._folds, self._tensor_rows, width)
+            self._rows = rows.rows()
+        self.list.show(self._rows, keep=keep)
+        self._start_reading()
+
+    def _say_title(self) -> None:
+        subject = self.subject
+        if subject is None:
+            self.frame("Parameters")
+        elif isinstance(subject, Node):
+            self.frame(visible(subject.op_type), "e edit")
+        else:
+            self.frame(visible(subject.title))
+
+    @property
+    def row(self) -> ParameterRow | None:
+        """The row under the cursor."""
+        at = self.list.cursor
+        return self._rows[at] if 0 <= at < len(self._rows) else None
+
+    # --- going and folding ----------------------------------------------------------------------
+
+    @on(LineView.Activated)
+    @on(LineView.CursorMoved)
+    def list_message(self, event: Message) -> None:
+        """Keep the list's messages inside."""
+        event.stop()
+
+    def activate(self) -> None:
+        """Go where the row leads, unfold it, read its tensor, or edit its value."""
+        row = self.row
+        if row is None:
+            return
+        if row.node is not None:
+            self.post_message(self.Jumped(row.node))
+        elif row.scope is not None:
+            self.post_message(self.ScopeOpened(row.scope))
+        elif row.tensor is not None:
+            self._open_tensor(row)
+        elif row.unfolded is not None:
+            self.toggle_fold()
+        elif row.attribute or row.name_of:
+            self.post_message(self.EditAsked(row))
+
+    def toggle_fold(self) -> None:
+        """Fold or unfold the row."""
+        row = self.row
+        if row is not None and row.unfolded is not None:
+            self.fold(unfolded=not row.unfolded)
+
+    def fold(self, *, unfolded: bool) -> None:
+        """Fold or unfold the row; the cursor stays."""
+        row = self.row
+        if row is None or row.unfolded is None or row.unfolded is unfolded:
+            return
+        self._folds[row.fold_key] = unfolded
+        self._build(keep=True)
+
+    def toggle_documentation(self) -> None:
+        """Show or hide the operator's documentation, and go to it."""
+        shown = not self._folds.get(DOCUMENTATION, False)
+        self._folds[DOCUMENTATION] = shown
+        self._build(keep=True)
+        if shown:
+            self.list.go_to_key(DOCUMENTATION)
+            self.list.scroll_to(y=self.list.cursor, animate=False, immediate=True)
+
+    def go_to_attributes(self) -> None:
+        """Put the cursor on the first attribute; unfold the defaults when none is set."""
+        for attempt in range(2):
+            for at, row in enumerate(self._rows):
+                if row.attribute:
+                    self.list.cursor = at
+                    return
+            if attempt == 0:
+                self._folds[DEFAULTS] = True
+                self._build(keep=True)
+
+    # --- tensors --------------------------------------------------------------------------------
+
+    def _tensor_rows(self, key: Hashable, tensor: Tensor) -> list[ParameterRow]:
+        preview = self._previews.get(key)
+        if preview is None:
+            preview = self._previews[key] = TensorPreview(tensor)
+            if (tensor.nbytes or 0) > self._preview_bytes:
+                preview.state = "ask"
+        return list(preview_rows(key, preview))
+
+    def _start_reading(self) -> None:
+        """Read the first tensor that waits, unless one is being read."""
+        if self._stop is not None:
+            return
+        for preview in self._previews.values():
+            if preview.state == "new":
+                self._read(preview)
+                return
+
+    def _read(self, preview: TensorPreview) -> None:
+        self._stop = stop = Event()
+        preview.state = "reading"
+        last = monotonic()
+
+        def progress(done: int, total: int) -> None:
+            nonlocal last
+            preview.fraction = done / total if total else 0.0
+            if monotonic() - last > _REPORT_S:
+                last = monotonic()
+                self.post_message(self._PreviewChanged(preview))
+
+        def work() -> None:
+            preview.read(stop.is_set, progress)
+            self.post_message(self._PreviewChanged(preview))
+
+        self.run_worker(work, thread=True, group="tensor", name="tensor", exit_on_error=False)
+
+    def _open_tensor(self, row: ParameterRow) -> None:
+        """Read a tensor that waits to be asked for; open any other in the editor."""
+        waiting = [
+            preview
+            for preview in self._previews.values()
+            if preview.tensor is row.tensor and preview.state in ("ask", "failed")
+        ]
+        if row.unfolded is not None or not waiting:
+            self.post_message(self.TensorAsked(row))
+            return
+        for preview in waiting:
+            preview.state = "new"
+        self._start_reading()
+        self._build(keep=True)
+
+    def holder_of(self, row: ParameterRow) -> ParameterRow:
+        """Return the row of the value that a row below an unfolded tensor belongs to."""
+        at = next((n for n, other in enumerate(self._rows) if other is row), 0)
+        while at > 0 and self._rows[at].unfolded is None:
+            at -= 1
+        return self._rows[at]
+
+    @on(_PreviewChanged)
+    def preview_changed(self, event: _PreviewChanged) -> None:
+        """Show how far a tensor is; when it is done, read the next one."""
+        event.stop()
+        if event.preview.state != "reading":
+            self._stop = None
+        if any(event.preview is preview for preview in self._previews.values()):
+            self._build(keep=True)
+        else:
+            self._start_reading()
+
+    def stop_reading(self) -> bool:
+        """Stop the thread that reads a tensor; False when none is being read."""
+        if self._stop is None:
+            return False
+        self._stop.set()
+        return True
+
+    def on_unmount(self) -> None:
+        """Let the thread end."""
+        self.stop_reading()
+
+
+_KEPT_FOLDS: frozenset[Hashable] = frozenset({DEFAULTS, DOCUMENTATION})
+"""What stays unfolded when the cursor goes to another node."""

@@ -1,0 +1,1 @@
+"""The panes of an engine plan."""

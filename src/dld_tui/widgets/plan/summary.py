@@ -1,0 +1,238 @@
+"""The report card of an engine as lines: its time, precisions, types, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.plan.file_set import device_name
+from dld_tui.core.plan.lint import PlanFinding
+from dld_tui.core.plan.model import EnginePlan, missing
+from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
+from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.charts.bars import Block, Line, bar, block, fitted, flow, width_of
+from dld_tui.widgets.explorer.findings import level_glyph
+from dld_tui.widgets.layers.columns import precision_style, short_precision
+from dld_tui.widgets.layers.sources import bar_ramp
+from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.report.summary import (
+    Advice,
+    advice_lines,
+    distribution_block,
+    figure_block,
+    layers_block,
+)
+from dld_tui.widgets.shell import glyphs
+
+_WIDE = 150
+_TOP = 5
+_TALL = 3
+"""Rows of figures in a column, on a narrow screen."""
+_GAP = 3
+_BAR, _SHORT_BAR = 12, 7
+_Figures: TypeAlias = "list[tuple[str, float | None]]"
+_LEVEL_STYLES = {"warning": "warn", "note": "info"}
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """What the summary is of."""
+
+    plan: EnginePlan
+    layers: Sequence[Layer]
+    """Its layers as records."""
+    findings: Sequence[PlanFinding]
+    mapped: int
+    """How many layers have a known ONNX node."""
+    model_problem: str = ""
+    """Why nodes are but names; empty when the model was read."""
+
+
+def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
+    """Return the whole summary for `width` cells."""
+    plan, layers = facts.plan, facts.layers
+    lines = [*_head(facts, width), []]
+    figures = [_figure(plan), *_statistics(plan, width >= _WIDE)]
+    amounts = _amounts(facts, width >= _WIDE)
+    cells = _BAR if width >= _WIDE else _SHORT_BAR
+    bars = _some(_bars("precision", layers, cells), _bars("type", layers, cells))
+    found = _findings(facts, width)
+    if width >= _WIDE:
+        used = sum(one.width + _GAP for one in bars)
+        top = layers_block(layers, max(width - used, 40), _TOP)
+        blocks = [*bars, *([top] if plan.total_ms else [])]
+        lines += flow([*figures, *amounts], width, _GAP)
+        lines += [[], *flow(blocks, width, _GAP), [], *found]
+    else:
+        lines += [*flow(figures, width, _GAP), [], *flow(amounts, width, 2 * _GAP), []]
+        lines += [*flow(bars, width, _GAP), [], *found]
+        if plan.total_ms:
+            top = layers_block(layers, min(width, 100), 3)
+            lines += [[], *(list(line) for line in top.lines)]
+    lines += _missing(facts, width)
+    return [fitted(line, width) for line in lines]
+
+
+def _some(*blocks: Block) -> list[Block]:
+    return [one for one in blocks if one.lines]
+
+
+def _head(facts: PlanFacts, width: int) -> list[Line]:
+    plan = facts.plan
+    dot = f" {glyphs.current().dot} "
+    name = clip(visible(plan.title) or "(no name)", max(width // 2, 20), keep="middle")
+    folded = len(plan.all_layers) - len(plan.layers)
+    parts = [
+        visible(device_name(plan.device)),
+        fmt.plural(len(plan.layers), "layer") + (f" (+{folded:,} folded)" if folded else ""),
+        fmt.plural(plan.profile_count, "profile") if plan.profile_count > 1 else "",
+    ]
+    lines: list[Line] = [[(name, "strong")]]
+    for part in filter(None, parts):
+        if width_of(lines[-1]) + cell_width(dot + part) > width:
+            lines.append([("  ", "")])
+        lines[-1].append((dot + part, "dim"))
+    return lines
+
+
+def _passes(count: int | None) -> str:
+    if not count:
+        return ""
+    return f"{count:,} passes" if count > 1 else "1 pass"
+
+
+def _figure(plan: EnginePlan) -> Block:
+    timing = plan.timing
+    found = None if timing is None else timing.compute or timing.latency
+    if timing is not None and found is not None:
+        what = "GPU compute, median" if timing.compute is not None else "latency, median"
+        rate = timing.throughput or (1000 / found.mean if found.mean else None)
+        return figure_block(found.median, what, f"{rate:,.0f} inferences/s" if rate else "")
+    if plan.total_ms:
+        return figure_block(plan.total_ms, "sum of the layers", "mean of each")
+    return block([[("no times", "dim")]])
+
+
+def _statistics(plan: EnginePlan, wide: bool) -> list[Block]:
+    """Return the figures beside the median; on a wide screen the distribution, too."""
+    timing = plan.timing
+    found = None if timing is None else timing.compute or timing.latency
+    if timing is None or found is None:
+        return []
+    columns: tuple[_Figures, _Figures] = (
+        [("min", found.min), ("mean", found.mean), ("max", found.max), ("p99", found.p99)],
+        [(name, one.median if one is not None else None) for name, one in (
+            ("latency", timing.latency), ("H2D", timing.h2d), ("D2H", timing.d2h),
+            ("enqueue", timing.enqueue),
+        )],
+    )  # fmt: skip
+    blocks = []
+    for column in columns:
+        known = [(name, value) for name, value in column if value is not None]
+        longest = max((len(name) for name, _ in known), default=0)
+        blocks.append(block([
+            [(f"{name:<{longest}}", "dim"), (f"{fmt.milliseconds(value):>9}", "")]
+            for name, value in known
+        ]))  # fmt: skip
+    values = timing.series.get("compute") or timing.series.get("latency") or ()
+    shape = [distribution_block(values, found.median, 24)] if wide else []
+    return _some(*(blocks if wide else blocks[:1]), *shape)
+
+
+def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
+    """Return the figures of the whole engine; in two columns where there are few rows."""
+    plan = facts.plan
+    summary = summary_of(plan)
+    rows = [
+        ("layers sum to", f"{fmt.milliseconds(plan.total_ms)} ms" if plan.total_ms else ""),
+        ("weights", "" if plan.names_only else _short(weights_text(summary))),
+        ("activations", "" if plan.names_only else _short(activations_text(summary))),
+        ("profiled", _passes(plan.passes)),
+        ("joined to ONNX", f"{facts.mapped:,} of {len(plan.layers):,}"),
+    ]
+    shown = [(name, value) for name, value in rows if value]
+    parts = [shown] if wide or len(shown) < _TALL else [shown[:_TALL], shown[_TALL:]]
+    blocks = []
+    for part in parts:
+        longest = max((len(name) for name, _ in part), default=0)
+        blocks.append(block([
+            [(f"{name:<{longest}} ", "dim"), (f"{value:>10}", "")] for name, value in part
+        ]))  # fmt: skip
+    return _some(*blocks)
+
+
+def _short(text: str) -> str:
+    """Return an amount for a narrow column: ``≥`` for at least, ``~`` where a part is estimated."""
+    amount, estimated, _ = text.partition(",")
+    shown = amount.replace("at least ", ">")
+    return f"~{shown}" if estimated else shown
+
+
+def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:
+    """Return bars of time by type or precision; of how many there are when no time is known."""
+    groups = group_layers(layers, by)
+    if by == "precision" and not any(layer.precision for layer in layers):
+        return block([])
+    timed = sum(group.time_ms for group in groups) > 0
+    if not timed:
+        groups.sort(key=lambda group: -group.count)
+    whole = sum(_amount(group, timed) for group in groups) or 1.0
+    names = [_name(by, group) for group in groups]
+    wide = min(max((cell_width(name) for name in names[:_TOP]), default=4), 22)
+    lines: list[Line] = []
+    for name, group in list(zip(names, groups, strict=True))[:_TOP]:
+        share = _amount(group, timed) / whole
+        style = precision_style(group.key) if by == "precision" else layer_style(group.key)
+        value = f"{fmt.milliseconds(group.time_ms)} ms" if timed else ""
+        lines.append([
+            (fit(name, wide, keep="middle") + " ", style),
+            (bar(share, cells, bar_ramp()), style),
+            (f" {100 * share:>3.0f} %", ""),
+            (f" {value:>9}" if timed else "", "dim"),
+            (f" {group.count:>4}", "dim"),
+        ])  # fmt: skip
+    if len(groups) > _TOP:
+        lines.append([(f"{len(groups) - _TOP:,} more", "dim")])
+    return block(lines)
+
+
+def _amount(group: Group, timed: bool) -> float:
+    return group.time_ms if timed else float(group.count)
+
+
+def _name(by: str, group: Group) -> str:
+    return short_precision(group.key) if by == "precision" else visible(group.key)
+
+
+def _findings(facts: PlanFacts, width: int) -> list[Line]:
+    """Return how much was found, and the first of it."""
+    found = facts.findings
+    if not found:
+        good = glyphs.current().good
+        return [[(f" {good} ", "good"), ("nothing was found that costs time", "")]]
+    count = fmt.plural(len(found), "finding")
+    lines: list[Line] = [[(f"{count}", "strong"), ("  3 shows all", "dim")]]
+    names = {layer.index: layer.name for layer in facts.plan.layers}
+    for finding in found[:3]:
+        share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} % "
+        style = _LEVEL_STYLES.get(finding.level, "info")
+        text = clip(share + visible(finding.hazard), width - 3)
+        name = "" if finding.layer is None else visible(names.get(finding.layer, ""))
+        room = width - 6 - cell_width(text)
+        shown = f"   {clip(name, room, keep='end')}" if name and room > 12 else ""
+        lines.append([(f" {level_glyph(finding.level)} ", style), (text, ""), (shown, "dim")])
+    return lines
+
+
+def _missing(facts: PlanFacts, width: int) -> list[Line]:
+    """Return what is missing and how to get it, and what could not be read."""
+    found = [Advice(text, "warning") for text in facts.plan.notes]
+    found += [Advice(text) for text in missing(facts.plan)]
+    if facts.model_problem:
+        found.append(Advice(facts.model_problem))
+    lines = advice_lines(found, width)
+    return [[], *lines] if lines else []

@@ -1,0 +1,441 @@
+"""What is known of one layer, for the lines below the timeline.
+
+The environment of a report as lines: the GPU first, then versions, settings, the model.
+
+The panes of a report that are lines of text: summary, charts, environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+
+from dld_tui.core import fmt
+from dld_tui.core.report.gpu_summary import GpuSummary
+from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.model import Report
+from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.types import JSON
+from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
+from dld_tui.widgets.charts.report_charts import (
+    CHARTS,
+    TITLES,
+    BarRows,
+    ChartRow,
+    chart_rows,
+    distribution_lines,
+    memory_lines,
+    precision_rows,
+)
+from dld_tui.widgets.layers.columns import (
+    node_names,
+    precision_style,
+    runs,
+    shapes,
+    short_precision,
+    short_provider,
+)
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.report.summary import Advice, digits, summary_lines
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.timeline.timescale import time_text
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import CostTimes, PassTimes
+
+_DEVICE = ("gpu", "jetson")
+"""What the names of facts about a GPU and its clocks begin with."""
+_AFTER = "_after"
+"""The end of the name of a state that was taken again after the run."""
+_BESIDE = (_AFTER, "_lowest", "_highest")
+"""What is shown beside the value that it belongs to."""
+_UNITS = (("_mhz", "MHz"), ("_w", "W"), ("_c", "°C"))
+_NAME_CELLS = 28
+
+
+def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
+    """Return settings, environment, model and notes as lines of name and value."""
+    lines: list[Line] = []
+    shown = glyphs.current()
+    if report.notes:
+        lines.append([("Notes", "strong")])
+        for note in report.notes:
+            warning = note.level == "warning"
+            mark = shown.warning if warning else shown.info
+            lines.append([(f" {mark} ", "warn" if warning else "info"), (visible(note.text), "")])
+        lines.append([])
+    if model_problem is not None:
+        text = f" {shown.warning} {model_problem}; the figures are kept, links may not fit"
+        lines += [[(text, "warn")], []]
+    device = device_rows(report.environment)
+    if device:
+        width = min(max(len(name) for name, _, _ in device), _NAME_CELLS)
+        lines.append([("GPU, clocks and power", "strong")])
+        for name, value, style in device:
+            lines.append([(" " + fit(name, width, keep="end") + "  ", "dim"), (value, style)])
+        lines.append([])
+    measured = measured_facts(report)
+    if measured:
+        width = min(max(len(fact.name) for fact in measured), _NAME_CELLS)
+        lines.append([("Also measured", "strong")])
+        for fact in measured:
+            style = "warn" if fact.is_doubtful else ""
+            lines.append([(" " + fit(fact.name, width) + "  ", "dim"), (fact.text, style)])
+        lines.append([])
+    rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
+    for title, facts in (
+        ("Environment", rest),
+        ("Settings", report.settings),
+        ("Model", report.model),
+    ):
+        rows = list(flat(facts))
+        if not rows:
+            continue
+        width = min(max(len(name) for name, _ in rows), _NAME_CELLS)
+        lines.append([(title, "strong")])
+        for name, value in rows:
+            lines.append([(" " + fit(name, width, keep="end") + "  ", "dim"), (value, "")])
+        lines.append([])
+    return lines[:-1]
+
+
+def device_rows(facts: dict[str, JSON]) -> list[tuple[str, str, str]]:
+    """Return (name, value with its unit, style) of what is known of a GPU and its clocks.
+
+    The range of a clock that moved is shown beside its median; and what was taken again after the
+    run beside the first value when it differs, in older reports.
+    """
+    rows = []
+    for key, value in facts.items():
+        beside = next((key[: -len(end)] for end in _BESIDE if key.endswith(end)), None)
+        if not _is_device(key) or beside in facts:
+            continue
+        text = _measured(key, value)
+        lowest, highest = facts.get(f"{key}_lowest"), facts.get(f"{key}_highest")
+        if lowest is not None and highest is not None:
+            text += f" ({_measured(key, lowest)} to {_measured(key, highest)})"
+        after = facts.get(f"{key}{_AFTER}")
+        later = text if after is None else _measured(key, after)
+        if later != text:
+            text = f"{text}, after the run {later}"
+        warning = _is_warning(key, value) or (after is not None and _is_warning(key, after))
+        rows.append((_device_name(key), text, "warn" if warning else ""))
+    return rows
+
+
+def _is_device(key: str) -> bool:
+    return key in _DEVICE or key.startswith(tuple(f"{word}_" for word in _DEVICE))
+
+
+def _device_name(key: str) -> str:
+    name = key.removeprefix("gpu_")
+    for ending, _ in (*_UNITS, ("_bytes", "")):
+        name = name.removesuffix(ending)
+    return visible(name.replace("_", " "))
+
+
+def _measured(key: str, value: JSON) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if key.endswith("_bytes"):
+            return fmt.size(int(value))
+        unit = next((unit for ending, unit in _UNITS if key.endswith(ending)), "")
+        return f"{value:,.4g} {unit}".rstrip() if value < 1e4 else f"{value:,.0f} {unit}".rstrip()
+    return _text(value)
+
+
+def _is_warning(key: str, value: JSON) -> bool:
+    """Return whether a fact makes figures hard to compare: throttling, clocks that float."""
+    if "throttling" in key:
+        return value not in (None, "none", "", False, [])
+    return key.endswith("clocks_locked") and value is False
+
+
+def flat(facts: dict[str, JSON], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested facts as (name, text) with visible text; lists on one line."""
+    rows: list[tuple[str, str]] = []
+    for name, value in facts.items():
+        label = f"{prefix}{visible(str(name))}"
+        if isinstance(value, dict) and value:
+            rows += flat(value, f"{label}.")
+        else:
+            rows.append((label, _text(value)))
+    return rows
+
+
+def _text(value: JSON) -> str:
+    if value is None or value == {}:
+        return fmt.UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_text(one) for one in value) or fmt.UNKNOWN
+    return visible(str(value))
+
+
+_LEAST_FOR_BOTH = 10
+"""Rows from which two charts are shown."""
+
+
+class SummaryView(Frame, LineView):
+    """What was measured, the median, the costliest layers, what to look at first."""
+
+    HELP = (
+        "The latency loop's figures (profiling off), the costliest layers, and what to look at "
+        "first. Profiling slows a run down: layers are measured in passes of their own."
+    )
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, gutter=False, classes="frame")
+        self.report: Report | None = None
+        self.advice: Sequence[Advice] = ()
+        self.gpu: GpuSummary | None = None
+
+    def set_report(
+        self, report: Report, advice: Sequence[Advice], gpu: GpuSummary | None = None
+    ) -> None:
+        """Show a report's summary; `gpu` is of its median pass."""
+        self.report, self.advice, self.gpu = report, advice, gpu
+        self.frame("Summary")
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Lay the blocks out for the new width."""
+        self._draw_frame()
+        self._draw()
+        super().on_resize()
+
+    def notify_style_update(self) -> None:
+        """Draw again when the glyph set changes with the theme."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self._draw()
+
+    def _draw(self) -> None:
+        if self.report is not None and self.size.width > 4:
+            lines = summary_lines(self.report, self.advice, self.size.width - 2, self.gpu)
+            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+
+
+def passes_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
+    """Return latencies in order of the passes as a column chart, with its scale at the right."""
+    if not values or width < 16:
+        return []
+    plain = glyphs.current().name == "ascii"
+    low, high = min(values), max(values)
+    places = digits(high)
+    scale = [f"{high:,.{places}f}", *[""] * (rows - 2), f"{low:,.{places}f}"][:rows]
+    room = width - max(len(text) for text in scale) - 2
+    chart = columns(spread(values, room), rows, low=low, ramp=ASCII_LEVELS if plain else LEVELS)
+    lines: list[Line] = []
+    for text, label in zip(chart, scale, strict=True):
+        lines.append([(fit(text, room), "bar"), (" " + label, "dim")])
+    return lines
+
+
+class BarChart(LineView):
+    """Bars that can be walked through, or a chart drawn as lines."""
+
+    HELP = (
+        "`c` shows the next chart: what each layer type costs, its precisions, the distribution of "
+        "the latencies, time against the size of outputs. `%` switches between milliseconds and "
+        "percent; Enter shows the layers of the type."
+    )
+
+
+class PassesChart(Rows):
+    """Latency over the passes, with the least and the largest value at the right."""
+
+    ROWS: ClassVar[int] = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: Sequence[float] = ()
+        self.title = ""
+
+    def set_values(self, values: Sequence[float], title: str) -> None:
+        """Show latencies in milliseconds, in order."""
+        self.values, self.title = values, title
+        self.refresh(layout=True)
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the chart for a width in cells."""
+        lines = passes_lines(self.values, width - 2, self.ROWS - 1)
+        return [[(" " + self.title, "dim")], *([(" ", ""), *line] for line in lines)]
+
+
+class ChartPane(Frame, Vertical):
+    """The charts of a report, one at a time, and latency over the passes."""
+
+    @dataclass
+    class TypeChosen(Message):
+        """Enter on the bar of a layer type."""
+
+        type: str
+
+    CHARTS: ClassVar[tuple[str, ...]] = CHARTS
+    TITLES: ClassVar[Mapping[str, str]] = TITLES
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, classes="frame")
+        self.percent = False
+        self.chart = self.CHARTS[0]
+        self._groups: Sequence[Group] = ()
+        self._layers: Sequence[Layer] = ()
+        self._latencies: Sequence[float] = ()
+        self._rows: Sequence[ChartRow] = ()
+        self._by_pass: PassTimes | CostTimes | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the two charts."""
+        yield BarChart(empty="No layer was measured in this report.", id="type-chart")
+        yield PassesChart()
+
+    def set_report(self, report: Report, types: Sequence[Group]) -> None:
+        """Show the charts of a report; `types` are its layers grouped by type."""
+        values = report.latencies
+        title = "latency over the inferences, ms"
+        if not values:
+            values = tuple(one.duration_us / 1000 for one in report.passes)
+            title = "latency over the profiled passes, ms"
+        self._by_pass = report.cost_by_pass
+        self.set_layers(report.layers, types, values, title)
+
+    def set_layers(
+        self, layers: Sequence[Layer], types: Sequence[Group], latencies: Sequence[float],
+        title: str,
+    ) -> None:  # fmt: skip
+        """Show the charts of layers, and latencies of whole runs in milliseconds, in order.
+
+        Args:
+            layers: The layers.
+            types: The layers grouped by type.
+            latencies: Of the runs; empty when they are not known.
+            title: What the latencies are.
+        """
+        self._groups, self._layers = types, layers
+        self._latencies = latencies
+        self.query_one(PassesChart).set_values(latencies, title)
+        self.on_resize()
+
+    def toggle_unit(self) -> None:
+        """Switch between milliseconds and percent."""
+        self.percent = not self.percent
+        self._draw()
+
+    def next_chart(self) -> None:
+        """Show the next chart."""
+        order = self.CHARTS
+        self.chart = order[(order.index(self.chart) + 1) % len(order)]
+        self._draw()
+        self.query_one(BarChart).cursor = 0
+
+    def on_resize(self) -> None:
+        """Draw for the new size; latency over the passes only where there is room for both."""
+        self._draw_frame()
+        room = self.size.height >= _LEAST_FOR_BOTH
+        self.query_one(PassesChart).display = room and len(self._latencies) > 1
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        view = self.query_one(BarChart)
+        width, height = max(view.size.width - 2, 20), view.size.height
+        self._rows = ()
+        if self.chart in ("type", "precision"):
+            self._rows = (
+                chart_rows(self._groups, self.percent)
+                if self.chart == "type"
+                else precision_rows(self._layers, self.percent, self._by_pass)
+            )
+            view.set_lines(BarRows(self._rows))
+        else:
+            view.set_lines(ListSource(self.chart_lines(width, height)))
+        keys = "c next chart  % ms or percent" if self._rows else "c next chart"
+        self.frame(self.TITLES[self.chart], keys)
+
+    def chart_lines(self, width: int, height: int) -> list[Line]:
+        """Return a chart that has no bars to walk through."""
+        if self.chart == "distribution":
+            return distribution_lines(self._latencies, width, height)
+        return memory_lines(self._layers, width, height)
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Say which type was chosen."""
+        event.stop()
+        if event.index < len(self._rows):
+            self.post_message(self.TypeChosen(self._rows[event.index].key))
+
+    def on_line_view_cursor_moved(self, event: events.Event) -> None:
+        """Keep the bars' cursor to this pane."""
+        event.stop()
+
+
+class EnvironmentView(Frame, LineView):
+    """Settings, environment, model and remarks of a run."""
+
+    HELP = "What was asked for, and what the machine was like: versions, clocks, power mode."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            id=id,
+            empty="The file says nothing of its settings and environment.",
+            classes="frame",
+        )
+
+    def set_report(self, report: Report, model_problem: str | None) -> None:
+        """Show what a report says about its run."""
+        self.frame("Environment and settings")
+        self.set_lines(ListSource(environment_lines(report, model_problem)), keep=False)
+
+
+def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> list[Line]:
+    """Return lines about a layer, the most telling first.
+
+    Args:
+        layer: The layer.
+        start_us: When the span under the cursor began, since the start of the pass.
+        self_us: What it took itself.
+        width: Cells.
+    """
+    figures = f"{fmt.milliseconds(layer.time_ms)} ms  {fmt.percent(layer.percent)} %"
+    kind = clip(visible(layer.type), 24, keep="middle")
+    room = max(width - cell_width(figures) - cell_width(kind) - 8, 8)
+    name = clip(visible(layer.name), room, keep="end")
+    first: Line = [
+        (f" {glyphs.current().cursor} ", "accent"),
+        (name, "strong"),
+        ("  ", ""),
+        (kind, layer_style(layer.type)),
+        ("  ", ""),
+        (figures, "number"),
+    ]
+    second: Line = [
+        ("   at ", "dim"),
+        (time_text(start_us), ""),
+        (" for ", "dim"),
+        (time_text(self_us), "number"),
+        ("  min ", "dim"),
+        (fmt.milliseconds(layer.min_ms), ""),
+        ("  max ", "dim"),
+        (fmt.milliseconds(layer.max_ms), ""),
+        ("  runs ", "dim"),
+        (runs(layer), ""),
+        ("  ", ""),
+        (short_provider(layer.provider), "dim"),
+        ("  ", ""),
+        (short_precision(layer.precision), precision_style(layer.precision)),
+    ]
+    third: Line = [("   ONNX ", "dim"), (node_names(layer), "link")]
+    fourth: Line = [("   in  ", "dim"), (shapes(layer.input_dims), "")]
+    fifth: Line = [("   out ", "dim"), (shapes(layer.output_dims), "")]
+    return [first, second, third, fourth, fifth]

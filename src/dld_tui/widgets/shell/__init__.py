@@ -1,0 +1,1 @@
+"""What all pages share: bars, keys, themes, drawing."""

@@ -1,0 +1,338 @@
+"""One key at a time: the next one is given out when all that the former one caused has been done.
+
+Esc before another key in one read is Esc: nothing here is bound to Alt.
+
+Enter that was typed while the program started is Enter, too, and not Ctrl+J.
+
+Textual sends a key to the widget that has the focus when the key is read. Keys that arrive in one
+read (a slow line, a paste, a macro) all go to the widget that had it before the first of them:
+`/` opens a field, and the letters behind it run as commands. Here keys wait in a queue until
+every message pump is at rest, dialogs and panes that are being mounted are there, and work that
+answers a key (opening a file, a search, the matches of a path) has ended.
+
+A key that finds the program at rest is not delayed. Work that takes longer than a person would
+wait for does not hold keys for ever: see :data:`_PATIENCE_S` and :meth:`KeyQueue.admit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Container, Iterable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._xterm_parser import XTermParser
+from textual.app import App
+from textual.events import Key
+from textual.message import Message
+from textual.screen import Screen
+
+from dld_tui.widgets.shell.page import Page
+
+if TYPE_CHECKING:
+    from textual.message import Message
+    from textual.message_pump import MessagePump
+    from textual.widget import Widget
+    from textual.worker import Worker
+
+_ESC = "\x1b"
+_SS3 = "".join(key[2] for key in ANSI_SEQUENCES_KEYS if key[:2] == "\x1bO" and len(key) == 3)
+_LONE = re.compile(rf"\x1b(?=[^\x1b\[O]|O[^{re.escape(_SS3)}])")
+"""An Esc that no sequence of a terminal begins with."""
+_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+
+
+class KeyParser(XTermParser):
+    """Textual's parser takes Esc and a letter in one read for Alt and the letter.
+
+    Before other characters it even loses the Esc, and that also when the second key comes within a
+    tenth of a second, as in fast typing.
+    """
+
+    _ends_with_esc = False
+    _in_paste = False
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Return the events of what was read."""
+        if not data:
+            yield from super().feed(data)
+            return
+        if not (self._in_paste or _PASTE_BEGINS in data):
+            data = data.replace("\n", "\r")  # Enter, before the terminal was ours
+        if self._ends_with_esc and not self._in_paste and _LONE.match(_ESC + data):
+            yield from self._end_esc()
+        start = 0
+        for match in _LONE.finditer(data):
+            part = data[start : match.end()]
+            yield from super().feed(part)
+            self._note_paste(part)
+            start = match.end()
+            if not self._in_paste:
+                yield from self._end_esc()
+        if data[start:]:
+            yield from super().feed(data[start:])
+            self._note_paste(data[start:])
+        self._ends_with_esc = data.endswith(_ESC)
+
+    def tick(self) -> Iterable[Message]:
+        """Return the events that a pause ends: Esc and O may begin a function key."""
+        for event in super().tick():
+            if isinstance(event, Key) and event.key == "alt+shift+o":
+                yield Key("escape", _ESC)
+                yield Key("O", "O")
+            else:
+                yield event
+
+    def _note_paste(self, part: str) -> None:
+        begin, end = part.rfind(_PASTE_BEGINS), part.rfind(_PASTE_ENDS)
+        if begin != end:
+            self._in_paste = begin > end
+
+    def _end_esc(self) -> Iterable[Message]:
+        """Say what the parser would say if nothing came for a tenth of a second."""
+        if self._timeout_time is not None:
+            self._timeout_time = 0.0
+            yield from self.tick()
+
+
+MOST = 1000
+"""Events that are kept; what comes after them is lost, with a bell."""
+_PATIENCE_S = 2.0
+"""Keys wait at most so long for work that is not the opening of a page."""
+_AT_ONCE_S = 1.0
+"""When keys have been held so long, Esc and the commands of the whole program pass them."""
+_ALWAYS = ("escape", "ctrl+c", "ctrl+q")
+"""Keys that wait for no work: only for keys that were typed before them."""
+_PAINT_S = 0.1
+"""While keys wait the screen is painted so often."""
+_STUCK_S = 10.0
+"""Something that never comes to rest does not hold keys for longer."""
+_OPENING = frozenset(("await types", "demo", "load", "open", "opened"))
+"""Groups of workers without whose result there is nothing that a key could be meant for."""
+_ANSWERS = frozenset(("filter", "mark", "operators", "search", "work"))
+"""Groups of workers that answer a key, whatever has the focus."""
+_BESIDE = frozenset(
+    (
+        "check", "clean", "disk", "forget", "graph", "infer", "job", "jobs", "libraries",
+        "overlays", "schemas", "statistics", "test",
+    )
+)  # fmt: skip
+"""Groups of workers, their first words, that go on beside the keys."""
+
+Typed = events.Key | events.Paste | events.MouseEvent
+
+
+class KeyQueue:
+    """The keys of an app that wait, in their order, with pastes and clicks between them."""
+
+    def __init__(self, app: App[Any]) -> None:
+        self._app = app
+        self._waiting: deque[tuple[Typed, float]] = deque()
+        """Events, and when they came."""
+        self._released: Typed | None = None
+        """The event that is on its way through the app's own queue."""
+        self._feeder: asyncio.Task[None] | None = None
+        self._moving: Widget | None = None
+        """The list whose cursor the last event moved."""
+        self._painted = 0.0
+        self._busy_since = self._held_since = self._behind_since = 0.0
+        """Since when a key waits for message pumps, for other work, for a pane; 0 is not at all."""
+
+    def admit(self, event: events.Event) -> bool:
+        """Tell whether an event is to be handled now; if not, it is kept, and posted again later.
+
+        Esc and Ctrl+Q wait for no work. When keys have been held for a second, these and commands
+        of the whole program are let through at once, and what was typed before is forgotten.
+        """
+        if event is self._released:
+            self._released = None
+            return True
+        if not isinstance(event, (events.Key, events.Paste, events.MouseEvent)):
+            return True
+        if event.is_forwarded:  # it comes back from a widget
+            return True
+        if isinstance(event, events.MouseMove) or (
+            isinstance(event, events.MouseEvent) and self._feeder is None
+        ):
+            return True
+        if self._feeder is None and (
+            self._moves_on(event) or (self._at_rest(within_app=True) and self._caught_up(event))
+        ):
+            self._moving = self._moved_by(event)
+            return True
+        if isinstance(event, events.Key) and self._passes(event.key):
+            self._waiting.clear()
+            return True
+        if len(self._waiting) >= MOST:
+            self._app.bell()
+            return False
+        self._waiting.append((event, monotonic()))
+        if self._feeder is None:
+            self._feeder = asyncio.create_task(self._feed(), name="keys")
+        return False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no key waits."""
+        return self._feeder is None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing waits and the last key has had all its effects."""
+        return self._feeder is None and self._at_rest()
+
+    def defers_paint(self) -> bool:
+        """Tell whether more keys wait, so that what the last one changed may be painted later."""
+        if not self._waiting or monotonic() - self._painted > _PAINT_S:
+            self._painted = monotonic()
+            return False
+        return True
+
+    # --- giving out -----------------------------------------------------------------------------
+
+    async def _feed(self) -> None:
+        try:
+            while self._waiting:
+                if not self._moves_on(self._waiting[0][0]):
+                    await self._rest()
+                    if not self._waiting:  # another key passed them
+                        break
+                    if not self._caught_up(self._waiting[0][0]):
+                        continue
+                self._released, _ = self._waiting.popleft()
+                self._moving = self._moved_by(self._released)
+                self._app.post_message(self._released)
+                while self._released is not None and not self._app._closing:
+                    await asyncio.sleep(0)
+                self._app.screen._update_timer.resume()
+            await self._rest()
+        finally:
+            self._feeder = None
+            if self._waiting and not self._app._closing:
+                self._feeder = asyncio.create_task(self._feed(), name="keys")
+
+    async def _rest(self) -> None:
+        """Wait until the app is at rest, for two rounds of the event loop."""
+        rounds = calm = 0
+        while calm < 2 and not self._app._closing and not self._stops():
+            calm = calm + 1 if self._at_rest() else 0
+            rounds += 1
+            await asyncio.sleep(0 if rounds < 50 else 0.001)
+
+    def _stops(self) -> bool:
+        """Tell whether the next key is to stop, and came after, the work that is waited for."""
+        if not (self._held_since and self._waiting):
+            return False
+        event, came = self._waiting[0]
+        return isinstance(event, events.Key) and event.key in _ALWAYS and came > self._held_since
+
+    def _moves_on(self, event: events.Event) -> bool:
+        """Tell whether an event moves the cursor of a list that the one before it moved.
+
+        Such keys cannot miss anything, and a key that is held down stays quick.
+        """
+        return self._moving is not None and self._moved_by(event) is self._moving
+
+    def _moved_by(self, event: events.Event) -> Widget | None:
+        """Return the list whose cursor an event moves, when that is all that it does."""
+        focused = self._app.focused if isinstance(event, events.Key) else None
+        actions: Container[str] = getattr(focused, "MOVES", ())
+        is_move = (
+            isinstance(event, events.Key)
+            and focused is not None
+            and any(
+                binding.action in actions
+                for binding in focused._bindings.key_to_bindings.get(event.key, ())
+            )
+        )
+        return focused if is_move else None
+
+    def _caught_up(self, event: events.Event) -> bool:
+        """Let what follows a resting cursor catch up before another key; False when it had to."""
+        stack = self._app.screen_stack
+        return not any([page.catch_up() for page in stack if isinstance(page, Page)])
+
+    def _passes(self, key: str) -> bool:
+        if key in _ALWAYS and not self._waiting and self._held_since:
+            return True
+        if not self._held_since or monotonic() - self._held_since < _AT_ONCE_S:
+            return False
+        return key in _ALWAYS or key in self._app._bindings.key_to_bindings
+
+    # --- at rest --------------------------------------------------------------------------------
+
+    def _at_rest(self, *, within_app: bool = False) -> bool:
+        """Tell whether a key may be given out.
+
+        Args:
+            within_app: Asked while the app itself handles a message, the key.
+        """
+        app = self._app
+        if not app._running or not app._screen_stack:
+            return False
+        screen = app.screen
+        if not self._is_idle_all(screen, within_app):
+            self._busy_since = self._busy_since or monotonic()
+            return monotonic() - self._busy_since > _STUCK_S
+        self._busy_since = 0.0
+        self._held_since = self._awaited_since(screen)
+        return not self._held_since
+
+    def _is_idle_all(self, screen: Screen[Any], within_app: bool) -> bool:
+        app = self._app
+        if not screen.is_mounted or screen._layout_required or screen._callbacks:
+            return False
+        if within_app:
+            queued: Iterable[Message | None] = app._message_queue.values
+            if not all(isinstance(message, events.InputEvent | events.Paste) for message in queued):
+                return False
+        elif not _is_idle(app):
+            return False
+        return all(_is_idle(widget) for widget in app._registry)
+
+    def _awaited_since(self, screen: Screen[Any]) -> float:
+        """Return since when work goes on that a key must know the result of; 0 for none."""
+        focused = screen.focused
+        near: Sequence[object] = focused.ancestors_with_self if focused is not None else (screen,)
+        begins = [
+            worker._created_time
+            for worker in self._app.workers._workers
+            if self._is_answer(worker, near)
+        ]
+        if begins:
+            return min(begins)
+        if isinstance(screen, Page) and screen.is_opening:
+            return screen.made_at
+        if any(getattr(node, "is_behind", False) for node in near):
+            self._behind_since = self._behind_since or monotonic()
+            if monotonic() - self._behind_since < _PATIENCE_S:
+                return self._behind_since
+        else:
+            self._behind_since = 0.0
+        return 0.0
+
+    def _is_answer(self, worker: Worker[Any], near: Sequence[object]) -> bool:
+        if worker.is_finished or worker.group.partition(" ")[0] in _BESIDE:
+            return False
+        node, stack = worker.node, self._app.screen_stack
+        is_here = node is self._app or node in stack or node in near
+        if worker.group in _OPENING:
+            return is_here
+        if monotonic() - worker._created_time > _PATIENCE_S:
+            return False
+        if worker.group in _ANSWERS:
+            return is_here or node.screen in stack
+        return node in near
+
+
+def _is_idle(pump: MessagePump) -> bool:
+    """Tell whether a message pump waits for a message and has none."""
+    if pump._closed or (pump._task is None and not pump._running):
+        return True
+    queue: Any = pump._message_queue
+    # A pump that handles a message does not wait for the next one.
+    return not queue.values and bool(queue.ready_event._waiters)

@@ -1,0 +1,180 @@
+"""A page: one open thing with its tab, and the bars above and below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+
+from dld_tui.widgets.shell.commands import Commands, bindings_for
+from dld_tui.widgets.shell.front import Front
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.key_bar import KeyBar
+from dld_tui.widgets.shell.tab_strip import TabStrip
+
+if TYPE_CHECKING:
+    from dld_tui.core.custom_tools.model import Tool
+    from dld_tui.core.document import Document, Node
+    from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class NodeErrors:
+    """The errors of a model's nodes that a page shows."""
+
+    page: Page
+    title: str
+    is_outdated: bool
+    """Whether the model was edited since."""
+    values: Callable[[], Mapping[Node, float]] = field(compare=False)
+    """Works them out."""
+
+
+class Page(Front, Commands, Screen[None]):
+    """Base of the screens that are tabs; override :meth:`body`, and what else applies.
+
+    Set ``tab_title``, ``tab_dirty`` and ``tab_status`` and call :meth:`tab_changed`; set the place
+    in the model that the bar below shows with :meth:`crumb`.
+    """
+
+    tab_title: str = ""
+    """The name of the open thing: foreign text."""
+    tab_status: str = ""
+    """Shown at the right of the tabs, e.g. the target."""
+    tab_dirty: bool = False
+    mode: str = ""
+    """The name the app gives it."""
+    path: Path | None = None
+    """The file that is shown; opening it again shows this tab."""
+    HELP = ""
+    """A paragraph for the help screen when no focused widget has one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_at = monotonic()
+        self._shown_facts: set[str] = set()
+
+    def compose(self) -> ComposeResult:
+        """Lay out the tabs, the body and the keys."""
+        yield TabStrip()
+        yield from self.body()
+        yield KeyBar()
+
+    def body(self) -> Iterable[Widget]:
+        """Return the widgets between the two bars."""
+        return ()
+
+    def show_activity(self, activity: str) -> bool:
+        """Show the form of an activity for what is seen here; False when it has none."""
+        return False
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether there is nothing yet that a key could be meant for."""
+        return False
+
+    def terminal_focused(self) -> None:
+        """Do what is due when the terminal has the focus again; asked of the page that is seen."""
+
+    def catch_up(self) -> bool:
+        """Do now what waits for the cursor to rest; False when nothing waits."""
+        return False
+
+    def unsaved(self) -> list[str]:
+        """Return what would be lost by closing, one line each."""
+        return []
+
+    def save_then(self, done: Callable[[], None]) -> None:
+        """Save everything, and call `done` when it is saved; not when that fails."""
+        done()
+
+    def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
+        """Go to a node of the model that is shown; pages without a model stay as they are."""
+
+    def reveal_layer(self, index: int) -> None:
+        """Go to a layer of the report that is shown; other pages stay as they are."""
+
+    # --- what pages ask each other --------------------------------------------------------------
+
+    @property
+    def edited_document(self) -> Document | None:
+        """The open document that is edited here; None where none is."""
+        return None
+
+    @property
+    def node_at_cursor(self) -> Node | None:
+        """The node of the document that is edited here; None without one."""
+        return None
+
+    def run_tool(self, tool: Tool) -> None:
+        """Run a custom tool on the document that is edited here."""
+
+    def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
+        """Make edits as one step of the document that is edited here.
+
+        Args:
+            title: What they do.
+            steps: The name and the arguments of each edit.
+            done: Called when they are made.
+        """
+
+    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
+        """Return the milliseconds of a model's nodes and what they are called.
+
+        None when nothing is known of that model here. May be called on a thread.
+        """
+        return None
+
+    def node_errors(self, document: Document) -> NodeErrors | None:
+        """Return the errors of a model's nodes; None when nothing is known of it here."""
+        return None
+
+    # --- facts ----------------------------------------------------------------------------------
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold for every tab."""
+        return {"tab"} if self in host(self).pages else set()
+
+    def facts_changed(self) -> None:
+        """Draw the keys again when other ones work now."""
+        facts = self.facts()
+        if facts != self._shown_facts:
+            self._shown_facts = facts
+            self.refresh_bindings()
+
+    def tab_changed(self) -> None:
+        """Draw the tabs again."""
+        if self.is_attached:
+            host(self).page_changed()
+
+    def crumb(self, text: str) -> None:
+        """Show where in the model the cursor is, at the right of the keys."""
+        if self.is_mounted:
+            self.query_one(KeyBar).crumb = text
+
+    def on_screen_resume(self, event: Any) -> None:
+        """Draw the tabs as they are now."""
+        for strip in self.query(TabStrip):
+            strip.refresh()
+
+
+class SubPage(Page):
+    """A page over a tab, such as help or a job; Esc goes back to the tab."""
+
+    SCOPE = "page"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
+
+    def facts(self) -> set[str]:
+        """Return the facts of the tab below."""
+        return {"tab"} if host(self).page in host(self).pages else set()
+
+    def action_close(self) -> None:
+        """Go back."""
+        self.dismiss(None)

@@ -1,0 +1,210 @@
+"""A job beside the work, in one row above the keys: what runs, how far it is, how to stop it.
+
+How far a job is: stage, bar, rate and time left.
+
+Work that takes a while, such as opening and saving: what, how far, how fast, how long still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+
+from rich.cells import cell_len
+
+from dld_tui.core import fmt
+from dld_tui.core.events import Progress, RateMeter
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.glyphs import bar
+
+_MOST_PHASES = 6
+_DEEPEST = 8
+_PHASE_CELLS = 12
+"""Of the bar of a phase."""
+
+
+class ProgressRows(Rows):
+    """The stage, a bar in eighths of a cell, how much is done, the rate and the time left.
+
+    Phases inside the stage are a tree below it. Their rows stay when they end, so that nothing
+    below jumps.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([[], []])
+        self.progress: Progress | None = None
+        self._phase_rows = 0
+        self.meter = RateMeter()
+
+    def show_progress(self, progress: Progress) -> None:
+        """Show how far the job is."""
+        self.meter.add(progress)
+        self.progress = progress
+        rows = min(_MOST_PHASES, len(progress.phases))
+        if rows > self._phase_rows:
+            self._phase_rows = rows
+            self.styles.height = 2 + rows
+        self.refresh()
+
+    def content(self, width: int) -> list[list[Piece]]:
+        """Return the row of the stage and the row of the bar."""
+        progress = self.progress
+        if progress is None:
+            return [[("starting", "dim")], [(" " * width, "rest")]]
+        figures = " · ".join(self._figures(progress))
+        stage = progress.stage or "working"
+        padding = max(2, width - len(stage) - len(figures))
+        first: list[Piece] = [(stage, "strong"), (" " * padding, ""), (figures, "dim")]
+        phases = self._phases(progress, width)
+        if not progress.total:
+            return [first, [("·" * width, "faint")], *phases]
+        fraction = progress.done / progress.total
+        percent = f" {min(100.0, 100 * fraction):3.0f} %"
+        cells = max(1, width - len(percent))
+        return [first, [(bar(fraction, cells), "bar"), (percent, "")], *phases]
+
+    def _phases(self, progress: Progress, width: int) -> list[list[Piece]]:
+        """Return a row for each phase: its name by depth, how far it is, a small bar."""
+        rows: list[list[Piece]] = []
+        phases = [phase for phase in progress.phases if isinstance(phase, dict)]
+        for phase in phases[: self._phase_rows]:
+            done, total = _number(phase.get("done")), _number(phase.get("total"))
+            figures = f"{done:,g} of {total:,g}" if total else f"{done:,g}"
+            fraction = done / total if total else 0.0
+            indent = "  " * min(int(_number(phase.get("depth"))), _DEEPEST)
+            tail = f"  {figures:>14}  "
+            room = max(8, width - len(indent) - len(tail) - _PHASE_CELLS - 2)
+            name = clip(visible(str(phase.get("name", ""))), room)
+            padding = " " * (room - cell_len(name))
+            rows.append(
+                [
+                    (f"{indent}{glyphs.current().crumb} ", "guide"),
+                    (f"{name}{padding}", ""),
+                    (tail, "dim"),
+                    (bar(fraction, _PHASE_CELLS), "bar"),
+                ]
+            )
+        if len(phases) > self._phase_rows:
+            more = len(phases) - self._phase_rows + 1
+            rows[-1:] = [[(f"… and {more:,} more", "dim")]]
+        return rows
+
+    def _figures(self, progress: Progress) -> list[str]:
+        is_bytes = progress.unit in ("B", "bytes")
+
+        def show(value: float) -> str:
+            if is_bytes:
+                return fmt.size(int(value))
+            return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+        done = show(progress.done)
+        total = f" of {show(progress.total)}" if progress.total else ""
+        unit = "" if is_bytes or not progress.unit else f" {progress.unit}"
+        figures = [f"{done}{total}{unit}"]
+        if progress.unit == "steps":  # of unequal length: a rate would mislead
+            return figures
+        rate, left = self.meter.rate, self.meter.left(progress)
+        if rate is not None and progress.unit != "s":
+            figures.append(f"{fmt.size(int(rate)) if is_bytes else f'{rate:,.3g}'}/s")
+        if left is not None and progress.done < (progress.total or 0):
+            figures.append(f"{fmt.duration(left)} left")
+        return figures
+
+
+def _number(value: JSON) -> float:
+    """Return a number that another process sent, 0 for what is none."""
+    return max(0.0, value) if isinstance(value, (int, float)) else 0.0
+
+
+_BAR_CELLS = 40
+_SETTLED_S = 0.5
+"""A rate is shown after so many seconds."""
+
+
+class WorkPanel(Rows):
+    """Three rows in the middle of the room, or one row when it is docked at an edge."""
+
+    def __init__(self, title: str, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._title = title
+        self._done = self._total = 0
+        self._begun = monotonic()
+
+    def report(self, done: int, total: int) -> None:
+        """Show how many bytes are done, of how many; total 0 is unknown."""
+        self._done, self._total = done, total
+        self.refresh()
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return title, bar and figures."""
+        cells = min(_BAR_CELLS, max(10, width - 4))
+        title = clip(visible(self._title), width)
+        if self.has_class("-line"):
+            tail = f"  {self._figures()}  Esc stops"
+            return [[(" " + clip(title, width // 2), "strong"), (tail, "dim")]]
+        bar: list[Piece] = []
+        if self._total:
+            full = glyphs.bar(self._done / self._total, cells)
+            blank = len(full) - len(full.rstrip())
+            bar = [(full.rstrip(), "bar"), (glyphs.current().rest * blank, "rest")]
+        figures: list[Piece] = [(self._figures(), "dim")]
+        return [[(title, "strong")], [], bar, figures, [], [("Esc stops", "dim")]]
+
+    def _figures(self) -> str:
+        if not self._total:
+            return "reading …" if not self._done else fmt.size(self._done)
+        sizes = f"{fmt.size(self._done)} of {fmt.size(self._total)}"
+        parts = [f"{self._done / self._total:.0%}", sizes]
+        passed = monotonic() - self._begun
+        if passed > _SETTLED_S and self._done:
+            rate = self._done / passed
+            parts.append(f"{fmt.size(int(rate))}/s")
+            parts.append(f"{fmt.duration((self._total - self._done) / rate)} left")
+        return "  ".join(parts)
+
+
+class WorkLine(WorkPanel):
+    """One row above the keys: what runs and the part of it that is done."""
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the row."""
+        title = clip(visible(self._title), width // 2)
+        percent = f"{self._done / self._total:.0%}  " if self._done and self._total else ""
+        return [[(f" {title} …  ", "strong"), (f"{percent}Esc stops", "dim")]]
+
+
+class JobLine(Rows):
+    """The row."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+        self._stage = ""
+        self._begun = monotonic()
+        self._stopping = False
+
+    def on_mount(self) -> None:
+        """Count the seconds."""
+        self.set_interval(1.0, self.refresh)
+
+    def show_progress(self, event: Progress) -> None:
+        """Show what the job does now."""
+        self._stage = visible(event.stage)
+        self.refresh()
+
+    def stopping(self) -> None:
+        """Show that it was asked to stop."""
+        self._stopping = True
+        self.refresh()
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the row."""
+        title = clip(visible(self._title), width // 2)
+        passed = fmt.duration(monotonic() - self._begun)
+        said = "stopping …" if self._stopping else "  ".join(filter(None, (self._stage, passed)))
+        tail = "" if self._stopping else "  Esc stops"
+        return [[(f" {title}", "strong"), (f"  {said}{tail}", "dim")]]

@@ -1,0 +1,1 @@
+"""Tensors as grids, and the list of initializers."""

@@ -1,0 +1,792 @@
+"""A tensor as a grid of any size: only the cells that are seen are read and drawn.
+
+Where the elements of a tensor stand in a grid: rows, columns, and what is fixed.
+
+The texts of a grid's cells, read in blocks: only what is seen is ever read.
+
+Moving the cursor of a tensor's grid, and marking a range with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from textual import events
+from textual.binding import BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import cell_width, fit, visible
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Styled
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import Commands, bindings_for
+from dld_tui.widgets.tensors.text import NumberFormat, style_of
+
+_NICE = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 80, 100)
+"""Elements in a row of a tensor of one dimension."""
+
+
+@dataclass(frozen=True)
+class GridLayout:
+    """A view of a tensor as rows and columns. Make one with :func:`layout_of`."""
+
+    shape: tuple[int, ...]
+    row_axis: int = 0
+    column_axis: int = 0
+    fixed: tuple[int, ...] = ()
+    """An index for each axis; those of the rows and the columns are not looked at."""
+    wrap: int = 1
+    """Elements in a row of a tensor with one dimension."""
+
+    @property
+    def is_wrapped(self) -> bool:
+        """True for tensors of one dimension, which are shown as rows of a few elements."""
+        return len(self.shape) == 1
+
+    @property
+    def count(self) -> int:
+        """Elements of the tensor."""
+        return math.prod(self.shape)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the grid."""
+        if not self.count:
+            return 0
+        if not self.shape:
+            return 1
+        return -(-self.shape[0] // self.wrap) if self.is_wrapped else self.shape[self.row_axis]
+
+    @property
+    def columns(self) -> int:
+        """Columns of the grid."""
+        if not self.count:
+            return 0
+        if not self.shape:
+            return 1
+        return min(self.wrap, self.shape[0]) if self.is_wrapped else self.shape[self.column_axis]
+
+    @property
+    def free_axes(self) -> tuple[int, ...]:
+        """The axes that are neither rows nor columns."""
+        if len(self.shape) < 3:
+            return ()
+        shown = (self.row_axis, self.column_axis)
+        return tuple(axis for axis in range(len(self.shape)) if axis not in shown)
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """How far apart neighbours in a column and in a row are, in elements."""
+        if not self.shape:
+            return 1, 1
+        if self.is_wrapped:
+            return self.wrap, 1
+        return self._stride(self.row_axis), self._stride(self.column_axis)
+
+    def _stride(self, axis: int) -> int:
+        return math.prod(self.shape[axis + 1 :])
+
+    @property
+    def origin(self) -> int:
+        """The flat index of the first cell."""
+        return sum(self.fixed[axis] * self._stride(axis) for axis in self.free_axes)
+
+    def flat(self, row: int, column: int) -> int | None:
+        """Return the flat (row-major) index of a cell; None behind the last element."""
+        down, across = self.strides
+        index = self.origin + row * down + column * across
+        return index if index < self.count else None
+
+    def indexes(self, row: int, column: int) -> tuple[int, ...]:
+        """Return the index of a cell along each axis."""
+        if not self.shape:
+            return ()
+        if self.is_wrapped:
+            return (row * self.wrap + column,)
+        found = list(self.fixed)
+        found[self.row_axis], found[self.column_axis] = row, column
+        return tuple(found)
+
+    def row_label(self, row: int) -> str:
+        """Return the heading of a row: its index, that of its first element when wrapped."""
+        return "" if not self.shape else str(row * self.wrap if self.is_wrapped else row)
+
+    def column_label(self, column: int) -> str:
+        """Return the heading of a column."""
+        if not self.shape:
+            return ""
+        return f"+{column}" if self.is_wrapped else str(column)
+
+    # --- other views ----------------------------------------------------------------------------
+
+    def at(self, indexes: tuple[int, ...]) -> tuple[GridLayout, int, int]:
+        """Return the slice that shows an element, and its row and column there."""
+        if not self.shape:
+            return self, 0, 0
+        if self.is_wrapped:
+            return (self, *divmod(indexes[0], self.wrap))
+        return (replace(self, fixed=indexes), indexes[self.row_axis], indexes[self.column_axis])
+
+    def stepped(self, axis: int, step: int) -> GridLayout:
+        """Return the slice next to this one along an axis; the last is followed by the first."""
+        fixed = list(self.fixed)
+        fixed[axis] = (fixed[axis] + step) % self.shape[axis]
+        return replace(self, fixed=tuple(fixed))
+
+    def turned(self) -> GridLayout:
+        """Return the view with rows and columns exchanged."""
+        return replace(self, row_axis=self.column_axis, column_axis=self.row_axis)
+
+    def with_axis(self, rows: int | None = None, columns: int | None = None) -> GridLayout:
+        """Return the view with another axis as rows or columns; an axis in use is exchanged."""
+        row_axis, column_axis = self.row_axis, self.column_axis
+        if rows is not None:
+            column_axis = row_axis if rows == column_axis else column_axis
+            row_axis = rows
+        if columns is not None:
+            row_axis = column_axis if columns == row_axis else row_axis
+            column_axis = columns
+        return replace(self, row_axis=row_axis, column_axis=column_axis)
+
+    def wrapped_for(self, fitting: int) -> GridLayout:
+        """Return the view with as many elements in a row as fit, when it is wrapped."""
+        if not self.is_wrapped:
+            return self
+        return replace(self, wrap=max(nice for nice in _NICE if nice <= max(1, fitting)))
+
+
+def layout_of(shape: tuple[int, ...]) -> GridLayout:
+    """Return the first view of a tensor: its last two axes that have more than one element."""
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    others = [axis for axis in range(len(shape) - 1, -1, -1) if axis not in axes]
+    chosen = sorted((axes[-2:] + others)[:2]) if len(shape) > 1 else [0, 0]
+    return GridLayout(shape, chosen[0], chosen[1], (0,) * len(shape), wrap=10)
+
+
+def parse_index(text: str, shape: tuple[int, ...]) -> tuple[int, ...] | str:
+    """Return the index that a text such as ``3, 0, 17`` names, or what is wrong with it.
+
+    One number is a flat index. A negative index counts from the end.
+    """
+    words = text.strip().strip("[]()").replace(",", " ").split()
+    try:
+        numbers = [int(word) for word in words]
+    except ValueError:
+        return "Write whole numbers, such as 3, 0, 17"
+    count = math.prod(shape)
+    if len(numbers) == 1 and len(shape) != 1:
+        flat = numbers[0] + (count if numbers[0] < 0 else 0)
+        if not 0 <= flat < count:
+            return f"The flat index goes from 0 to {count - 1:,}"
+        return unravel(flat, shape)
+    if len(numbers) != len(shape):
+        return f"{len(shape)} numbers are needed, or one flat index"
+    found = []
+    for axis, (number, size) in enumerate(zip(numbers, shape, strict=True)):
+        index = number + (size if number < 0 else 0)
+        if not 0 <= index < size:
+            return f"Axis {axis} goes from 0 to {size - 1:,}"
+        found.append(index)
+    return tuple(found)
+
+
+def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index along each axis of a flat (row-major) index."""
+    found = []
+    for size in reversed(shape):
+        flat, index = divmod(flat, size)
+        found.append(index)
+    return tuple(reversed(found))
+
+
+ROWS, COLUMNS = 16, 16
+"""Cells of a block."""
+_BLOCKS = 256
+_SPAN = 1 << 15
+"""Elements that are read in one go to get at those that stand apart."""
+
+Cell = tuple[str, str]
+"""Text and style class."""
+
+
+class Elements(Protocol):
+    """What elements are read from."""
+
+    def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
+        """Return elements in flat (row-major) order."""
+
+
+class CellBlocks:
+    """Blocks of cells of one view of a tensor.
+
+    Args:
+        elements: What is read.
+        dtype: ONNX's name of the element type.
+        layout: Which element is in which cell.
+        numbers: How elements are shown.
+    """
+
+    def __init__(
+        self, elements: Elements, dtype: str, layout: GridLayout, numbers: NumberFormat
+    ) -> None:
+        self.elements = elements
+        self.dtype = dtype
+        self.layout = layout
+        self.numbers = numbers
+        self.problem = ""
+        """Why elements could not be read, once that happened."""
+        self.widest = 1
+        """Cells that the widest text takes that has been made so far."""
+        self._blocks: OrderedDict[tuple[int, int], list[list[Cell]]] = OrderedDict()
+
+    def cell(self, row: int, column: int) -> Cell:
+        """Return one cell; it is blank behind the last element."""
+        block = self._block(row // ROWS, column // COLUMNS)
+        return block[row % ROWS][column % COLUMNS]
+
+    def load(self, rows: range, columns: range) -> None:
+        """Read the blocks that some cells are in."""
+        for down in range(rows.start // ROWS, -(-rows.stop // ROWS)):
+            for across in range(columns.start // COLUMNS, -(-columns.stop // COLUMNS)):
+                self._block(down, across)
+
+    def _block(self, down: int, across: int) -> list[list[Cell]]:
+        block = self._blocks.get((down, across))
+        if block is None:
+            block = self._blocks[down, across] = self._made(down, across)
+            if len(self._blocks) > _BLOCKS:
+                self._blocks.popitem(last=False)
+        return block
+
+    def _made(self, down: int, across: int) -> list[list[Cell]]:
+        layout = self.layout
+        rows = min(ROWS, layout.rows - down * ROWS)
+        columns = min(COLUMNS, layout.columns - across * COLUMNS)
+        cells: list[list[Cell]] = [[("", "")] * COLUMNS for _ in range(ROWS)]
+        try:
+            values = self._values(down * ROWS, across * COLUMNS, rows, columns)
+        except DldError as error:
+            self.problem = error.message
+            return cells
+        for row, line in enumerate(values):
+            for column, value in enumerate(line):
+                text = self.numbers.text(value, self.dtype)
+                cells[row][column] = (text, style_of(value))
+                self.widest = max(self.widest, cell_width(text))
+        return cells
+
+    def _values(self, row: int, column: int, rows: int, columns: int) -> list[list[Any]]:
+        """Return the elements of a block; the last row of a wrapped tensor may be short."""
+        down, across = self.layout.strides
+        first = self.layout.origin + row * down + column * across
+        if across <= down:
+            return self._lines(first, rows, down, columns, across)
+        lines = self._lines(first, columns, across, rows, down)
+        return [list(line) for line in zip(*lines, strict=True)]
+
+    def _lines(self, first: int, lines: int, apart: int, count: int, step: int) -> list[list[Any]]:
+        """Return `lines` runs of `count` elements, one read a run where that is not too much."""
+        span = (count - 1) * step + 1
+        found: list[list[Any]] = []
+        for line in range(lines):
+            start = first + line * apart
+            if span <= _SPAN:
+                found.append(self.elements.read(start, span)[::step].tolist())
+            else:
+                at = range(start, start + count * step, step)
+                found.append([self.elements.read(index, 1).tolist()[0] for index in at])
+        return found
+
+
+if TYPE_CHECKING:
+
+    class _Base(ScrollView):
+        view: GridLayout
+        row: int
+        column: int
+        corner: tuple[int, int] | None
+
+        @property
+        def is_empty(self) -> bool: ...
+        @property
+        def seen_rows(self) -> int: ...
+        @property
+        def seen_columns(self) -> int: ...
+        @property
+        def view_size(self) -> Size: ...
+        def say_moved(self) -> None: ...
+        def refresh_rows(self, *rows: int) -> None: ...
+else:
+    _Base = object
+
+
+class GridMoves(_Base):
+    """A mixin for a grid with ``row``, ``column`` and ``corner``."""
+
+    def move_to(self, row: int, column: int, *, extend: bool = False) -> None:
+        """Move the cursor; with `extend` the range grows to it."""
+        if self.is_empty:
+            return
+        old, had_range = (self.row, self.column), self.corner is not None
+        if extend and self.corner is None:
+            self.corner = old
+        self.row = max(0, min(row, self.view.rows - 1))
+        self.column = max(0, min(column, self.view.columns - 1))
+        self._clip_to_end()
+        if had_range or self.corner is not None:
+            self.refresh()
+        else:
+            self.refresh_rows(old[0], self.row)
+        self.show_cursor()
+        self.say_moved()
+
+    def _clip_to_end(self) -> None:
+        """Step back to the last element when the cell is behind it."""
+        if self.view.count and self.view.flat(self.row, self.column) is None:
+            self.column = (self.view.count - 1) % max(1, self.view.wrap)
+
+    def clear_range(self) -> bool:
+        """Forget the marked range; False when there is none."""
+        if self.corner is None:
+            return False
+        self.corner = None
+        self.refresh()
+        self.say_moved()
+        return True
+
+    def show_cursor(self) -> None:
+        """Scroll so that the cursor is in view: by a third of it, as lists do."""
+        if self.view_size.height < 2:
+            return
+        left, top = self.scroll_offset
+        top = _moved(top, self.row, self.seen_rows, self.view.rows)
+        left = _moved(left, self.column, self.seen_columns, self.view.columns)
+        self._scroll(left, top)
+
+    def _scroll(self, left: int, top: int) -> None:
+        left = max(0, min(left, self.view.columns - self.seen_columns))
+        top = max(0, min(top, self.view.rows - self.seen_rows))
+        if (left, top) != tuple(self.scroll_offset):
+            self.scroll_to(x=left, y=top, animate=False, force=True, immediate=True)
+
+    def wheel(self, steps: int, *, sideways: bool) -> None:
+        """Scroll, and keep the cursor in view so that the next key does not pull back."""
+        left, top = self.scroll_offset
+        self._scroll(left + (steps if sideways else 0), top + (0 if sideways else steps))
+        left, top = self.scroll_offset
+        row = max(top, min(self.row, top + self.seen_rows - 1))
+        column = max(left, min(self.column, left + self.seen_columns - 1))
+        if (row, column) != (self.row, self.column):
+            self.move_to(row, column, extend=self.corner is not None)
+
+    # --- actions --------------------------------------------------------------------------------
+
+    def _step(self, down: int, across: int) -> None:
+        # A range that was begun with Space goes on growing.
+        self.move_to(self.row + down, self.column + across)
+
+    def action_cursor_up(self) -> None:
+        """Move one row up."""
+        self._step(-1, 0)
+
+    def action_cursor_down(self) -> None:
+        """Move one row down."""
+        self._step(1, 0)
+
+    def action_cursor_left(self) -> None:
+        """Move one column to the left."""
+        self._step(0, -1)
+
+    def action_cursor_right(self) -> None:
+        """Move one column to the right."""
+        self._step(0, 1)
+
+    def action_page_up(self) -> None:
+        """Move up by what is seen."""
+        self._scroll(self.scroll_offset.x, self.scroll_offset.y - self.seen_rows + 1)
+        self._step(1 - self.seen_rows, 0)
+
+    def action_page_down(self) -> None:
+        """Move down by what is seen."""
+        self._scroll(self.scroll_offset.x, self.scroll_offset.y + self.seen_rows - 1)
+        self._step(self.seen_rows - 1, 0)
+
+    def action_page_left(self) -> None:
+        """Move to the left by what is seen."""
+        self._scroll(self.scroll_offset.x - self.seen_columns, self.scroll_offset.y)
+        self._step(0, -self.seen_columns)
+
+    def action_page_right(self) -> None:
+        """Move to the right by what is seen."""
+        self._scroll(self.scroll_offset.x + self.seen_columns, self.scroll_offset.y)
+        self._step(0, self.seen_columns)
+
+    def action_row_start(self) -> None:
+        """Move to the first column."""
+        self.move_to(self.row, 0)
+
+    def action_row_end(self) -> None:
+        """Move to the last column."""
+        self.move_to(self.row, self.view.columns - 1)
+
+    def action_first(self) -> None:
+        """Move to the first element of the slice."""
+        self.move_to(0, 0)
+
+    def action_last(self) -> None:
+        """Move to the last element of the slice."""
+        self.move_to(self.view.rows - 1, self.view.columns - 1)
+
+    def action_extend(self, direction: str) -> None:
+        """Make the range larger or smaller by one row or column."""
+        down, across = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}[direction]
+        self.move_to(self.row + down, self.column + across, extend=True)
+
+    def action_mark(self) -> None:
+        """Begin a range at the cursor, or forget the one there is."""
+        if not self.clear_range() and not self.is_empty:
+            self.corner = (self.row, self.column)
+            self.refresh_rows(self.row)
+            self.say_moved()
+
+
+def _moved(first: int, cursor: int, seen: int, count: int) -> int:
+    jump = seen // 3
+    if cursor < first:
+        first = cursor - jump
+    elif cursor >= first + seen:
+        first = cursor - seen + 1 + jump
+    return max(0, min(first, count - seen))
+
+
+_LEAST, _MOST = 4, 26
+"""Cells of a column, without the gap."""
+
+
+class TensorGrid(GridMoves, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+    """The grid: a cursor, a marked range, headings that do not scroll.
+
+    It scrolls by whole columns: ``scroll_offset`` is the first row and the first column seen.
+    """
+
+    SCOPE = "grid"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("grid")
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "line--cell", "line--range", "line--heading", "line--here",
+    }  # fmt: skip
+    HELP = (
+        "The elements of a tensor. Arrows or h j k l move, Shift with an arrow marks a range, and "
+        "Space begins one at the cursor. e or Enter edits a cell; f fills the range, + and * add "
+        "and multiply. [ and ] go to the slice before and after, a chooses the axis that they step "
+        "along, r and c the axes of rows and columns, t exchanges them, i goes to an index."
+    )
+    ALLOW_SELECT = False
+
+    @dataclass
+    class CursorMoved(Message):
+        """The cursor, the marked range or the slice is another."""
+
+        grid: TensorGrid
+
+    @dataclass
+    class Activated(Message):
+        """Enter or a double click on a cell."""
+
+        grid: TensorGrid
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.view: GridLayout = layout_of((0,))
+        self.numbers = NumberFormat()
+        self.row = self.column = 0
+        self.corner: tuple[int, int] | None = None
+        """The other corner of the marked range."""
+        self.problem = ""
+        """Why there is nothing to show."""
+        self.blocks: CellBlocks | None = None
+        self._cells = _LEAST
+
+    # --- content --------------------------------------------------------------------------------
+
+    def show(
+        self, elements: Elements, dtype: str, shape: tuple[int, ...], problem: str = ""
+    ) -> None:
+        """Show a tensor; the place stays when the shape is the same.
+
+        Args:
+            elements: What is read.
+            dtype: ONNX's name of the element type.
+            shape: Its dimensions.
+            problem: Why it cannot be read: foreign text, shown in place of the elements.
+        """
+        self.problem = problem
+        shape = (0,) if problem else shape
+        if shape != self.view.shape or self.blocks is None:
+            self.view = layout_of(shape).wrapped_for(self._fitting)
+            self.row = self.column = 0
+            self.corner = None
+        if self.blocks is None or self.blocks.dtype != dtype:
+            self._cells = _LEAST
+        self.blocks = CellBlocks(elements, dtype, self.view, self.numbers)
+        self._changed()
+
+    def set_layout(self, layout: GridLayout, row: int | None = None, column: int = 0) -> None:
+        """Show another view of the tensor, by default at its first cell.
+
+        Args:
+            layout: The view.
+            row: The row of the cursor in it; the cell at the cursor stays where it is when None.
+            column: The column of the cursor.
+        """
+        turned = (layout.row_axis, layout.column_axis) != (
+            self.view.row_axis,
+            self.view.column_axis,
+        )
+        if row is None:
+            here = self.view.indexes(self.row, self.column)
+            if turned:  # the element at the cursor stays, and with it the slice
+                layout, row, column = layout.at(here)
+            else:
+                row, column = self.row, self.column
+        self.view = layout
+        self.row, self.column = row, column
+        self.corner = None
+        self._remake()
+
+    def set_numbers(self, numbers: NumberFormat) -> None:
+        """Show elements in another way."""
+        self.numbers = numbers
+        self._cells = _LEAST
+        self._remake()
+
+    def reread(self) -> None:
+        """Read the elements again, after an edit."""
+        self._remake()
+
+    def _remake(self) -> None:
+        old = self.blocks
+        if old is not None:
+            self.blocks = CellBlocks(old.elements, old.dtype, self.view, self.numbers)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.row = max(0, min(self.row, self.view.rows - 1))
+        self.column = max(0, min(self.column, self.view.columns - 1))
+        self._clip_to_end()
+        self._resize_virtual()
+        self.show_cursor()
+        self.refresh()
+        self.say_moved()
+
+    def say_moved(self) -> None:
+        """Tell that the cursor or the range is another."""
+        if self.is_mounted:
+            # A message that is made while the parent acts would not get past the parent.
+            self.call_later(lambda: self.post_message(self.CursorMoved(self)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show a cursor on."""
+        return not self.view.count or self.blocks is None
+
+    @property
+    def marked(self) -> tuple[range, range]:
+        """The rows and columns that are marked, or those of the cursor."""
+        row, column = self.corner if self.corner is not None else (self.row, self.column)
+        rows, columns = sorted((row, self.row)), sorted((column, self.column))
+        return range(rows[0], rows[1] + 1), range(columns[0], columns[1] + 1)
+
+    # --- sizes ----------------------------------------------------------------------------------
+
+    @property
+    def heading_cells(self) -> int:
+        """Cells of the headings of the rows, with the gap behind them."""
+        label = self.view.row_label(max(0, self.view.rows - 1))
+        return len(label) + 1 if label else 0
+
+    @property
+    def cell_cells(self) -> int:
+        """Cells of a column, with the gap before it."""
+        label = self.view.column_label(max(0, self.view.columns - 1))
+        return max(self._cells, len(label)) + 2
+
+    @property
+    def view_size(self) -> Size:
+        """The cells of the view, without scrollbars."""
+        return self.scrollable_content_region.size
+
+    @property
+    def _fitting(self) -> int:
+        room = self.view_size.width - len(str(max(0, self.view.count - 1))) - 1
+        return max(1, room // (max(self._cells, 4) + 2))
+
+    @property
+    def seen_rows(self) -> int:
+        """Rows that are seen at once."""
+        return max(1, self.view_size.height - 1)
+
+    @property
+    def seen_columns(self) -> int:
+        """Whole columns that are seen at once."""
+        return max(1, (self.view_size.width - self.heading_cells) // self.cell_cells)
+
+    def on_resize(self) -> None:
+        """Wrap for the new width, and keep the cursor in view."""
+        self._rewrap()
+        self._resize_virtual()
+        self.show_cursor()
+
+    def _rewrap(self) -> None:
+        layout = self.view.wrapped_for(self._fitting)
+        if layout != self.view:
+            index = self.row * self.view.wrap + self.column
+            self.view = layout
+            self.row, self.column = divmod(index, layout.wrap)
+            self.corner = None
+            if self.blocks is not None:
+                old = self.blocks
+                self.blocks = CellBlocks(old.elements, old.dtype, layout, self.numbers)
+            self.refresh()
+            self.say_moved()
+
+    def _resize_virtual(self) -> None:
+        wide = max(0, self.view.columns - self.seen_columns)
+        size = Size(self.view_size.width + wide, self.view.rows + 1)
+        if size == self.virtual_size:
+            return
+        if not self.is_mounted:
+            self.virtual_size = size
+            return
+        self.set_reactive(TensorGrid.virtual_size, size)
+        self._scroll_update(size)
+
+    # --- drawing --------------------------------------------------------------------------------
+
+    def _seen(self) -> tuple[range, range]:
+        left, top = self.scroll_offset
+        bottom = min(top + self.seen_rows, self.view.rows)
+        # Whole columns only: a number that is cut off reads as another number.
+        right = min(left + self.seen_columns, self.view.columns)
+        return range(min(top, bottom), bottom), range(min(left, right), right)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Read what is seen before it is drawn: a wider text makes all columns wider."""
+        if self.blocks is not None and not self.is_empty and self.view_size.height > 1:
+            self.blocks.load(*self._seen())
+            wanted = min(_MOST, max(_LEAST, self.blocks.widest))
+            if wanted > self._cells:
+                self._cells = wanted
+                self.call_later(self._widened)
+        return super().render_lines(crop)
+
+    def _widened(self) -> None:
+        self._rewrap()
+        self._resize_virtual()
+        self.show_cursor()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        width = self.view_size.width
+        if self.is_empty:
+            said, style = f" No elements: the shape is {list(self.view.shape)}.", "empty"
+            if self.problem:
+                said, style = f" {glyphs.current().error} {visible(self.problem)}", "bad"
+            return self.strip_of([(said, style)] if y == 1 and self.blocks else [], width)
+        if y == 0:
+            return self.strip_of(list(self._headings()), width)
+        assert self.blocks is not None
+        if self.blocks.problem:
+            mark = glyphs.current().error
+            said = f" {mark} {visible(self.blocks.problem)}" if y == 2 else ""
+            return self.strip_of([(said, "bad")], width)
+        row = self.scroll_offset.y + y - 1
+        if row >= self.view.rows:
+            return self.strip_of([], width)
+        return self.strip_of(list(self._line(row)), width)
+
+    def _headings(self) -> Iterator[Piece]:
+        yield " " * self.heading_cells, ""
+        for column in self._seen()[1]:
+            style = "heading here" if column == self.column else "heading"
+            label = self.view.column_label(column)
+            yield "  " + fit(label, self.cell_cells - 2, align="right"), style
+
+    def _line(self, row: int) -> Iterator[Piece]:
+        assert self.blocks is not None
+        style = "heading here" if row == self.row else "heading"
+        label = self.view.row_label(row)
+        yield fit(label, max(0, self.heading_cells - 1), align="right"), style
+        yield (" " if label else ""), ""
+        rows, columns = self.marked
+        is_range = self.corner is not None and row in rows
+        run, run_style = "", ""
+        for column in self._seen()[1]:
+            text, style = self.blocks.cell(row, column)
+            inner = fit(text, self.cell_cells - 1, align="right")
+            is_marked = is_range and column in columns
+            # The blank before a cell belongs to the range when both its neighbours do.
+            blank = "range" if is_marked and column - 1 in columns else style
+            if (row, column) == (self.row, self.column):
+                style += " cell"
+            elif is_marked and text:
+                style += " range"
+            # Neighbours that look the same are one piece: most rows are a few pieces.
+            for part, part_style in ((" ", blank), (inner, style)):
+                if part_style != run_style:
+                    yield run, run_style
+                    run, run_style = "", part_style
+                run += part
+        yield run, run_style
+
+    def refresh_rows(self, *rows: int) -> None:
+        """Repaint the headings and some rows."""
+        width = self.size.width
+        self.refresh(Region(0, 0, width, 1))
+        for row in rows:
+            y = row - self.scroll_offset.y + 1
+            if 0 < y < self.view_size.height:
+                self.refresh(Region(0, y, width, 1))
+
+    def cell_region(self) -> Region:
+        """Return where the cursor's cell is, in cells of the view."""
+        left, top = self.scroll_offset
+        x = self.heading_cells + (self.column - left) * self.cell_cells + 1
+        return Region(x, self.row - top + 1, self.cell_cells - 1, 1)
+
+    def action_activate(self) -> None:
+        """Edit the cell."""
+        if not self.is_empty:
+            self.post_message(self.Activated(self))
+
+    # --- mouse ----------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """Move to the cell; with shift mark up to it; twice edits it."""
+        offset = event.get_content_offset(self)
+        if offset is None or self.is_empty:
+            return
+        row = self.scroll_offset.y + offset.y - 1
+        column = self.scroll_offset.x + (offset.x - self.heading_cells) // self.cell_cells
+        if offset.y and row < self.view.rows and 0 <= column < self.view.columns:
+            self.move_to(row, column, extend=event.shift)
+            if event.chain == 2:
+                self.post_message(self.Activated(self))
+        event.stop()
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self.wheel(3, sideways=event.shift or event.ctrl)
+        event.stop()
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self.wheel(-3, sideways=event.shift or event.ctrl)
+        event.stop()

@@ -1,0 +1,733 @@
+"""The timeline of one pass: overview, axis, lanes, and what the cursor is on.
+
+The lines of a timeline that are text: overview, axis, measure, what took longest.
+
+The counters under the lanes of a timeline: one row each, with the real value at the cursor.
+
+The keys of the timeline: going from span to span, zooming, panning, measuring.
+
+Only visible cells are computed, once for each position and zoom; a cursor move repaints the lanes
+that it touches and the lines below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from dld_tui.core import fmt
+from dld_tui.core.report.records import Bucket, GpuEvent
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, columns
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import Commands, bindings_for
+from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.timeline.cells import (
+    Cell,
+    Label,
+    TimelineStyles,
+    labels,
+    lane_cells,
+    paint,
+    with_cursor,
+)
+from dld_tui.widgets.timeline.model import CounterRow, Lane, Measure, Timeline, measure
+from dld_tui.widgets.timeline.timescale import TimeScale, axis, time_text
+
+TITLE_CELLS = 10
+"""The names of the lanes, at the left."""
+
+
+def overview_line(
+    longest: Sequence[float | None], scale: TimeScale, title: int = TITLE_CELLS
+) -> list[Piece]:
+    """Return the whole pass as a sparkline with the window marked in it."""
+    ramp = ASCII_LEVELS if glyphs.current().name == "ascii" else LEVELS
+    levels = columns(longest, 1, ramp=ramp)[0]
+    per_cell = scale.total_us / max(len(levels), 1)
+    first = round(scale.offset_us / per_cell)
+    last = max(round(scale.end_us / per_cell), first + 1)
+    window = "bar window" if scale.zoom > 1.001 else "bar"
+    return [
+        (fit("longest", title), "dim"),
+        (levels[:first], "bar"),
+        (levels[first:last], window),
+        (levels[last:], "bar"),
+    ]
+
+
+def axis_line(scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
+    """Return the zoom, the ticks and their unit."""
+    found = axis(scale)
+    line = [" "] * scale.cells
+    for cell, label in found.ticks:
+        line[cell : cell + len(label)] = label
+    text = "".join(line).rstrip()
+    room = scale.cells - len(text) - len(found.unit)
+    zoom = scale.zoom
+    times = "" if zoom < 1.005 else f"{zoom:.1f}x" if zoom < 10 else f"{zoom:,.0f}x"
+    unit = " " * room + found.unit if room > 0 else ""
+    return [(fit(times, title), "dim"), (text, "axis"), (unit, "faint")]
+
+
+def measure_text(found: Measure) -> str:
+    """Return how long a measure is and what was busy in it."""
+    plural = "layer" if found.layers == 1 else "layers"
+    busy = [] if found.on_gpu else [f"{time_text(found.self_us)} busy"]
+    if found.gpu_us is not None:
+        share = 100 * found.gpu_us / found.length_us if found.length_us > 0 else 0.0
+        busy.append(f"GPU {time_text(found.gpu_us)} busy ({share:.0f} %)")
+    return f" {time_text(found.length_us)}: {found.layers} {plural}, {', '.join(busy)} "
+
+
+def measure_line(found: Measure, scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
+    """Return a bracket between two marks, with the time and the layers between them."""
+    text = measure_text(found)
+    left = max(round(scale.cell_of(found.start_us)), 0)
+    right = min(round(scale.cell_of(found.end_us)), scale.cells)
+    width = max(right - left, 0)
+    begin, line, end = "|-|" if glyphs.current().name == "ascii" else "├─┤"
+    if width >= len(text) + 4:
+        side = width - len(text) - 2
+        bracket = begin + line * (side // 2) + text + line * (side - side // 2) + end
+    else:
+        bracket = (begin + line * (width - 2) + end if width >= 2 else begin) + text
+        left = max(min(left, scale.cells - len(bracket)), 0)
+    return [(fit("measure", title) + " " * left, "dim"), (bracket, "measure")]
+
+
+def longest_lines(
+    longest: Sequence[tuple[float, int]],
+    names: Mapping[int, tuple[str, ...]],
+    width: int,
+    title: int = TITLE_CELLS,
+) -> list[list[Piece]]:
+    """Return a title and a line for each (self time in microseconds, key of its name)."""
+    blank: Piece = (" " * title, "")
+    lines: list[list[Piece]] = [[blank, ("longest in view", "dim")]]
+    for length, key in longest:
+        name, *_, kind = names.get(key) or ("", "")
+        lines.append(
+            [
+                blank,
+                (f"{time_text(length):>9}  ", "number"),
+                (fit(kind, 18, keep="middle") + "  ", operator_style(kind)),
+                (clip(name, max(width - 32 - title, 8), keep="end"), ""),
+            ]
+        )
+    return lines
+
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+    class _Base(Widget):
+        timeline: Timeline
+        scale: TimeScale
+        lane: int
+        index: int
+
+        def measure_now(self) -> Measure | None: ...
+else:
+    _Base = object
+
+COUNTER_TITLE_CELLS = 20
+"""The names of lanes and counters, with a value beside them, when there are counters."""
+_PARTS = 16
+"""A mean is taken over so many parts of a time: blocks at its ends count less."""
+_ROWS_BELOW = 2
+"""Lines that are left for what the cursor is on, when not all fits."""
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """Return a value with its unit in three digits, e.g. ``97.3 %``, ``1.2k MHz``."""
+    if value is None:
+        return fmt.UNKNOWN
+    number = f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.1f}"
+    if abs(value) >= 100_000:
+        number = fmt.short_count(value)
+    return f"{number} {unit}".rstrip()
+
+
+def mean_of(row: CounterRow, start_us: float, end_us: float) -> float | None:
+    """Return the mean of a counter over a time; None where nothing was measured."""
+    known = [bucket for bucket in row.series(start_us, end_us, _PARTS) if bucket is not None]
+    counted = [bucket for bucket in known if bucket.samples]
+    if counted:
+        total = sum(bucket.mean * bucket.samples for bucket in counted)
+        return total / sum(bucket.samples for bucket in counted)
+    # Between two samples: the nearest one.
+    return sum(bucket.mean for bucket in known) / len(known) if known else None
+
+
+def counter_line(
+    row: CounterRow,
+    series: Sequence[Bucket | None],
+    value: float | None,
+    width: int,
+    *,
+    ranged: bool = False,
+) -> list[Piece]:
+    """Return the row of a counter: title, value, and the values over time.
+
+    Args:
+        row: The counter.
+        series: One value a cell.
+        value: At the cursor, or the mean of what is measured.
+        width: Cells for all.
+        ranged: Whether `value` is a mean.
+    """
+    room = max(width - COUNTER_TITLE_CELLS, 1)
+    if row.absent is not None:
+        title: list[Piece] = [(fit(row.title, COUNTER_TITLE_CELLS), "dim")]
+        return [*title, (clip(f"not measured: {row.absent}", room), "warn")]
+    text = value_text(value, row.unit)
+    name = max(COUNTER_TITLE_CELLS - cell_width(text) - 2, 4)
+    mark = ("~" if glyphs.current().name == "ascii" else "⌀") if ranged else " "
+    head: list[Piece] = [
+        (fit(row.title, name), "dim"),
+        (mark, "faint"),
+        (text + " ", "measure" if ranged else "number"),
+    ]
+    if not any(series):
+        return [*head, (clip("no sample in this part of the run", room), "faint")]
+    ramp = ASCII_LEVELS if glyphs.current().name == "ascii" else LEVELS
+    values = [None if bucket is None else bucket.mean for bucket in series]
+    return [*head, (columns(values, 1, high=row.top, ramp=ramp)[0], "bar")]
+
+
+class TimelineCounters(_Base):
+    """A mixin: which counters are seen, and their values at the present scale."""
+
+    _series: dict[int, Sequence[Bucket | None]]
+
+    @property
+    def title_cells(self) -> int:
+        """The width of the names at the left."""
+        return COUNTER_TITLE_CELLS if self.timeline.counters else 10
+
+    @property
+    def counter_count(self) -> int:
+        """How many counters are seen: some rows are left for lanes and text."""
+        lanes = min(max(len(self.timeline.lanes), 1), 4)
+        room = self.size.height - 2 - lanes - _ROWS_BELOW
+        return min(len(self.timeline.counters), max(room, 0))
+
+    def counter_pieces(self, number: int) -> list[Piece]:
+        """Return the row of a counter."""
+        row = self.timeline.counters[number]
+        series = self._series.get(number)
+        if series is None:
+            scale = self.scale
+            series = row.series(scale.offset_us, scale.end_us, scale.cells)
+            self._series[number] = series
+        measured = self.measure_now()
+        value = None
+        if row.absent is None and self.timeline.lanes:
+            value = mean_of(row, *self._asked(measured))
+        ranged = measured is not None and measured.length_us > 0
+        return counter_line(row, series, value, self.size.width, ranged=ranged)
+
+    def _asked(self, measured: Measure | None) -> tuple[float, float]:
+        """Return the time whose mean is shown: what is measured, or else the cursor's span."""
+        if measured is not None and measured.length_us > 0:
+            return measured.start_us, measured.end_us
+        lane = self.timeline.lanes[self.lane]
+        if not len(lane):
+            return self.scale.offset_us, self.scale.end_us
+        start, end = lane.starts[self.index], lane.ends[self.index]
+        return start, max(end, start + 0.001)
+
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+
+    from dld_tui.widgets.timeline.model import Measure, Timeline
+
+    class _MovesBase(Widget):
+        timeline: Timeline
+        scale: TimeScale
+        lane: int
+        index: int
+        top_lane: int
+        anchor_us: float | None
+        measured: Measure | None
+
+        @property
+        def lanes_seen(self) -> int: ...
+        def key_at_cursor(self) -> int | None: ...
+        def rescaled(self) -> None: ...
+        def moved(self, old: tuple[int, int]) -> None: ...
+        def measure_to_cursor(self, anchor_us: float) -> Measure: ...
+else:
+    _MovesBase = object
+
+_ZOOM = 1.6
+
+
+class TimelineMoves(_MovesBase):
+    """A mixin: the actions of the timeline view."""
+
+    def move_to(self, lane: int, index: int) -> None:
+        """Put the cursor on a span and bring it into view."""
+        if not (0 <= lane < len(self.timeline.lanes) and self.timeline.lanes[lane].starts):
+            return
+        before, old = self.key_at_cursor(), (self.lane, self.index)
+        spans = self.timeline.lanes[lane]
+        self.lane, self.index = lane, min(max(index, 0), len(spans) - 1)
+        shown = self.scale.showing(spans.starts[self.index], spans.ends[self.index])
+        if shown != self.scale:
+            self.scale = shown
+            self.rescaled()
+        self.show_lane()
+        self.moved(old)
+        key = self.key_at_cursor()
+        if key is not None and key != before:
+            self.post_message(self.CursorMoved(self, key))  # type: ignore[attr-defined]
+
+    def show_lane(self) -> None:
+        """Scroll the lanes so that the cursor's one is seen."""
+        seen = self.lanes_seen
+        last = max(len(self.timeline.lanes) - seen, 0)
+        top = min(max(self.top_lane, self.lane - seen + 1), self.lane, last)
+        if top != self.top_lane:
+            self.top_lane = top
+            self.refresh()
+
+    def action_previous_span(self) -> None:
+        """Go to what ran before in this lane."""
+        self.move_to(self.lane, self.index - 1)
+
+    def action_next_span(self) -> None:
+        """Go to what ran next in this lane."""
+        self.move_to(self.lane, self.index + 1)
+
+    def action_lane_up(self) -> None:
+        """Go to the lane above: the parent, or another thread."""
+        self._change_lane(-1)
+
+    def action_lane_down(self) -> None:
+        """Go to the lane below: the body, or another thread."""
+        self._change_lane(1)
+
+    def _change_lane(self, step: int) -> None:
+        lanes = self.timeline.lanes
+        target = self.lane + step
+        if not 0 <= target < len(lanes) or not lanes[self.lane].starts:
+            return
+        here = lanes[self.lane]
+        start, end = here.starts[self.index], here.ends[self.index]
+        inside = lanes[target].between(start, end) if step > 0 else range(0)
+        found = inside[0] if inside else lanes[target].nearest((start + end) / 2)
+        if found is not None:
+            self.move_to(target, found)
+
+    def action_cross(self) -> None:
+        """Go from a layer to its kernel on the GPU, or from a kernel to the layer's launch."""
+        key = self.key_at_cursor()
+        if key is None:
+            return
+        on_gpu = self.timeline.lanes[self.lane].gpu
+        place = self.timeline.find_launch(key) if on_gpu else self.timeline.find_kernel(key)
+        if place is not None:
+            self.move_to(*place)
+        else:
+            what = "The layer's launch" if on_gpu else "A kernel of this layer"
+            self.notify(f"{what} is not in this pass", timeout=3)
+
+    def action_first_span(self) -> None:
+        """Go to the first span of the lane."""
+        self.move_to(self.lane, 0)
+
+    def action_last_span(self) -> None:
+        """Go to the last span of the lane."""
+        if self.timeline.lanes:
+            self.move_to(self.lane, len(self.timeline.lanes[self.lane]) - 1)
+
+    def action_zoom_in(self) -> None:
+        """Show less time, larger, round the cursor."""
+        self._zoom(_ZOOM)
+
+    def action_zoom_out(self) -> None:
+        """Show more time."""
+        self._zoom(1 / _ZOOM)
+
+    def action_zoom_reset(self) -> None:
+        """Show the whole pass."""
+        self._rescale(TimeScale.fit(self.timeline.total_us, self.scale.cells))
+
+    def _zoom(self, factor: float) -> None:
+        lanes = self.timeline.lanes
+        about = None
+        if lanes and lanes[self.lane].starts:
+            lane = lanes[self.lane]
+            middle = (lane.starts[self.index] + lane.ends[self.index]) / 2
+            if self.scale.offset_us <= middle <= self.scale.end_us:
+                about = middle
+        self._rescale(self.scale.zoomed(factor, about))
+
+    def action_pan(self, direction: str) -> None:
+        """Move the window: ``left`` and ``right`` by a fifth, ``page_…`` by four fifths."""
+        part = 0.8 if direction.startswith("page") else 0.2
+        step = self.scale.cells * part
+        self._rescale(self.scale.panned(-step if direction.endswith("left") else step))
+
+    def _rescale(self, scale: TimeScale) -> None:
+        if scale != self.scale:
+            self.scale = scale
+            self.rescaled()
+
+    def action_measure(self) -> None:
+        """Set the first mark, then the second, then forget them."""
+        lanes = self.timeline.lanes
+        if not lanes or not lanes[self.lane].starts:
+            return
+        if self.measured is not None:
+            self.anchor_us = self.measured = None
+        elif self.anchor_us is None:
+            self.anchor_us = lanes[self.lane].starts[self.index]
+        else:
+            self.measured = self.measure_to_cursor(self.anchor_us)
+        self.refresh()
+
+    def clear_measure(self) -> bool:
+        """Forget the marks; False when there were none."""
+        had = self.anchor_us is not None
+        self.anchor_us = self.measured = None
+        if had:
+            self.refresh()
+        return had
+
+    def action_activate(self) -> None:
+        """Say that the cursor's span was chosen."""
+        key = self.key_at_cursor()
+        if key is not None:
+            self.post_message(self.Activated(self, key))  # type: ignore[attr-defined]
+
+
+_TALLEST = 3
+"""Rows that a lane takes when there is room."""
+
+_LEAST_LONGEST = 3
+"""Rows that must be left for the list of what took longest."""
+
+_ROWS_OF_TEXT = 6
+"""Rows for the cursor's layer that tall lanes leave when there are counters, too."""
+
+Describe = Callable[[int], "Sequence[Sequence[Piece]]"]
+"""Given a number of lines, says what to write about what is under the cursor."""
+
+
+class TimelineView(
+    Frame,
+    TimelineMoves,
+    TimelineCounters,
+    TimelineStyles,
+    Commands,
+    Widget,
+    can_focus=True,
+    inherit_bindings=False,
+):
+    """What ran when, with zoom, pan and measuring."""
+
+    SCOPE = "timeline"
+    BINDINGS = bindings_for("timeline")
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = TimelineStyles.COMPONENT_CLASSES
+    HELP = (
+        "What ran when in one pass. Arrows go from layer to layer and lane to lane; + - 0 zoom, "
+        "Shift with arrows pans, Space sets a mark and measures from there. x goes from a layer to "
+        "its kernel on the GPU and back. Counters show their value at the cursor, or their mean "
+        "between the marks."
+    )
+
+    @dataclass
+    class CursorMoved(Message):
+        """The cursor is on a span of another layer."""
+
+        timeline: TimelineView
+        key: int
+
+        @property
+        def control(self) -> TimelineView:
+            """Return the timeline, for ``@on`` selectors."""
+            return self.timeline
+
+    @dataclass
+    class Activated(Message):
+        """Enter or a double click on a span."""
+
+        timeline: TimelineView
+        key: int
+
+        @property
+        def control(self) -> TimelineView:
+            """Return the timeline, for ``@on`` selectors."""
+            return self.timeline
+
+    def __init__(self, *, empty: str = "", id: str | None = None) -> None:
+        super().__init__(id=id, classes="frame")
+        self.empty = empty
+        self.timeline = Timeline([], 0.0)
+        self.scale = TimeScale.fit(1.0, 1)
+        self.lane = 0
+        self.index = 0
+        self.top_lane = 0
+        self.anchor_us: float | None = None
+        """The first mark of a measure."""
+        self.measured: Measure | None = None
+        self.describe: Describe = lambda room: ()
+        self._series: dict[int, Sequence[Bucket | None]] = {}
+        self._last_measure: tuple[tuple[float, int, int], Measure] | None = None
+        self._cells: dict[int, tuple[list[Cell], list[Label]]] = {}
+        self._overview: list[float | None] = []
+        self._longest: list[tuple[float, int]] | None = None
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        return super().facts() | ({"kernels"} if self.timeline.has_gpu else set())
+
+    # Content
+
+    def set_timeline(self, timeline: Timeline, empty: str | None = None) -> None:
+        """Show another pass from its beginning."""
+        key = self.key_at_cursor()
+        self.timeline = timeline
+        self.empty = self.empty if empty is None else empty
+        self.lane, self.index = (timeline.find(key) if key is not None else None) or (0, 0)
+        self.top_lane = 0
+        self.anchor_us = self.measured = self._last_measure = None
+        self.scale = TimeScale.fit(timeline.total_us, self.window_cells)
+        self.rescaled()
+        self.refresh_bindings()
+
+    def key_at_cursor(self) -> int | None:
+        """Return the layer under the cursor, or None when there is nothing or none is known."""
+        lane = self._lane_at_cursor()
+        return None if lane is None or lane.keys[self.index] < 0 else lane.keys[self.index]
+
+    def event_at_cursor(self) -> GpuEvent | None:
+        """Return the GPU's work under the cursor, or None on a processor's."""
+        lane = self._lane_at_cursor()
+        if lane is None or lane.events[self.index] < 0:
+            return None
+        return self.timeline.events[lane.events[self.index]]
+
+    def _lane_at_cursor(self) -> Lane | None:
+        if self.lane >= len(self.timeline.lanes):
+            return None
+        lane = self.timeline.lanes[self.lane]
+        return lane if self.index < len(lane) else None
+
+    def go_to(self, key: int, frame: bool = False) -> bool:
+        """Move the cursor to a layer's longest span; False when it did not run in this pass.
+
+        Args:
+            key: The layer.
+            frame: Also zoom so that the span can be told from its neighbours.
+        """
+        place = self.timeline.find(key)
+        if place is None:
+            return False
+        lane = self.timeline.lanes[place[0]]
+        if frame:
+            start, end = lane.starts[place[1]], lane.ends[place[1]]
+            if end - start < 3 * self.scale.us_per_cell:
+                self.scale = self.scale.framing(start, end)
+                self.rescaled()
+        self.move_to(*place)
+        return True
+
+    # Geometry
+
+    @property
+    def window_cells(self) -> int:
+        """The width of the part that shows time."""
+        return max(self.size.width - self.title_cells, 1)
+
+    @property
+    def lane_height(self) -> int:
+        """Rows a lane takes: more than one when all lanes have room."""
+        count = len(self.timeline.lanes)
+        room = self.size.height - 4 - self.counter_count
+        if self.timeline.counters:
+            room -= _ROWS_OF_TEXT - 2
+        return max(1, min(_TALLEST, room // count)) if count else 1
+
+    @property
+    def lane_rows(self) -> int:
+        """Rows that the lanes take in all; the rest is for the description."""
+        room = max(self.size.height - 3 - self.counter_count, 1)
+        return min(len(self.timeline.lanes) * self.lane_height, room)
+
+    @property
+    def lanes_seen(self) -> int:
+        """How many lanes are seen at once."""
+        return max(self.lane_rows // self.lane_height, 1)
+
+    def on_resize(self) -> None:
+        """Take the new width, and keep the cursor's lane in view."""
+        self._draw_frame()
+        self.scale = self.scale.resized(self.window_cells)
+        self.rescaled()
+        self.show_lane()
+
+    def rescaled(self) -> None:
+        """Draw everything again after the scale or the content changed."""
+        self._cells.clear()
+        self._series.clear()
+        self._longest = None
+        self._overview = self.timeline.overview(self.window_cells)
+        self.refresh()
+
+    def moved(self, old: tuple[int, int]) -> None:
+        """Repaint the cells of the span that was left and of the one reached, and the text below.
+
+        Args:
+            old: Lane and index of the span that was left.
+        """
+        touched: dict[int, tuple[int, int]] = {}
+        for lane, index in (old, (self.lane, self.index)):
+            row = 2 + (lane - self.top_lane) * self.lane_height
+            if not 2 <= row < 2 + self.lane_rows or index >= len(self.timeline.lanes[lane]):
+                continue
+            spans = self.timeline.lanes[lane]
+            left = max(int(self.scale.cell_of(spans.starts[index])) - 1, 0) + self.title_cells
+            right = int(self.scale.cell_of(spans.ends[index])) + 2 + self.title_cells
+            if old[0] != self.lane:
+                left = 0  # the names of the lanes change, too
+            # Everything to the left of a region is sent again, so one a row is better than two.
+            known = touched.get(row, (left, right))
+            touched[row] = (min(left, known[0]), max(right, known[1]))
+        for row, (left, right) in touched.items():
+            width = min(right, self.size.width) - left
+            if width > 0:
+                self.refresh(Region(left, row, width, self.lane_height))
+        below = 2 + self.lane_rows
+        self.refresh(Region(0, below, self.size.width, max(self.size.height - below, 0)))
+
+    # Drawing
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        width = self.size.width
+        if not self.timeline.lanes:
+            text = self.empty if y == 0 else ""
+            return self.strip_of([(visible(text), "dim")], width)
+        below = y - 2 - self.lane_rows
+        if y == 0:
+            line = overview_line(self._overview, self.scale, self.title_cells)
+            return self.strip_of(line, width)
+        if y == 1:
+            return self.strip_of(axis_line(self.scale, self.title_cells), width)
+        if below < 0:
+            return self._lane_strip(y - 2)
+        if below < self.counter_count:
+            return self.strip_of(self.counter_pieces(below), width)
+        below -= self.counter_count
+        measured = self.measure_now()
+        if measured is None:
+            return self.strip_of(self._description(below, 0), width)
+        if below == 0:
+            return self.strip_of(measure_line(measured, self.scale, self.title_cells), width)
+        return self.strip_of(self._description(below - 1, 1), width)
+
+    def _description(self, row: int, rows_above: int) -> Sequence[Piece]:
+        """Return a line about the cursor's layer, or below it what took longest in the window."""
+        room = self.size.height - 2 - self.lane_rows - self.counter_count - rows_above
+        lines = self.describe(room)
+        if row < len(lines):
+            return lines[row]
+        row -= len(lines) + 1  # one blank line between the two
+        room -= len(lines) + 1
+        if row < 0 or room < _LEAST_LONGEST:
+            return ()
+        if self._longest is None:
+            start, end = self.scale.offset_us, self.scale.end_us
+            self._longest = self.timeline.longest(start, end, self.size.height)
+        found = longest_lines(
+            self._longest[: room - 1], self.timeline.names, self.size.width, self.title_cells
+        )
+        return found[row] if row < len(found) else ()
+
+    def _lane_strip(self, row: int) -> Strip:
+        height = self.lane_height
+        number, part = self.top_lane + row // height, row % height
+        if number >= len(self.timeline.lanes):
+            return Strip.blank(self.size.width, self.piece_style(""))
+        lane = self.timeline.lanes[number]
+        cells, texts = self.cells_of(number)
+        if number == self.lane and len(lane):
+            cells = with_cursor(cells, lane, self.index, self.scale)
+        middle = part == (height - 1) // 2
+        title = lane.title if middle else ""
+        style = "accent" if number == self.lane and self.has_focus else "dim"
+        name = fit(visible(title), self.title_cells - 1) + " "
+        segments = [Segment(name, self.piece_style(style))]
+        segments += self.bar_segments(paint(cells, texts if middle else (), self.shades()))
+        return Strip(segments).adjust_cell_length(self.size.width, self.piece_style(""))
+
+    def cells_of(self, number: int) -> tuple[list[Cell], list[Label]]:
+        """Return the cells and labels of a lane at the present scale."""
+        found = self._cells.get(number)
+        if found is None:
+            lane = self.timeline.lanes[number]
+            texts = labels(lane, self.scale, self.timeline.names)
+            found = self._cells[number] = (lane_cells(lane, self.scale), texts)
+        return found
+
+    # Measuring
+
+    def measure_now(self) -> Measure | None:
+        """Return what is measured: between two marks, or from the mark to the cursor."""
+        if self.measured is not None or self.anchor_us is None:
+            return self.measured
+        return self.measure_to_cursor(self.anchor_us)
+
+    def measure_to_cursor(self, anchor_us: float) -> Measure:
+        """Return what lies between a time and the cursor's span, that span included."""
+        lane = self.timeline.lanes[self.lane]
+        start, end = lane.starts[self.index], lane.ends[self.index]
+        key = (anchor_us, self.lane, self.index)
+        known = self._last_measure
+        if known is None or known[0] != key:  # several lines are drawn from one measure
+            other = end if end > anchor_us else start
+            known = (key, measure(self.timeline, anchor_us, other, lane.gpu))
+            self._last_measure = known
+        return known[1]
+
+    # Mouse
+
+    def on_click(self, event: events.Click) -> None:
+        """Move to what was clicked; on the overview go there; twice opens."""
+        offset = event.get_content_offset(self)
+        if offset is None or not self.timeline.lanes:
+            return
+        cell = offset.x - self.title_cells
+        event.stop()
+        if offset.y == 0:
+            at = self.timeline.total_us * cell / self.window_cells
+            self.scale = self.scale.panned(self.scale.cell_of(at) - self.scale.cells / 2)
+            self.rescaled()
+            return
+        row = offset.y - 2
+        number = self.top_lane + row // self.lane_height
+        if self.lane_rows <= row < self.lane_rows + self.counter_count:
+            number = self.lane  # a counter is read at what ran then
+        elif not (0 <= row < self.lane_rows and number < len(self.timeline.lanes)):
+            return
+        found = self.timeline.lanes[number].nearest(self.scale.time_of(max(cell, 0) + 0.5))
+        if found is not None:
+            self.move_to(number, found)
+            if event.chain == 2:
+                self.action_activate()
