@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from dld_tui.screens.workspace.controller import Controller
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
@@ -132,3 +135,59 @@ def test_style_sheets_have_no_colours_of_their_own() -> None:
         code = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         found += [f"{relative(path)}: {match.group()}" for match in colour.finditer(code)]
     assert found == []
+
+
+# --- classes of the user interface ---------------------------------------------------------------
+
+MOST_ANCESTORS = 3
+TALLEST = 9
+"""Of the classes outside of the workspace: it may only become less."""
+REDEFINED = {"ModelJobScreen", "PlanScreen", "ToolJobScreen"}
+"""Classes among whose ancestors an action is still defined twice."""
+
+
+def interface_classes() -> list[type]:
+    """Return the classes of screens and widgets, and of the app."""
+    found: list[type] = []
+    for path in MODULES:
+        name = dotted(path)
+        if name.startswith(("dld_tui.screens", "dld_tui.widgets", "dld_tui.app")):
+            module = importlib.import_module(name)
+            found += [c for c in vars(module).values() if isinstance(c, type)
+                      and c.__module__ == name]  # fmt: skip
+    return found
+
+
+def own_ancestors(cls: type) -> list[type]:
+    return [base for base in cls.__mro__[1:] if base.__module__.startswith("dld_tui.")]
+
+
+def test_no_class_stands_on_a_tower() -> None:
+    heights = {cls: len(own_ancestors(cls)) for cls in interface_classes()}
+    assert max(heights.values()) <= TALLEST
+    room = {cls.__name__: height for cls, height in heights.items()
+            if cls.__module__.startswith("dld_tui.screens.workspace")}  # fmt: skip
+    assert {name for name, height in room.items() if height > MOST_ANCESTORS} == set()
+    assert "WorkspaceScreen" in room
+
+
+def test_no_action_is_defined_twice_among_the_ancestors_of_a_class() -> None:
+    found = set()
+    for cls in interface_classes():
+        actions = [name for base in own_ancestors(cls) for name in vars(base)
+                   if name.startswith("action_")]  # fmt: skip
+        if len(actions) != len(set(actions)):
+            found.add(cls.__name__)
+    assert found - REDEFINED == set()
+
+
+def test_a_controller_stands_on_one_class_and_is_small() -> None:
+    controllers = [
+        c for c in interface_classes() if Controller in c.__mro__ and c is not Controller
+    ]
+    assert len(controllers) > 20
+    for cls in controllers:
+        assert own_ancestors(cls) == [Controller], cls
+        own = [name for name, value in vars(cls).items() if callable(value) or
+               isinstance(value, (property, staticmethod))]  # fmt: skip
+        assert len(own) <= 40, (cls, len(own))

@@ -27,7 +27,7 @@ def chain(tmp_path: Path) -> Path:
 
 
 async def save_as(session: Session, path: Path | None = None) -> None:
-    await session.screen.run_action("save_picture")
+    session.screen.graphs.save_picture()
     await session.until(lambda: isinstance(session.app.screen, OpenPathDialog))
     if path is not None:
         session.app.screen.query_one(Input).value = str(path)

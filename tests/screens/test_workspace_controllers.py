@@ -44,7 +44,7 @@ class Desk:
         self.model.document = self.document
         self.look(Cursor())
         self.model.is_open = True
-        self.model.listen()
+        self.document.on_change.append(self.model.tell_change)
         self.navigation = cast("Any", SimpleNamespace(go_to=self.gone_to.append))
         self.page = cast("Any", SimpleNamespace(
             notify=lambda text, **options: self.said.append(text),
@@ -159,10 +159,11 @@ def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
     )
     desk.history.edit("rename_node", scope=[], node="first", name="stem")
     assert told == ["first edit", "second 1"]
-    desk.model.stop_listening()
-    assert not desk.model.is_listening
+    desk.document.hold_changes()
     desk.history.edit("rename_node", scope=[], node="stem", name="first")
     assert desk.model.version == 1
+    desk.document.tell_changes()
+    assert told[2:] == ["first edit", "second 2"]
 
 
 def test_a_signal_has_one_order() -> None:
@@ -176,12 +177,12 @@ def test_a_signal_has_one_order() -> None:
 def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
     redone: list[str] = []
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
-    assert desk.history.facts() == set()
+    assert desk.history.facts(Cursor()) == set()
     assert desk.history.try_edit("rename_node", scope=[], node="third", name="cube")
-    assert desk.history.facts() == {"dirty", "can_undo"}
+    assert desk.history.facts(Cursor()) == {"dirty", "can_undo"}
     desk.history.undo()
     assert desk.gone_to == [desk.node("third")]
-    assert desk.history.facts() == {"can_redo"}
+    assert desk.history.facts(Cursor()) == {"can_redo"}
     desk.history.redo()
     assert redone == ["rename_node"]
     assert [text.partition(":")[0] for text in desk.said] == ["Undone", "Done again"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document import Change, Document, Transaction
+from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.working import Working
@@ -55,25 +55,18 @@ class PageWork(Working):
             steps: Each makes one transaction.
             done: Called when all of them are made.
         """
-        made: list[Transaction] = []
         document = self.document
-        listeners = list(document.on_change)
+        document.hold_changes()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            document.on_change.clear()
-            try:
-                for number, step in enumerate(steps):
-                    if cancelled():
-                        raise CancelledError
-                    made.append(step())
-                    progress(number + 1, len(steps))
-            finally:
-                document.on_change[:] = listeners
+            for number, step in enumerate(steps):
+                if cancelled():
+                    raise CancelledError
+                step()
+                progress(number + 1, len(steps))
 
         def ended(error: DldError | None) -> None:
-            for transaction in made:
-                for listener in listeners:
-                    listener(Change("edit", transaction))
+            document.tell_changes()
             if error is None:
                 done()
             elif not isinstance(error, CancelledError):

@@ -16,6 +16,7 @@ from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.shown_types import ShownTypes
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
@@ -62,6 +63,8 @@ class Document:
         self.on_change: list[Callable[[Change], None]] = []
         """Called after each edit, undo and redo, in the thread that made it; see hold_changes."""
         self._held: list[Change] | None = None
+        self.shown_types = ShownTypes()
+        """The types of values as lists show them."""
         self.journaled = journaled
         """Whether edits are written to a journal: where a person makes them. A command that writes
         another file leaves no journal of its source."""
@@ -264,20 +267,35 @@ class Document:
     def hold_changes(self) -> None:
         """Tell nobody of edits until :meth:`tell_changes`: they are to be made on a thread."""
         self._held = []
+        self.shown_types.is_held = True
 
-    def tell_changes(self) -> None:
-        """Tell of the edits since :meth:`hold_changes`, in the thread that calls it."""
+    @property
+    def is_held(self) -> bool:
+        """Whether a thread may be making edits."""
+        return self._held is not None
+
+    def tell_changes(self, *, as_reset: bool = False) -> None:
+        """Tell of the edits since :meth:`hold_changes`, in the thread that calls it.
+
+        Args:
+            as_reset: Tell once that everything may have changed.
+        """
         held, self._held = self._held or [], None
-        for change in held:
-            for listener in list(self.on_change):
-                listener(change)
+        self.shown_types.is_held = False
+        for change in [Change("reset", None)] if as_reset else held:
+            self._send(change)
 
     def _tell(self, kind: str, transaction: Transaction) -> None:
+        change = Change(kind, transaction)
         if self._held is not None:
-            self._held.append(Change(kind, transaction))
-            return
+            self._held.append(change)
+        else:
+            self._send(change)
+
+    def _send(self, change: Change) -> None:
+        self.shown_types.clear()
         for listener in list(self.on_change):
-            listener(Change(kind, transaction))
+            listener(change)
 
     # --- saving ---------------------------------------------------------------------------------
 

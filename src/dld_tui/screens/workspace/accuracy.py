@@ -14,6 +14,7 @@ from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.model.state import ModelState
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.shell.host import host
@@ -29,7 +30,7 @@ class Accuracy(Controller):
     _errors: NodeErrors | None = None
     """The errors that the graph can show: of the comparison that was opened last."""
 
-    def facts(self) -> set[str]:
+    def facts(self, cursor: Cursor) -> set[str]:
         """Return whether the model has a file."""
         return {"file"} if self.document.path is not None else set()
 

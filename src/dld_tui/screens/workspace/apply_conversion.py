@@ -104,7 +104,7 @@ class ApplyConversion(Controller):
             lines: What it did, fit for a terminal.
             is_current: Whether the model is still as the job saw it.
         """
-        if not (is_current and self.model.is_listening):  # else a page edits on a thread
+        if not is_current or self.document.is_held:  # else a page edits on a thread
             self._when_free(lambda: self._put_aside(result, lines))
             return
         version = self.model.version

@@ -21,6 +21,7 @@ from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.panes import Panes
@@ -61,9 +62,9 @@ class Checks(Controller):
     _checks_run: bool = False
     _with_speed: bool = False
 
-    def facts(self) -> set[str]:
+    def facts(self, cursor: Cursor) -> set[str]:
         """Return whether there is something to repair."""
-        finding = self.cursor.finding
+        finding = cursor.finding
         known = {
             "fixable": finding is not None and finding.repair is not None,
             "repairs": any(found.repair is not None for found in self._found),

@@ -47,8 +47,12 @@ class Controller:
         """What the cursor is on."""
         return self.model.cursor
 
-    def facts(self) -> set[str]:
-        """Return what holds for commands while the model is open: keys of ``commands.FACTS``."""
+    def facts(self, cursor: Cursor) -> set[str]:
+        """Return what holds for commands while the model is open: keys of ``commands.FACTS``.
+
+        Args:
+            cursor: What the cursor is on.
+        """
         return set()
 
     def close(self) -> None:

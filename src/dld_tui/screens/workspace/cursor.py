@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Node, Scope
@@ -50,7 +51,7 @@ class Cursor:
     """The finding, while their pane has the keys."""
     marks: Set[Hashable] = frozenset()
 
-    @property
+    @cached_property
     def terminal(self) -> Terminal | None:
         """The input or output under the cursor of the parameters pane."""
         return terminal_at(self.subject, self.row) if self.in_parameters else None
@@ -88,7 +89,7 @@ class Cursor:
         """The row, when it shows a tensor."""
         return self.row if self.row is not None and self.row.tensor is not None else None
 
-    @property
+    @cached_property
     def text_key(self) -> str | None:
         """The metadata entry under the cursor, ``doc_string``, or None; ``""`` for a field."""
         row = self.row
@@ -146,7 +147,7 @@ class Cursor:
         }  # fmt: skip
         return {name for name, holds in known.items() if holds}
 
-    @property
+    @cached_property
     def place(self) -> tuple[str, str]:
         """What kind of thing it is on (``""`` for none), and what that is called.
 

@@ -38,7 +38,7 @@ class Extraction(Controller):
     def extract(self) -> None:
         """Write the marked nodes, or what is at the cursor, as a model of its own."""
         cursor = self.cursor
-        marked = self.model.marked if not cursor.in_parameters else []
+        marked = self.model.marked(cursor) if not cursor.in_parameters else []
         node = cursor.node
         if marked or node is None:
             scope = cursor.target_scope or self.model.listing.root

@@ -20,6 +20,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.model.functions import custom_dialog, make_dialog, parse_declaration
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import by_scope
@@ -43,12 +44,12 @@ class Functions(Controller):
     navigation: Navigation
     history: History
 
-    def facts(self) -> set[str]:
+    def facts(self, cursor: Cursor) -> set[str]:
         """Return whether there are calls of functions, and whether it is inside a function."""
-        chosen = self.model.chosen_nodes[:_LOOKED_AT]
+        chosen = self.model.chosen(cursor)[:_LOOKED_AT]
         known = {
             "call": any(function_of(node) is not None for node in chosen),
-            "inside_function": self._attribute_inside() is not None,
+            "inside_function": self._attribute_inside(cursor) is not None,
         }
         return {name for name, holds in known.items() if holds}
 
@@ -148,9 +149,9 @@ class Functions(Controller):
 
     # --- attribute references -------------------------------------------------------------------
 
-    def _attribute_inside(self) -> tuple[Node, str, Scope] | None:
+    def _attribute_inside(self, cursor: Cursor) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""
-        row, node = self.cursor.row, self.cursor.subject
+        row, node = cursor.row, cursor.subject
         if row is None or not row.attribute or not isinstance(node, Node):
             return None
         function = enclosing_function(node.scope)
@@ -158,7 +159,7 @@ class Functions(Controller):
 
     def refer(self) -> None:
         """Choose the attribute of the function that the one at the cursor takes its value from."""
-        found = self._attribute_inside()
+        found = self._attribute_inside(self.cursor)
         if found is None:
             return
         node, name, function = found

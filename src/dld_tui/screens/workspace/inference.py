@@ -198,6 +198,7 @@ class TypeInference(Controller):
             self.checks.add_external([Finding("info", RULE, message)], RULE)
 
     def _show_types(self) -> None:
+        self.document.shown_types.clear()
         self.panes.explorer.list.invalidate()
         self.panes.parameters.rebuild()
 

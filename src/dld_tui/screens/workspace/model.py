@@ -67,19 +67,6 @@ class WorkspaceModel:
         self.version += 1
         self.changed.send(change)
 
-    def listen(self) -> None:
-        """Hear of the document's edits from now on."""
-        self.document.on_change.append(self.tell_change)
-
-    def stop_listening(self) -> None:
-        """Hear of no edits until :meth:`listen`: they are made on a thread."""
-        self.document.on_change.remove(self.tell_change)
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether nobody is making edits on a thread."""
-        return self.tell_change in self.document.on_change
-
     @property
     def cursor(self) -> Cursor:
         """What the cursor is on."""
@@ -90,18 +77,20 @@ class WorkspaceModel:
         """The scope that is listed, its order and its filters."""
         return self.view.listing
 
-    @property
-    def marked(self) -> list[Node]:
-        """The marked nodes, in the order of the file within each scope."""
-        marks = self.cursor.marks
+    def marked(self, cursor: Cursor) -> list[Node]:
+        """Return the marked nodes, in the order of the file within each scope."""
+        marks = cursor.marks
         return [node for node in all_nodes(self.listing) if node in marks] if marks else []
+
+    def chosen(self, cursor: Cursor) -> list[Node]:
+        """Return the marked nodes, or the one at the cursor; in the parameters pane always that."""
+        marked = self.marked(cursor) if not cursor.in_parameters else []
+        return marked or ([cursor.node] if cursor.node is not None else [])
 
     @property
     def chosen_nodes(self) -> list[Node]:
-        """The marked nodes, or the one at the cursor; in the parameters pane always that one."""
-        cursor = self.cursor
-        marked = self.marked if not cursor.in_parameters else []
-        return marked or ([cursor.node] if cursor.node is not None else [])
+        """The marked nodes, or the one at the cursor."""
+        return self.chosen(self.cursor)
 
 
 def is_alive(thing: Node | Scope) -> bool:

@@ -14,6 +14,7 @@ from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
@@ -46,9 +47,9 @@ class Navigation(Controller):
     _forward: list[Place] = field(default_factory=list)
     _waiting: tuple[Sequence[str], str] | None = None
 
-    def facts(self) -> set[str]:
+    def facts(self, cursor: Cursor) -> set[str]:
         """Return whether the node has a body, and whether there are places to go back to."""
-        node = self.cursor.node
+        node = cursor.node
         known = {
             "body": node is not None and self.body_of(node) is not None,
             "history": bool(self._back),

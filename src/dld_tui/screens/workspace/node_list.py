@@ -14,6 +14,7 @@ from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
@@ -36,7 +37,7 @@ class NodeList(Controller):
     _anew: ExplorerModel | None = None
     """The rows of a model that has just taken the place of the document's."""
 
-    def facts(self) -> set[str]:
+    def facts(self, cursor: Cursor) -> set[str]:
         """Return whether a filter is on."""
         return {"filtered"} if self.model.listing.filtering else set()
 

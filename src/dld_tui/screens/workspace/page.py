@@ -283,7 +283,7 @@ class WorkspaceScreen(Page):
             self.panes.focus_first()
             self.navigation.show_subject(document.main)
             self.graphs.show_begun()
-        self.model.listen()
+        document.on_change.append(self.model.tell_change)
         self.navigation.reveal_waiting()
         if opened.left:
             self._ask_restore(opened.left[0])
@@ -326,15 +326,14 @@ class WorkspaceScreen(Page):
     def _restore(self, left: LeftJournal) -> None:
         document = self.document
         results: list[ReplayResult] = []
-        self.model.stop_listening()
+        document.hold_changes()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             results.append(replay(document, left.lines))
             self.node_list.reindex()
 
         def ended(error: DldError | None) -> None:
-            self.model.listen()
-            self.model.tell_change(Change("reset", None))
+            document.tell_changes(as_reset=True)
             if error is not None:
                 host(self).show_error(error)
                 return
@@ -358,8 +357,9 @@ class WorkspaceScreen(Page):
         facts = super().facts()
         if not self.model.is_open:
             return facts
-        facts |= {"document"} | self.model.cursor.facts()
-        return facts.union(*(controller.facts() for controller in self.controllers))
+        cursor = self.model.cursor
+        told = (controller.facts(cursor) for controller in self.controllers)
+        return facts.union({"document"}, cursor.facts(), *told)
 
     def own_commands(self) -> Sequence[Command]:
         """Return a command for each custom tool."""

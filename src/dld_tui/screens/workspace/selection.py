@@ -21,6 +21,7 @@ from dld_tui.core.document.primitives import Splice
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.editing import Editing, outer_nodes
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import is_alive
@@ -53,7 +54,7 @@ class Selection(Controller):
     history: History
     editing: Editing
 
-    def facts(self) -> set[str]:
+    def facts(self, cursor: Cursor) -> set[str]:
         """Return whether there are nodes to paste."""
         return {"copied"} if host(self.page).copied_nodes is not None else set()
 
@@ -167,7 +168,7 @@ class Selection(Controller):
 
     def mark_between(self) -> None:
         """Mark all nodes on paths between the marked ones."""
-        self._follow(reach.between, self.model.marked)
+        self._follow(reach.between, self.model.marked(self.cursor))
 
     def mark_upstream(self) -> None:
         """Mark what the chosen nodes are computed from."""

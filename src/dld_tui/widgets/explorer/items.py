@@ -43,7 +43,7 @@ class Entry:
 
     __slots__ = (
         "_haystack", "_sort_name", "bodies", "constant", "kind", "label", "named", "node",
-        "op_type", "precision",
+        "op_type", "output", "precision",
     )  # fmt: skip
 
     def __init__(self, node: Node) -> None:
@@ -59,7 +59,9 @@ class Entry:
         node = self.node
         self.named = bool(name)
         """False when the label is an output's name because the node has none."""
-        self.label = visible(name or next(filter(None, outputs), ""))
+        self.output = next(filter(None, outputs), "")
+        """What it makes first. Foreign text."""
+        self.label = visible(name or self.output)
         self.kind = operator.kind
         """Operator set and type, as the filter wants them. Foreign text."""
         self.op_type = operator.shown

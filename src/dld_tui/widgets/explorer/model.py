@@ -269,7 +269,7 @@ class ExplorerModel:
         """Return whether there is anything below an item."""
         if isinstance(item, Branch):
             return item.kind != "note" and item.count > 0
-        return self.nested and bool(item.node.children)
+        return self.nested and item.bodies > 0
 
     def set_unfolded(self, item: Item, unfolded: bool) -> None:
         """Fold or unfold an item."""
@@ -293,7 +293,7 @@ class ExplorerModel:
         items, skipped = self.children(item)
         first = 0
         for at, child in enumerate(items):
-            if isinstance(child, Branch) or child.node.children:
+            if isinstance(child, Branch) or child.bodies:
                 out.extend(items[first:at], depth + 1, skipped)
                 self._emit(child, depth + 1, skipped, out)
                 first = at + 1

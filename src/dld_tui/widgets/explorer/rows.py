@@ -173,11 +173,11 @@ def view_title(view: View, sort: Sort, descending: bool = False) -> str:
 
 
 def _output_pieces(entry: Entry, columns: Columns) -> list[Piece]:
-    scope = entry.node.scope
-    output = next(filter(None, entry.node.outputs), None)
-    if output is None:
+    if not entry.output:
         return _type_pieces(None, columns)
-    return _type_pieces(scope.value_type(output), columns, stale_mark(scope, output))
+    scope = entry.node.scope
+    value_type, is_stale = scope.document.shown_types.of(scope, entry.output)
+    return _type_pieces(value_type, columns, stale_mark(is_stale))
 
 
 def _type_pieces(value_type: ValueType | None, columns: Columns, mark: str = "") -> list[Piece]:

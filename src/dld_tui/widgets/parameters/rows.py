@@ -151,12 +151,12 @@ def shown_type(scope: Scope, name: str, unknown: str = "") -> str:
         name: The value.
         unknown: The text when nothing is known of it.
     """
-    value_type = scope.value_type(name)
+    value_type, is_stale = scope.document.shown_types.of(scope, name)
     if value_type is None:
         return unknown
-    return stale_mark(scope, name) + visible(value_type.short)
+    return stale_mark(is_stale) + visible(value_type.short)
 
 
-def stale_mark(scope: Scope, name: str) -> str:
+def stale_mark(is_stale: bool) -> str:
     """Return the glyph before a type that may be wrong since an edit; else nothing."""
-    return glyphs.current().stale if scope.is_stale(name) else ""
+    return glyphs.current().stale if is_stale else ""
