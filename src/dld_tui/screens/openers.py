@@ -53,9 +53,9 @@ def make_page(kind: str, path: Path | None) -> Page:
 
 def make_new(request: NewModel) -> Page:
     """Return a page with a new model, which has no file until it is saved."""
-    from dld_tui.screens.workspace.page import WorkspaceScreen
-
-    return WorkspaceScreen(None, new=request)
+    module, _, name = _WORKSPACE.partition(":")
+    page: Page = getattr(importlib.import_module(module), name)(None, new=request)
+    return page
 
 
 def prepare(kind: str) -> None:
