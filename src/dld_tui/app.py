@@ -22,13 +22,14 @@ from dld_tui.core.commands import Command, by_id
 from dld_tui.core.config import Config
 from dld_tui.core.connections import prompts as asking
 from dld_tui.core.errors import DldError
-from dld_tui.core.keys import unknown_and_clashing, with_keys
+from dld_tui.core.keys import unknown_and_clashing
 from dld_tui.core.plugins import resolve
 from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.home.tabs import START, Tabs
+from dld_tui.widgets import hints
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import frame as scroll_bars
@@ -107,6 +108,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.set_class(config.glyphs == "ascii", "-ascii")
         self.set_class(not config.footer, "-no-keys")
         known = by_id()
+        hints.use(self.config.keys)
         self.set_keymap({name: keys for name, keys in config.keys.items() if name in known})
 
     def on_mount(self) -> None:
@@ -125,7 +127,7 @@ class DldApp(Tabs, Commands, App[int]):
         names = [theme.name for theme in THEMES]
         following = names[(names.index(self.theme) + 1) % len(names)]
         self.use_config(settings.changed(self.config, theme=following))
-        keys = with_keys("{app.settings}", self.config.keys)
+        keys = hints.hint("{app.settings}")
         self.notify(f"Theme {following}. Settings ({keys}) keep it.", timeout=3)
 
     # Opening files
@@ -389,7 +391,11 @@ class DldApp(Tabs, Commands, App[int]):
         command = by_id().get(active.binding.id or "") if active and not active.enabled else None
         if active and command:
             facts = active.node.facts() if isinstance(active.node, Commands) else set()
-            self.notify(f"{command.title}: {command.unavailable(facts)}", timeout=3, markup=False)
+            self.notify(
+                f"{command.title}: {hints.hint(command.unavailable(facts) or '')}",
+                timeout=3,
+                markup=False,
+            )
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy to the user's own clipboard with OSC 52; says so where that cannot work."""

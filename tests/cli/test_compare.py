@@ -78,9 +78,10 @@ layer              A ms   B ms   delta      ±  ratio     %
 reorder               –  0.500  +0.500             –  14.3  only B
 /head/add\\x1b[2J  1.000  1.000  +0.000  0.004  1.00x   0.0  noise
 
-noise, ±: percentile bootstrap of the difference of medians, 1000 resamples, 95 %\
- (Efron and Tibshirani 1993); noise also when the Mann-Whitney test of all rows together\
- (Benjamini and Hochberg 1995, 5 %) does not tell a row apart
+± is half the width of the 95 % interval of the difference of medians (percentile bootstrap,\
+ 1000 resamples, Efron and Tibshirani 1993); a row is noise where the interval contains 0, or\
+ where the Mann-Whitney test of all rows together (Benjamini and Hochberg 1995, 5 %) does not\
+ tell it apart: so a difference larger than its ± can be noise, too
 """
     )
 

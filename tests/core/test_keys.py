@@ -114,3 +114,58 @@ def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None
             and id(node) not in docs and path.name not in own and literal.search(node.value)
         ]  # fmt: skip
     assert found == []
+
+
+KEY_WORDS = re.compile(r"(?<![\w{`.⇧^])(Esc|Enter|Space|Backspace|Del)(?!\w)")
+LETTERS = re.compile(
+    r"(?:^|[;:,.] |  )`?([B-Zb-z/?!=]|a(?= (?:adds|makes|declares|shows|sets|chooses|imports) ))`? "
+    r"(?=[a-z]+s\b |[a-z]+(?: [a-z]+)?(?:  |$))"
+)
+OWN = {
+    # Dialogs and fields whose keys are no commands, so that nobody can change them.
+    "activity_guess.py", "add_node.py", "batch_dialog.py", "conversion.py", "dialogs.py",
+    "edit_bar.py", "extract_dialog.py", "fields_dialog.py", "filter_dialog.py",
+    "function_dialogs.py", "open_path.py", "operators.py", "opset_dialog.py", "opset_dialogs.py",
+    "palette.py", "param_form.py", "profiles.py", "report_columns.py", "result_head.py",
+    "search_bar.py", "search_dialog.py", "secret_dialog.py", "targets_dialog.py",
+    "tensor_pane.py", "text_dialog.py", "value_picker.py", "wiring_dialog.py",
+    "workspace_marks.py", "workspace_modify.py",
+    # Esc in a filter's list, or in a marked range, is its own.
+    "explorer_list.py", "explorer_model.py", "initializer_pane.py", "layer_table.py",
+    "tensor_editor.py",
+}  # fmt: skip
+OWN_LETTERS = {"function_dialogs.py", "opset_dialog.py"}
+
+
+def _texts(path: Path) -> list[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.body and isinstance(node.body[0], ast.Expr)
+    }  # fmt: skip
+    docs |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    ]
+
+
+def test_no_text_names_a_letter_esc_or_enter_that_users_can_change() -> None:
+    source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
+    paths = [*source.rglob("screens/**/*.py"), *source.rglob("widgets/**/*.py"), source / "app.py",
+             *source.rglob("core/**/facts.py")]  # fmt: skip
+    assert len(paths) > 50
+    found = [
+        (path.name, text)
+        for path in paths
+        for text in _texts(path)
+        if " " in text and (
+            (KEY_WORDS.search(text) and path.name not in OWN)
+            or (LETTERS.search(text) and path.name not in OWN_LETTERS
+                and not (path.name in OWN and KEY_WORDS.search(text)))
+        )
+    ]  # fmt: skip
+    assert found == []

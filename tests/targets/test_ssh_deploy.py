@@ -267,7 +267,16 @@ def test_needs_follow_the_request() -> None:
     assert "onnxruntime-gpu" in packages("accuracy", model="m.onnx", against_provider="CUDA")
     assert "onnxruntime" in packages("search_precision")
     assert {"onnxruntime", "tensorrt"} <= packages("isolate_tactic")
-    for conversion in ("fp16", "sanitize", "precisions", "tensors", "quantize"):
+    for conversion in (
+        "fp16",
+        "sanitize",
+        "precisions",
+        "tensors",
+        "quantize",
+        "external",
+        "inline",
+        "restore",
+    ):
         assert "onnxruntime" in packages(f"convert_{conversion}"), conversion
     assert "polygraphy" in packages("convert_sanitize")
     assert "onnxconverter-common" in packages("convert_fp16", library="polygraphy")

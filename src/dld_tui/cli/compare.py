@@ -171,8 +171,8 @@ def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
         write_wrapped(f"≈ {sharing_note(layers)}", "  ")
     kinds = {subject.facts.get(KIND) for subject in comparison.subjects} - {None}
     if len(kinds) == 1:
-        write(f"Times of engine layers are {kinds.pop()} over the passes; dld plan shows means.")
+        write(f"Times of engine layers are {kinds.pop()} over the passes.")
     kernels = [label(i) for i, measured in enumerate(comparison.measured) if measured.on_gpu]
     if kernels:
         write_wrapped(f"Times on a GPU are of its kernels: {', '.join(kernels)}.", "")
-    write_wrapped(f"noise, ±: {METHOD}", "  ")
+    write_wrapped(METHOD, "  ")

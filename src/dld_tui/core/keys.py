@@ -26,7 +26,7 @@ _CHARACTERS = {
     if not char.isalnum()
 }
 """By the names that the library makes of Unicode's, such as ``less_than_sign``."""
-_COMMAND = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
+_COMMAND = re.compile(r"\{([a-z_]+(?:\.[a-z_0-9]+)+)\}")
 _ALIASES = {"ctrl+@": "ctrl+space", "ctrl+at": "ctrl+space", "ctrl+i": "tab", "ctrl+m": "enter",
             "ctrl+left_square_bracket": "escape"}  # fmt: skip
 """What a terminal sends alike; the other is what people press."""

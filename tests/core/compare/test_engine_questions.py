@@ -8,7 +8,7 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.html_page import comparison_page
 from dld_tui.core.compare.matching import match_layers
 from dld_tui.core.compare.model import Comparable
-from dld_tui.core.compare.subject import KIND, MEANS, MEDIANS, PER_ITEM, Subject, batch_sizes
+from dld_tui.core.compare.subject import KIND, MEANS, PER_ITEM, Subject, batch_sizes
 from dld_tui.core.plan.subject import plan_subject
 from tests.support.plans import layer, plan
 
@@ -75,16 +75,11 @@ def test_times_are_for_one_item_where_only_the_batch_differs() -> None:
     assert batch_sizes([{"x": [1, 3]}, None]) is None
 
 
-def test_means_are_compared_where_one_file_has_no_medians() -> None:
-    means = engine(("conv", "Convolution", "fp16", 3.0))
+def test_the_time_of_an_engines_layer_is_its_mean() -> None:
     one = layer(0, "conv", type="Convolution", of="fp16", time_ms=5.0, median_ms=2.0)
-    medians = plan_subject(plan([one]), {})
-    assert (means.facts[KIND], medians.facts[KIND]) == (MEANS, MEDIANS)
-    comparison = Comparison([means, medians])
-    assert comparison.rows("layer")[0].cells[1].time_ms == 5.0
-    assert "Not all files have medians of the layers: means are compared." in comparison.warnings
-    both = Comparison([medians, medians])
-    assert both.rows("layer")[0].cells[1].time_ms == 2.0
+    subject = plan_subject(plan([one]), {})
+    assert subject.facts[KIND] == MEANS
+    assert Comparison([subject, subject]).rows("layer")[0].cells[1].time_ms == 5.0
 
 
 def test_which_precision_pays_is_said_first() -> None:

@@ -9,15 +9,16 @@ from dld_tui.core.plan.layers import named_layer
 from dld_tui.core.plan.profile_file import (
     Joined,
     LayerProfile,
-    ProfileRow,
     join_profile,
     profile_of_rows,
     rows_of_file,
 )
+from dld_tui.core.report.trtexec_rows import LayerRow
+from dld_tui.core.types import JSON
 
 
 def join(names: list[str], *rows: tuple[str, float | None]) -> Joined:
-    profile = LayerProfile(10, [ProfileRow(name, mean, None) for name, mean in rows])
+    profile = LayerProfile(10, [LayerRow(name, mean) for name, mean in rows])
     return join_profile([named_layer(i, name) for i, name in enumerate(names)], profile)
 
 
@@ -61,10 +62,10 @@ def test_rows_of_trtexec() -> None:
     )
     assert found.passes == 4
     assert found.rows == [
-        ProfileRow("a", 0.5, 0.4),
-        ProfileRow("old", 0.5, None),
-        ProfileRow("bad", None, None),
-        ProfileRow("huge", None, None),
+        LayerRow("a", 0.5, 0.4, 2.0, 1.0),
+        LayerRow("old", 0.5, None, 2.0),
+        LayerRow("bad", None),
+        LayerRow("huge", None),
     ]
     assert found.notes == ["2 rows of the profile without a sound time: shown as unknown"]
 
@@ -94,3 +95,13 @@ def test_several_lists_in_one_file_are_runs() -> None:
     joined = profile_of_rows(rows_of_file(RUN % 1, "f").rows + rows_of_file(RUN % 5, "f").rows)
     assert [(row.name, row.mean_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
     assert joined.notes == ["the profile is of 2 runs: the last is shown"]
+
+
+def test_a_row_that_is_there_twice_counts_once() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"name": "a", "timeMs": 2.0, "averageMs": 0.5, "percentage": 100},
+        {"name": "none", "timeMs": 0, "averageMs": 0},
+    ]
+    found = profile_of_rows([{"count": 4}, *rows, *rows])
+    assert [row.name for row in found.rows] == ["a", "none", "none"]  # nothing is counted twice
+    assert found.notes == ["1 row is in the profile twice and counted once"]

@@ -7,10 +7,12 @@ import pytest
 from dld_tui.core.plan.timing_file import (
     timing_of_rows,
     timing_of_summary,
-    warm_up_ms,
 )
 from dld_tui.core.report.statistics import trtexec_percentile
+from dld_tui.core.report.trtexec_rows import warm_up_ms
 from dld_tui.core.types import JSON
+
+WITHIN = "all inferences are within the warm-up (200 ms, the default): they are shown"
 
 
 def row(start: float, took: float) -> dict[str, JSON]:
@@ -33,7 +35,7 @@ def test_statistics_and_series() -> None:
     assert found.enqueue.mean == pytest.approx(0.1)
     assert found.series["compute"] == (1.0, 2.0, 3.0)
     assert found.throughput is None  # of what was left out nothing is known
-    assert notes == ["1 inference without sound times left out of the timing"]
+    assert notes == [WITHIN, "1 inference without sound times left out"]
 
 
 def test_throughput_is_of_the_time_that_went_by() -> None:
@@ -43,13 +45,13 @@ def test_throughput_is_of_the_time_that_went_by() -> None:
     found, notes = timing_of_rows(rows)
     assert found is not None
     assert found.throughput == pytest.approx(1000 * 3 / 5.0)
-    assert notes == []
+    assert notes == [WITHIN]
     found, notes = timing_of_rows([*rows, *rows])
     assert found is not None
     assert found.compute is not None
     assert found.compute.count == 3
     assert found.throughput == pytest.approx(1000 * 3 / 5.0)
-    assert notes == ["3 inferences are in the timing twice and counted once"]
+    assert notes == [WITHIN, "3 inferences are in the file twice and counted once"]
 
 
 def test_warm_up_is_left_out() -> None:
@@ -60,6 +62,13 @@ def test_warm_up_is_left_out() -> None:
     assert found is not None
     assert found.compute is not None
     assert (found.compute.count, found.compute.mean) == (1, 1.0)
+    default, notes = timing_of_rows([row(1, 9.0), row(250, 1.0)])
+    assert default is not None
+    assert default.compute is not None
+    assert (default.compute.count, default.compute.mean) == (1, 1.0)
+    assert notes == [
+        "1 inference of the warm-up (200 ms, the default) left out, as in trtexec's own summary"
+    ]
     alone, _ = timing_of_rows([row(100, 9.0)], warm_up=200.0)
     assert alone is not None
     assert alone.compute is not None

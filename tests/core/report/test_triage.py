@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.report.reader import Report
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.triage import triage
+from dld_tui.core.report.triage import remarks, triage
 from tests.support.profiles import start_report, write_report
 
 
@@ -75,3 +75,12 @@ def test_hostile_names_are_harmless(tmp_path: Path) -> None:
     for line in lines_of(write_report(tmp_path / "r", layers)):
         assert line.isprintable()
         assert len(line) < 300
+
+
+def test_what_the_medians_leave_out_is_said_in_text_and_on_the_screen(tmp_path: Path) -> None:
+    times = [[9.0 if number % 4 == layer else 1.0 for number in range(8)] for layer in range(4)]
+    path = write_report(tmp_path / "r", [(Layer(f"l{n}", "Add"), t) for n, t in enumerate(times)])
+    said = "The layers' own medians sum to 4.000 ms only"
+    assert sum(line.startswith(said) for line in lines_of(path)) == 1
+    with Report.open(path) as report:
+        assert sum(note.text.startswith(said) for note in remarks(report)) == 1

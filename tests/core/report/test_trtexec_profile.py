@@ -35,15 +35,15 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "net.engine.profile.json", ROWS)
 
 
-def test_layers_have_the_medians_and_keep_what_the_file_says(path: Path) -> None:
+def test_layers_have_the_averages_and_keep_what_the_file_says(path: Path) -> None:
     with open_report(path) as report:
         assert report.path == path
         assert (report.network, report.backend) == ("net", "TensorRT")
-        assert [layer.time_ms for layer in report.layers] == [2.5, 0.0, 1.5]
+        assert [layer.time_ms for layer in report.layers] == [3.0, 0.0, 2.0]
         first = report.layers[0]
         assert (first.mean_ms, first.min_ms, first.max_ms) == (3.0, None, None)
         assert first.type == "Conv + Relu"
-        assert first.percent == pytest.approx(62.5)
+        assert first.percent == pytest.approx(60.0)  # as trtexec says
         assert dict(first.details) == {
             "total_ms": 30.0, "average_ms": 3.0, "median_ms": 2.5, "trtexec_percentage": 60.0,
         }  # fmt: skip
@@ -53,7 +53,7 @@ def test_layers_have_the_medians_and_keep_what_the_file_says(path: Path) -> None
 def test_rows_of_the_same_name_are_layers_of_their_own(path: Path) -> None:
     with open_report(path) as report:
         assert [layer.name for layer in report.layers].count("Conv_0 + Relu_1") == 2
-        assert [event.start_us for event in report.pass_events(0)] == [0.0, 2500.0, 2500.0]
+        assert [event.start_us for event in report.pass_events(0)] == [0.0, 3000.0, 3000.0]
 
 
 def test_triage_does_not_take_the_sum_for_a_latency(path: Path) -> None:
@@ -62,8 +62,8 @@ def test_triage_does_not_take_the_sum_for_a_latency(path: Path) -> None:
         assert report.created == ""
         lines = triage(report)
     assert lines[0] == "Latency: not in the file, only the times of layers."
-    assert "Layers sum to 4.000 ms." in lines
-    assert any("each layer's median over 10 iterations" in line for line in lines)
+    assert "Layers sum to 5.000 ms." in lines
+    assert any("each layer's average over 10 iterations" in line for line in lines)
 
 
 def test_old_versions_have_no_median(tmp_path: Path) -> None:
@@ -77,6 +77,33 @@ def test_without_averages_the_sum_is_divided(tmp_path: Path) -> None:
     path = write(tmp_path / "p.json", [{"name": "a", "timeMs": 30.0, "percentage": 100}])
     with report_from_trtexec_profile(path) as report:
         assert report.layers[0].time_ms == 3.0
+
+
+def test_a_row_that_is_there_twice_counts_once(path: Path) -> None:
+    write(path, [*ROWS, ROWS[0]])
+    with open_report(path) as report:
+        assert report.total_ms == 5.0
+        warnings = [note.text for note in report.notes if note.level == "warning"]
+    assert warnings == ["1 row is in the profile twice and counted once"]
+
+
+def test_of_several_runs_the_last_counts(path: Path) -> None:
+    first = path.read_text()
+    write(path, [row("other", 10.0, 1.0, 100.0)])
+    for text in (first + path.read_text(), first + '[{"count": 3}, {"name": "cut"'):
+        path.write_text(text)
+        with open_report(path) as report:
+            names = [layer.name for layer in report.layers]
+            warnings = [note.text for note in report.notes if note.level == "warning"]
+        cut = "cut" in text
+        assert names == ([one["name"] for one in ROWS] if cut else ["other"])
+        which = "the last whole one" if cut else "the last"
+        assert warnings == [f"the profile is of 2 runs: {which} is shown"]
+    # In one list, each run begins with its count.
+    write(path, [*ROWS, {"count": 7}, row("new", 7.0, 1.0, 100.0)])
+    with open_report(path) as report:
+        assert [layer.name for layer in report.layers] == ["new"]
+        assert report.environment == {"iterations": 7}
 
 
 def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.model import open_report
+from dld_tui.core.report.triage import triage
 from dld_tui.core.report.trtexec_files import report_from_trtexec_times
 
 
@@ -105,10 +106,50 @@ def test_inferences_that_are_repeated_or_no_numbers(tmp_path: Path) -> None:
         ]
 
 
-def test_the_warm_up_of_a_file_that_has_it_is_said(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.json", [inference(2.5 + 2 * n, 0.0, 1.0, 0.0) for n in range(3)])
+def test_the_warm_up_is_left_out_as_trtexec_does(tmp_path: Path) -> None:
+    rows = [inference(2.5 + 100 * n, 0.0, 9.0 - n, 0.0) for n in range(4)]
+    path = write(tmp_path / "net.timing.json", rows)
     with open_report(path) as report:
-        assert any("those of the warm-up" in note.text for note in report.notes)
+        assert report.latencies == (7.0, 6.0)
+        assert report.notes[-1].text == (
+            "2 inferences of the warm-up (200 ms, the default) left out, as in trtexec's own"
+            " summary"
+        )
+    beside = {"inference_options": {"Duration": "3s (+ 250ms warm up)"}}
+    (tmp_path / "net.profile.metadata.json").write_text(json.dumps(beside))
+    with open_report(path) as report:
+        assert report.latencies == (6.0,)
+        assert "3 inferences of the warm-up (250 ms) left out" in report.notes[-1].text
+    (tmp_path / "net.profile.metadata.json").write_text("{")
+    with open_report(write(path, rows[:1])) as report:
+        assert report.latencies == (9.0,)
+        assert "all inferences are within the warm-up" in report.notes[-1].text
+
+
+def test_of_several_runs_in_one_file_the_last_whole_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    runs = ["[" + json.dumps(inference(500, 0, took, 0)) + "]" for took in (1.0, 2.0, 3.0)]
+    path.write_text("\n".join(runs))
+    with open_report(path) as report:
+        assert report.latencies == (3.0,)
+        assert "the timing file is of 3 runs: the last is shown" in {n.text for n in report.notes}
+    path.write_text("".join([*runs[:2], "[]", runs[2][:60]]))
+    with open_report(path) as report:
+        assert report.latencies == (2.0,)
+        texts = {note.text for note in report.notes}
+    assert "the timing file is of 2 runs: the last is shown" in texts
+
+
+def test_a_report_of_inferences_speaks_of_no_layers_and_no_profiled_run(tmp_path: Path) -> None:
+    rows = [inference(500.0 + 10 * n, 0.5, 2.0, 0.5) for n in range(7)]
+    with open_report(write(tmp_path / "t.json", rows)) as report:
+        assert report.profiled_latency is None
+        text = "\n".join(triage(report))
+        document: Any = report.to_json()
+    assert "Phases sum to 3.000 ms of 3.000 ms end to end (medians), 100.0 %" in text
+    assert "over 7 inferences" in text
+    assert not any(word in text for word in ("profiled run", "Layers", "layer time", "Top "))
+    assert (document["profiled_passes"], document["profiled_latency_ms"]) == (0, None)
 
 
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
@@ -125,5 +166,6 @@ def test_real_files(real_files: Path) -> None:
     for path in found:
         rows = json.loads(path.read_text())
         with open_report(path) as report:
-            assert list(report.latencies) == pytest.approx([row["latencyMs"] for row in rows])
+            counted = [row["latencyMs"] for row in rows if row["startComputeMs"] >= 200]
+            assert list(report.latencies) == pytest.approx(counted)
             assert report.layers[0].name == "GPU compute"

@@ -244,6 +244,8 @@ def _own_lines(subject: Comparable) -> Iterator[str]:
             " mean); another run may give another result."
         )
     passes = len(subject.profiled_ms)
+    if not passes and subject.times is not None and subject.times.shape[1] > 1:
+        passes = subject.times.shape[1]  # whole inferences, with the times of their phases
     if subject.layers and all(layer.time_ms is None for layer in subject.layers):
         yield "there are no times: only layers, types, precisions and tactics can be compared."
     elif not passes and subject.layers:

@@ -40,11 +40,13 @@ SEED = 20_240_229
 MIN_PASSES = 5
 """With fewer values the bootstrap says nothing: it draws the same few again and again."""
 METHOD = (
-    f"percentile bootstrap of the difference of medians, {RESAMPLES} resamples,"
-    f" {LEVEL_PERCENT:.0f} % (Efron and Tibshirani 1993); noise also when the"
-    " Mann-Whitney test of all rows together (Benjamini and Hochberg 1995, 5 %) does not tell a row"
-    " apart"
+    f"± is half the width of the {LEVEL_PERCENT:.0f} % interval of the difference of medians"
+    f" (percentile bootstrap, {RESAMPLES} resamples, Efron and Tibshirani 1993); a row is noise"
+    " where the interval contains 0, or where the Mann-Whitney test of all rows together (Benjamini"
+    " and Hochberg 1995, 5 %) does not tell it apart: so a difference larger than its ± can be"
+    " noise, too"
 )
+"""What ``±`` and ``noise`` mean."""
 FALSE_DISCOVERIES = 0.05
 """The part of the rows called changed that may be unchanged, expected."""
 

@@ -1,4 +1,4 @@
-"""Making what is compared comparable: times of one kind, and of one item where batches differ.
+"""Making what is compared comparable: times of one item where batches differ.
 
 A profile report, or an engine plan, as something to compare.
 """
@@ -97,19 +97,18 @@ def open_subject(
 
 
 KIND = "layer_times"
-"""The fact that tells whether the times of layers are ``medians`` or ``means`` over the passes."""
+"""The fact that tells that the times of layers are ``means`` over the passes: an engine's are."""
 PER_ITEM = "per_item"
 """The fact that times were divided by this batch."""
-MEANS, MEDIANS = "means", "medians"
+MEANS = "means"
 
 
 def made_alike(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:
     """Return what is compared, and what was done to it, as visible text.
 
-    Where one engine's file has means of the layers only, means are taken of all. Where the inputs
-    differ in their batch alone, all times are divided by it.
+    Where the inputs differ in their batch alone, all times are divided by it.
     """
-    alike, lines = _of_one_kind(tuple(subjects))
+    alike, lines = tuple(subjects), list[str]()
     batches = batch_sizes([subject.settings.get("input_shapes") for subject in alike])
     if batches is not None and len(set(batches)) > 1:
         alike = tuple(
@@ -138,19 +137,6 @@ def batch_sizes(shapes: Sequence[JSON]) -> list[int] | None:
         batches.append(batch)
         rest.append([dim[1:] for dim in known])
     return batches if all(one == rest[0] for one in rest) else None
-
-
-def _of_one_kind(subjects: tuple[Comparable, ...]) -> tuple[tuple[Comparable, ...], list[str]]:
-    kinds = {subject.facts.get(KIND) for subject in subjects} - {None}
-    if kinds != {MEANS, MEDIANS}:
-        return subjects, []
-    made = []
-    for subject in subjects:
-        if subject.facts.get(KIND) == MEDIANS:
-            layers = [replace(layer, time_ms=layer.mean_ms) for layer in subject.layers]
-            subject = _changed(subject, layers=layers, facts={**subject.facts, KIND: MEANS})
-        made.append(subject)
-    return tuple(made), ["Not all files have medians of the layers: means are compared."]
 
 
 def _per_item(subject: Comparable, batch: int) -> Comparable:

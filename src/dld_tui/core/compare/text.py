@@ -38,6 +38,8 @@ def verdict(cell: Cell) -> str:
     if bounds is None:
         return f"{text}, too few passes to tell whether that is noise"
     judged = "within noise" if cell.noise else "more than the noise within the runs"
+    if cell.noise and not bounds.low_ms <= 0 <= bounds.high_ms:
+        judged = "within noise by the rank test, though not by its interval"
     span = f"{signed(bounds.low_ms)} to {signed(bounds.high_ms)} ms"
     return f"{text}, {judged} ({LEVEL_PERCENT:.0f} % interval {span})"
 

@@ -11,25 +11,15 @@ from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
-from dld_tui.core.plan.json_text import lists_of, objects_of, parsed, text_of, time_of, whole_of
+from dld_tui.core.plan.json_text import lists_of, objects_of, parsed
 from dld_tui.core.plan.model import EngineLayer
+from dld_tui.core.report.trtexec_rows import LayerRow, LayerRows
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 _PROFILE_MARK = re.compile(r" \[profile \d+\]")
-_ROUNDING = 0.02
-"""Logs give a mean with four digits behind the point, of layers of a few microseconds."""
 _NAMED = 3
 """How many names a note gives."""
-
-
-@dataclass(frozen=True)
-class ProfileRow:
-    """One layer's times over all passes, in milliseconds."""
-
-    name: str
-    mean_ms: float | None
-    median_ms: float | None
 
 
 @dataclass
@@ -37,7 +27,7 @@ class LayerProfile:
     """The rows of a profile."""
 
     passes: int | None = None
-    rows: list[ProfileRow] = field(default_factory=list)
+    rows: list[LayerRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -66,48 +56,25 @@ def profile_of_rows(
 
     A count in the middle of them begins another run: the last run counts.
     """
-    found = LayerProfile()
-    unsound = contradictory = runs = 0
+    read = LayerRows()
     for raw in raw_rows:
-        if "name" not in raw:
-            count = whole_of(raw.get("count"))
-            if count is not None:
-                if found.rows:
-                    found.rows, unsound, contradictory = [], 0, 0
-                    runs += 1
-                found.passes = count if count >= 0 else None
-            continue
-        mean = time_of(raw.get("averageMs"))
-        total = time_of(raw.get("timeMs"))
-        if mean is None and "averageMs" not in raw and total is not None and found.passes:
-            mean = total / found.passes
-        if mean is not None and not _adds_up(mean, total, found.passes):
-            contradictory += 1
-            mean = None
-        else:
-            unsound += mean is None
-        found.rows.append(ProfileRow(text_of(raw["name"]), mean, time_of(raw.get("medianMs"))))
-    if unsound:
-        rows = fmt.plural(unsound, "row")
+        read.add(raw)
+    found = LayerProfile(read.passes, read.rows)
+    if read.unsound:
+        rows = fmt.plural(read.unsound, "row")
         found.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
-    if contradictory:
-        rows = fmt.plural(contradictory, "row")
+    if read.contradictory:
+        rows = fmt.plural(read.contradictory, "row")
         found.notes.append(
             f"{rows} of the profile whose mean and total contradict each other: shown as unknown"
         )
-    if runs:
-        found.notes.append(f"the profile is of {runs + 1} runs: the last is shown")
+    found.notes += read.repeated_note()
+    if read.runs > 1:
+        found.notes.append(f"the profile is of {read.runs} runs: the last is shown")
     found.notes += notes
     if found.passes == 0:
         found.notes.append("the profile says that it is of 0 passes")
     return found
-
-
-def _adds_up(mean: float, total: float | None, passes: int | None) -> bool:
-    """Tell whether a row's total is its mean over the passes, but for rounding."""
-    if total is None or not passes:
-        return True
-    return math.isclose(mean * passes, total, rel_tol=_ROUNDING, abs_tol=_ROUNDING * passes)
 
 
 def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined:
@@ -156,7 +123,7 @@ def _join_unmarked(
         rows[place] = plain[name].popleft()
 
 
-def _timed(layer: EngineLayer, row: ProfileRow, total: float | None) -> EngineLayer:
+def _timed(layer: EngineLayer, row: LayerRow, total: float | None) -> EngineLayer:
     percent = None
     if row.mean_ms is not None and total:
         percent = 100 * row.mean_ms / total

@@ -62,10 +62,10 @@ from dld_tui.core.plan.timing_file import (
     agree,
     timing_of_rows,
     timing_of_summary,
-    warm_up_ms,
     with_summary,
 )
 from dld_tui.core.plan.trtexec_log import Tactics, TrtexecLog, read_log
+from dld_tui.core.report.trtexec_rows import warm_up_beside, warm_up_ms
 from dld_tui.core.types import JSON
 
 _CHOOSE = {"profile": "--profile", "timing": "--timing", "metadata": "--metadata"}
@@ -123,7 +123,7 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
         return told
     listed = rows_of_file(text_of_file(path), str(path))
     parts.notes += listed.notes("timing file")
-    found, notes = timing_of_rows(listed.rows, warm_up_ms(parts.metadata))
+    found, notes = timing_of_rows(listed.rows, _warm_up(parts, path))
     parts.notes += notes
     if found is None:
         return told
@@ -135,6 +135,12 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
             f" {fmt.milliseconds(total_ms)} ms: {path.name} is probably of another engine"
         )
     return with_summary(found, told) if told is not None else found
+
+
+def _warm_up(parts: Parts, timing: Path) -> float | None:
+    """Return how long the run of a timing file warmed up: a report of that file knows no more."""
+    beside = warm_up_beside(timing)
+    return warm_up_ms(parts.metadata) if beside is None else beside
 
 
 def _own_summary(parts: Parts) -> JSON:
@@ -150,7 +156,7 @@ def _own_summary(parts: Parts) -> JSON:
     path = _timing_file(parts, quiet=True)
     if path is not None:
         found, _ = timing_of_rows(
-            rows_of_file(text_of_file(path), str(path)).rows, warm_up_ms(parts.metadata)
+            rows_of_file(text_of_file(path), str(path)).rows, _warm_up(parts, path)
         )
         told = timing_of_summary(summary)
         if found is not None and told is not None and agree(found, told):
@@ -211,7 +217,7 @@ def _by_rank(parts: Parts, candidates: Sequence[Path]) -> Path | None:
             rows = rows_of_file(text_of_file(path), str(path)).rows
         except InputError:
             return None
-        found, _ = timing_of_rows(rows, warm_up_ms(parts.metadata))
+        found, _ = timing_of_rows(rows, _warm_up(parts, path))
         if found is None or found.compute is None:
             return None
         medians[path] = found.compute.median

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
-from dld_tui.core.compare.subject import KIND, MEANS, MEDIANS, Subject
+from dld_tui.core.compare.subject import KIND, MEANS, Subject
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
 from dld_tui.core.files.source import Source
@@ -70,7 +70,7 @@ def plan_subject(
 ) -> Subject:
     """Return a plan as a comparison reads it.
 
-    The time of a layer is its median where all have one, else its mean.
+    The time of a layer is its mean, as in the plan and in trtexec's own percentages.
 
     Args:
         plan: The engine.
@@ -78,10 +78,9 @@ def plan_subject(
         document: The model of the mapping, when there was one.
         rule: How the time of a layer is shared over its nodes.
     """
-    timed = [layer for layer in plan.layers if layer.time_ms is not None]
-    by_median = bool(timed) and all(layer.median_ms is not None for layer in timed)
+    timed = any(layer.time_ms is not None for layer in plan.layers)
     layers = [
-        _layer(at, layer, mapping.get(layer.index, LayerNodes()), rule, by_median)
+        _layer(at, layer, mapping.get(layer.index, LayerNodes()), rule)
         for at, layer in enumerate(plan.layers)
     ]
     path = document.path if document is not None else None
@@ -98,7 +97,7 @@ def plan_subject(
             "execution_provider": None,
             "device": device,
             "created": None,
-            KIND: (MEDIANS if by_median else MEANS) if timed else None,
+            KIND: MEANS if timed else None,
         },
         model={"path": str(path)} if path is not None else {},
         settings=_settings(plan) | _shapes(plan),
@@ -134,8 +133,7 @@ def _settings(plan: EnginePlan) -> dict[str, JSON]:
     return found
 
 
-def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule, by_median: bool) -> Layer:
-    time_ms = layer.median_ms if by_median else layer.time_ms
+def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Layer:
     kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
     return Layer(
         name=layer.name,
@@ -149,7 +147,7 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule, by_median
         confidence=_CONFIDENCE.get(nodes.confidence, "none"),
         details=_details(layer, nodes, rule),
         index=at,
-        time_ms=time_ms,
+        time_ms=layer.time_ms,
         percent=layer.percent,
         mean_ms=layer.time_ms,
         count=1.0 if layer.time_ms is not None else None,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from dld_tui.core import fmt
 from dld_tui.core.plan.json_text import number_of, time_of
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
+from dld_tui.core.report.trtexec_rows import InferenceRows
 from dld_tui.core.types import JSON
 
 _NAMES = {
@@ -21,81 +20,43 @@ _NAMES = {
     "enqueue": "Enqueue Time",
 }
 """Our names of the times, and those of the performance summary."""
-_KEYS = {
-    "latency": ("latencyMs", "startH2dMs", "endD2hMs"),
-    "compute": ("computeMs", "startComputeMs", "endComputeMs"),
-    "h2d": ("h2dMs", "startH2dMs", "endH2dMs"),
-    "d2h": ("d2hMs", "startD2hMs", "endD2hMs"),
-    "enqueue": ("enqMs", "startEnqMs", "endEnqMs"),
-}
-"""The duration, its start and its end in a timing file."""
 _PERCENTILES: Mapping[int, tuple[float, ...]] = {5: (99,), 6: (95, 99), 7: (90, 95, 99)}
 """Which percentiles follow min, max, mean and median, by the length of the list."""
 
-
 _SAME = 1e-3
-_WARM_UP = re.compile(r"\+ *([\d.]+) *ms warm up")
-
-
-def warm_up_ms(metadata: Mapping[str, JSON]) -> float:
-    """Return how long the run warmed up, by ``Duration: 3s (+ 200ms warm up)``; 0 when unknown."""
-    options = metadata.get("inference_options")
-    text = options.get("Duration") if isinstance(options, dict) else None
-    found = _WARM_UP.search(text) if isinstance(text, str) else None
-    return float(found[1]) if found and found[1].count(".") < 2 else 0.0
 
 
 def timing_of_rows(
-    rows: Sequence[Mapping[str, JSON]], warm_up: float = 0.0
+    rows: Sequence[Mapping[str, JSON]], warm_up: float | None = None
 ) -> tuple[TimingSummary | None, list[str]]:
     """Return the times of a timing file's rows, None without a sound one, and notes.
 
     Args:
         rows: One an inference.
         warm_up: Inferences that start to compute before this many milliseconds are left out, as
-            in trtexec's own summary.
+            in trtexec's own summary; None where nothing tells.
     """
-    series: dict[str, list[float]] = {name: [] for name in _KEYS}
-    bad = warm = repeated = 0
-    seen = set[tuple[float, float]]()
-    begin, end = math.inf, 0.0
-    for row in rows:
-        values = {name: _duration(row, *keys) for name, keys in _KEYS.items()}
-        if values["compute"] is None:
-            bad += 1
-            continue
-        began = time_of(row.get("startComputeMs"))
-        if began is not None:  # no two inferences begin and end at once
-            if (began, values["compute"]) in seen:
-                repeated += 1
-                continue
-            seen.add((began, values["compute"]))
-        if (began or 0.0) < warm_up:
-            warm += 1
-            continue
-        for name, value in values.items():
-            if value is not None:
-                series[name].append(value)
-        starts = [time_of(row.get(key)) for key in ("startEnqMs", "startH2dMs", "startComputeMs")]
-        begin = min([begin, *(start for start in starts if start is not None)])
-        end = max(end, time_of(row.get("endD2hMs")) or time_of(row.get("endComputeMs")) or 0.0)
-    notes = []
-    if bad:
-        inferences = fmt.plural(bad, "inference")
-        notes.append(f"{inferences} without sound times left out of the timing")
-    if repeated:
-        inferences = fmt.plural(repeated, "inference is", "inferences are")
-        notes.append(f"{inferences} in the timing twice and counted once")
-    count = len(series["compute"])
-    if not count and warm:
-        return timing_of_rows(rows)
-    if not count:
+    read = InferenceRows(warm_up)
+    taken = [found for row in rows if (found := read.take(row)) is not None] or read.warm
+    notes = [*read.warm_up_notes(), *read.doubts()]
+    if not taken:
         return None, [*notes, "the timing file has no inference"]
-    span = end - begin
+    h2d, compute, d2h = zip(*((took for _, took in found.phases) for found in taken), strict=True)
+    copied = [all(copies) for copies in zip(*(found.copies for found in taken), strict=True)]
+    series: dict[str, Sequence[float]] = {
+        "latency": [found.latency_ms for found in taken],
+        "compute": compute,
+        "h2d": h2d if copied[0] else (),
+        "d2h": d2h if copied[1] else (),
+        "enqueue": [found.enqueue_ms for found in taken if found.enqueue_ms is not None],
+    }
+    starts = [found.start_ms for found in taken if found.start_ms is not None]
+    span = max(found.end_ms for found in taken) - min(starts) if starts else 0.0
+    whole = span > 0 and len(starts) == len(taken) and not read.bad
     summary = _summary(
         {name: _statistics(values) for name, values in series.items()},
         # Of what was left out nobody knows whether it was one inference or many.
-        1000 * count / span if span > 0 and not bad else None,
+        1000 * len(taken) / span if whole else None,
         "timing file",
     )
     known = {name: tuple(values) for name, values in series.items() if values}
@@ -109,15 +70,6 @@ def _summary(
         latency=found["latency"], compute=found["compute"], h2d=found["h2d"], d2h=found["d2h"],
         enqueue=found["enqueue"], throughput=throughput, source=source,
     )  # fmt: skip
-
-
-def _duration(row: Mapping[str, JSON], key: str, start_key: str, end_key: str) -> float | None:
-    found = time_of(row.get(key))
-    if found is None and key not in row:
-        start, end = time_of(row.get(start_key)), time_of(row.get(end_key))
-        if start is not None and end is not None and end >= start:
-            return end - start
-    return found
 
 
 def _statistics(values: Sequence[float]) -> TimeStatistics | None:

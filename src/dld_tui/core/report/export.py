@@ -32,7 +32,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "created": report.created,
         "model": report.model,
         "passes": latency.count if latency else 0,
-        "profiled_passes": len(report.counted_passes),
+        "profiled_passes": 0 if report.has_phases else len(report.counted_passes),
         "latency_ms": latency_json(latency),
         "profiled_latency_ms": latency_json(report.profiled_latency),
         "layers_total_ms": report.total_ms,

@@ -67,6 +67,8 @@ def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
 
 def shared_by_cost(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Return the layers with `percent` of what they cost together; times are as they were."""
+    if not has_gpu_times(layers):
+        return tuple(layers)  # as it is stored; a copy of each of thousands would take a while
     return tuple(
         replace(layer, percent=cost.percent)
         for layer, cost in zip(layers, priced(layers), strict=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ _TRACE_EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
 # Each line is looked at once: a run of line ends is not scanned again from each of them.
 _NEXT_OBJECT = re.compile(r"[\r\n](?:[ \t,]*\{|\])")
 _FILLING = re.compile(r"[\s,]*")
+_ANOTHER = re.compile(rb"\]\s*\[")
+"""What stands between two lists. It may stand in a string, too."""
 
 
 @dataclass
@@ -51,6 +54,12 @@ class ArrayReader:
     progress: ProgressCallback | None = None
     cancelled: CancelCheck | None = None
     damage: Damage = field(default_factory=Damage)
+    only: int = 0
+    """Which list is read where several stand one after another; of :func:`last_list`."""
+    lists: int = 0
+    """How many lists were begun."""
+    filled: list[int] = field(default_factory=list)
+    """Which of them have an object."""
     _read_bytes: int = 0
     _wasted: int = 0
     """Characters of objects that turned out to be damaged."""
@@ -79,7 +88,7 @@ class ArrayReader:
         if start is None:
             text, start = self._start_in_object(text, texts)
         decoder = json.JSONDecoder(strict=False, parse_constant=self._note_constant)
-        position, more = start.end(), True
+        position, more, self.lists = start.end(), True, 1
         while True:
             filling = _FILLING.match(text, position)
             position = filling.end() if filling else position
@@ -107,10 +116,18 @@ class ArrayReader:
                     if self._has_constant:  # closed as it should be: what follows is whole
                         self._note_damage(text, begin)
                     else:
-                        yield value
+                        if self.filled[-1:] != [self.lists - 1]:
+                            self.filled.append(self.lists - 1)
+                        if self.lists > self.only:
+                            yield value
                 continue
             if text.startswith("]", position):
-                return
+                if self.lists > self.only:
+                    return
+                text, position = self._next_list(text, position + 1, texts)
+                if not text:
+                    return
+                continue
             if position < len(text):
                 position = self._skip(text, position)
                 continue
@@ -119,6 +136,19 @@ class ArrayReader:
                 self.damage.ends_early = True
                 return
             text, position = addition, 0
+
+    def _next_list(self, text: str, position: int, texts: Iterator[str]) -> tuple[str, int]:
+        """Return the text and where in it the next list begins; no text when there is none."""
+        while not text[position:].strip():
+            addition = next(texts, None)
+            if addition is None:
+                return "", 0
+            text, position = text[position:] + addition, 0
+        start = _ARRAY.match(text, position)
+        if start is not None:
+            self.lists += 1
+            self.damage = Damage()  # what was passed over is not what is read
+        return ("", 0) if start is None else (text, start.end())
 
     @property
     def _is_impatient(self) -> bool:
@@ -171,6 +201,58 @@ class ArrayReader:
             yield decoder.decode(chunk)
         if decoder is not None:
             yield decoder.decode(b"", final=True)
+
+
+@dataclass(frozen=True)
+class LastList:
+    """Which list of a file counts, as several runs into one file leave several."""
+
+    index: int = 0
+    lists: int = 1
+    """How many have an object."""
+    cut: bool = False
+    """Another one begins after it and does not end."""
+
+    def notes(self, what: str) -> list[str]:
+        """Return what is to be said of it."""
+        if self.lists < 2:
+            return []
+        which = "the last whole one" if self.cut else "the last"
+        return [f"the {what} is of {self.lists} runs: {which} is shown"]
+
+
+def last_list(path: Path, cancelled: CancelCheck | None = None) -> LastList:
+    """Return which list of a file is the last whole one with an object.
+
+    Raises:
+        InputError: The file cannot be read.
+        CancelledError: `cancelled` said so.
+    """
+    if not _may_have_several(path, cancelled):
+        return LastList()
+    reader = ArrayReader(path, cancelled=cancelled, only=sys.maxsize)
+    for _ in reader.objects():
+        pass  # none is of that list: all are read, and nothing is kept
+    filled = reader.filled
+    cut = reader.damage.ends_early and filled[-1:] == [reader.lists - 1]
+    whole = filled[:-1] if cut and len(filled) > 1 else filled
+    return LastList(whole[-1] if whole else 0, max(len(filled), 1), cut and len(filled) > 1)
+
+
+def _may_have_several(path: Path, cancelled: CancelCheck | None) -> bool:
+    source = Source.open(path)
+    try:
+        tail = b""
+        for at in range(0, source.size, _CHUNK):
+            if cancelled is not None and cancelled():
+                raise CancelledError(where=str(path))
+            piece = tail + source.read(at, min(_CHUNK, source.size - at))
+            if _ANOTHER.search(piece):
+                return True
+            tail = piece[piece.rfind(b"]") :][:_CHUNK] if b"]" in piece else b""
+        return False
+    finally:
+        source.close()
 
 
 def _encoding(head: bytes) -> str:

@@ -371,12 +371,17 @@ class Report(GpuReading):
     def profiled_latency(self) -> LatencySummary | None:
         """The summary of the profiled passes; profiling makes them slower than `latency`.
 
-        None also when passes are but sums of layers, see `rows.LAYERS_ONLY`.
+        None also when passes are but sums of layers, see `rows.LAYERS_ONLY`, or whole inferences.
         """
-        if self.facts.get(rows.LAYERS_ONLY):
+        if self.facts.get(rows.LAYERS_ONLY) or self.has_phases:
             return None
         durations = (found.duration_us / 1000 for found in self.counted_passes)
         return self._summary(durations, "profiled passes")
+
+    @property
+    def has_phases(self) -> bool:
+        """Whether the layers are phases of whole inferences, none of which ran with profiling."""
+        return bool(self.facts.get(rows.PHASES_ONLY))
 
     def _summary(self, values: Iterable[float], source: str) -> LatencySummary | None:
         return summarise(values, source, percentile_of(self.backend))

@@ -51,6 +51,9 @@ _STATES = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
 LAYERS_ONLY = "layers_only"
 """The row of the table ``report`` of which true says that a pass is but the sum of its layers: what
 another program measured has no latency from end to end."""
+PHASES_ONLY = "phases_only"
+"""The row of which true says that the layers are the phases of whole inferences, copies and
+compute, and that the passes are the inferences of the latency loop."""
 
 
 def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:

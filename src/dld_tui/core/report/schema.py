@@ -15,12 +15,14 @@ import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn
+from typing import NoReturn, TypeAlias, cast
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.statistics import is_sound
 from dld_tui.core.types import JSON
 
 
@@ -92,6 +94,12 @@ def saving(path: Path) -> Iterator[None]:
         raise SaveError(f"cannot write the report: {error}", where=str(path)) from error
 
 
+Shapes: TypeAlias = "tuple[tuple[int | str | None, ...] | None, ...]"
+NoneType = type(None)
+_REMEMBERED = 4096
+"""Texts of shapes and types whose values are kept."""
+
+
 class WrongValue(Exception):
     """A value of a report is not of the type that its column says."""
 
@@ -121,9 +129,9 @@ def optional_number(value: object, what: str) -> float | None:
 
 
 def optional_time(value: object, what: str) -> float | None:
-    """Return a finite number, or None: what is negative is no time, and as good as unknown."""
+    """Return a finite number, or None: what can be no time is as good as unknown."""
     number = optional_number(value, what)
-    return None if number is None or number < 0 else number
+    return number if number is None or is_sound(number) else None
 
 
 def number_or_nan(value: object, what: str) -> float:
@@ -141,7 +149,7 @@ def whole_of(value: object, what: str) -> int:
 def json_of(value: object, what: str) -> JSON:
     """Return the data of a JSON value."""
     try:
-        data: JSON = json.loads(text_of(value, what), parse_constant=_refuse)
+        data: JSON = _DECODER.decode(text_of(value, what))
     except (ValueError, RecursionError) as error:
         raise WrongValue(f"{what} is not JSON") from error
     return data
@@ -151,30 +159,54 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+"""Made once: json.loads would make one for each of a report's tens of thousands of values."""
+
+
 def texts_of(value: object, what: str) -> tuple[str, ...]:
     """Return a JSON list of strings."""
-    data = json_of(value, what)
+    found = _texts(text_of(value, what))
+    if isinstance(found, str):
+        raise WrongValue(f"{what} {found}")
+    return found
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _texts(text: str) -> tuple[str, ...] | str:
+    """Return the strings, or what is wrong: layers of one kind have the same ones."""
+    try:
+        data = json_of(text, "it")
+    except WrongValue:
+        return "is not JSON"
     if not isinstance(data, list):
-        raise WrongValue(f"{what} is not a list")
-    return tuple(text_of(item, what) for item in data)
+        return "is not a list"
+    found = tuple(item for item in data if isinstance(item, str))
+    return found if len(found) == len(data) else "is not text"
 
 
-def shapes_of(value: object, what: str) -> tuple[tuple[int | str | None, ...] | None, ...]:
+def shapes_of(value: object, what: str) -> Shapes:
     """Return a JSON list of shapes."""
-    data = json_of(value, what)
+    found = _shapes(text_of(value, what))
+    if isinstance(found, str):
+        raise WrongValue(f"{what} {found}")
+    return found
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _shapes(text: str) -> Shapes | str:
+    try:
+        data = json_of(text, "it")
+    except WrongValue:
+        return "is not JSON"
     if not isinstance(data, list):
-        raise WrongValue(f"{what} is not a list")
-    return tuple(None if dims is None else _shape(dims, what) for dims in data)
-
-
-def _shape(dims: JSON, what: str) -> tuple[int | str | None, ...]:
-    if not isinstance(dims, list):
-        raise WrongValue(f"{what} is not a list of shapes")
-    found: list[int | str | None] = []
-    for dim in dims:
-        if isinstance(dim, bool) or not (dim is None or isinstance(dim, (int, str))):
-            raise WrongValue(f"{what} has a wrong dimension")
-        found.append(dim)
+        return "is not a list"
+    found = []
+    for dims in data:
+        if dims is not None and not isinstance(dims, list):
+            return "is not a list of shapes"
+        if dims is not None and not all(type(dim) in (int, str, NoneType) for dim in dims):
+            return "has a wrong dimension"
+        found.append(None if dims is None else tuple(cast("list[int | str | None]", dims)))
     return tuple(found)
 
 

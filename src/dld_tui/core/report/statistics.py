@@ -108,9 +108,13 @@ def median(values: Iterable[float]) -> float:
     return percentile(sorted(values), 50)
 
 
+LONGEST = 1e18
+"""No time is longer: microseconds of 30,000 years. Squares of what is longer have no number."""
+
+
 def is_sound(time: float) -> bool:
-    """Tell whether a value can be a time: finite and not negative."""
-    return 0 <= time < math.inf
+    """Tell whether a value can be a time, in whatever unit: not negative, and no absurd number."""
+    return 0 <= time <= LONGEST
 
 
 def summarise(

@@ -222,6 +222,8 @@ def triage(report: Report) -> list[str]:
 def remarks(report: Report) -> list[Note]:
     """Return what a screen says beside the figures: doubts, fallback nodes, the run's notes."""
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
+    if report.by_pass is not None and report.by_pass.total_ms is not None:
+        doubts += _scatter_lines(report, report.by_pass.total_ms)
     hints = [Note(line) for line in (*order_lines(report), *precision_lines(report))]
     return [*(Note(line, "warning") for line in doubts), *hints, *report.notes]
 
@@ -241,11 +243,11 @@ def _latency_line(report: Report) -> str:
     if latency is None:
         return "Nothing was measured."
     ms = fmt.milliseconds
-    noun = "pass" if latency.count == 1 else "passes"
+    nouns = ("inference", "inferences") if report.has_phases else ("pass", "passes")
     line = (
         f"Latency: median {ms(latency.median)} ms, p90 {ms(latency.p90)}, p99 {ms(latency.p99)},"
         f" min {ms(latency.min)}, max {ms(latency.max)};"
-        f" {latency.throughput:,.1f} inferences/s over {latency.count:,} {noun}"
+        f" {latency.throughput:,.1f} inferences/s over {fmt.plural(latency.count, *nouns)}"
     )
     return line if latency.source == "latency loop" else f"{line}, with profiling on"
 
@@ -311,7 +313,8 @@ def order_lines(report: Report, shown: int = _TOP_LAYERS) -> list[str]:
     """Return whether noise could reorder the costliest layers, of which `shown` are named."""
     times = report.cost_by_pass
     costs = {layer.index: layer.time_ms for layer in priced(report.layers) if layer.time_ms}
-    if times is None or len(costs) < 2 or report.facts.get(LAYERS_ONLY):
+    only = report.facts.get(LAYERS_ONLY) or report.has_phases
+    if times is None or len(costs) < 2 or only:
         return []
     counted = report.by_pass if report.gpu_by_pass is None else report.gpu_by_pass
     passes = 0 if counted is None else sum(1 for time in counted.sums_ms if time >= 0)
@@ -339,6 +342,8 @@ def _layer_lines(report: Report) -> list[str]:
     timed = [layer for layer in priced(report.layers) if layer.time_ms is not None]
     if not timed:
         return ["No layer was timed."]
+    if report.has_phases:
+        return ["Phases of an inference (medians):", *map(_layer_line, timed)]
     what = "GPU" if has_gpu_times(report.layers) else "layer"
     if what == "layer" and any(map(is_launched, timed)):
         what = "launching"
@@ -387,6 +392,12 @@ def coverage_lines(report: Report) -> list[str]:
     if report.facts.get(LAYERS_ONLY):
         return [f"Layers sum to {fmt.milliseconds(total)} ms."]
     covered, rest = times.covered_percent, times.between_percent
+    if report.has_phases and report.latency is not None and covered is not None:
+        return [
+            f"Phases sum to {fmt.milliseconds(total)} ms of"
+            f" {fmt.milliseconds(report.latency.median)} ms end to end (medians),"
+            f" {fmt.percent(covered)} % of each inference."
+        ]
     if profiled is None or covered is None or rest is None:
         return []
     line = (

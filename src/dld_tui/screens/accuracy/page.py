@@ -62,9 +62,10 @@ class AccuracyTable(Frame, TableView):
     """The tensors."""
 
     HELP = (
-        "Each row is a tensor of the model. The largest errors come first; t lists them in the "
-        "order of the computation, d goes to the first that is not within its tolerance, and Enter "
-        "to the node that makes it. In the graph, o colours nodes by these errors."
+        "Each row is a tensor of the model. The largest errors come first; {accuracy.order} lists "
+        "them in the order of the computation, {accuracy.first} goes to the first that is not "
+        "within its tolerance, and {list.activate} to the node that makes it. In the graph, "
+        "{graph.overlay} colours nodes by these errors."
     )
 
 
@@ -97,7 +98,7 @@ class AccuracyScreen(ModelResult):
 
     def body(self) -> Iterable[Widget]:
         """Return the verdict and the table."""
-        head = ResultHead(self._head(), keys="i shows all remarks")
+        head = ResultHead(self._head(), keys="{accuracy.remarks} shows all remarks")
         return head, AccuracyTable(_COLUMNS, empty="No tensor to show")
 
     def on_mount(self) -> None:
@@ -139,7 +140,12 @@ class AccuracyScreen(ModelResult):
         table.set_table(RowTable(shown, _CELLS, key=lambda row: row.name, sort_values=_SORTS))
         order = "in order" if self.by_order else "largest errors first"
         title = f"{fmt.plural(len(shown), 'tensor')}, {order}"
-        table.frame(title, self.filter if self.filter != "all tensors" else "f filter  o sort")
+        table.frame(
+            title,
+            self.filter
+            if self.filter != "all tensors"
+            else "{accuracy.filter} filter  {table.sort} sort",
+        )
         self.refresh_bindings()
 
     @property

@@ -23,6 +23,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.file_saving import ask_where
 from dld_tui.screens.model.result import ModelResult
 from dld_tui.styles import STYLES
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.row_table import RowTable
@@ -64,8 +65,9 @@ class PrecisionScreen(ModelResult):
     AUTO_FOCUS = "KeptTable"
     HELP = (
         "The nodes that must stay in fp32 so that the outputs are within their tolerances: without "
-        "any one of them they are not. a sets the precisions of all nodes in the editor, as one "
-        "step that can be undone; w writes the edit script that does the same."
+        "any one of them they are not. {precision.apply} sets the precisions of all nodes in the"
+        " editor, as one step that can be undone; {precision.script} writes the edit script that"
+        " does the same."
     )
 
     def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
@@ -95,7 +97,9 @@ class PrecisionScreen(ModelResult):
         }
         table = self.query_one(KeptTable)
         table.set_table(RowTable(rows, cells))
-        table.frame(fmt.plural(len(rows), "node"), "a apply  w script")
+        table.frame(
+            fmt.plural(len(rows), "node"), "{precision.apply} apply  {precision.script} script"
+        )
         self.refresh_bindings()
 
     def _head(self) -> list[list[Piece]]:
@@ -170,7 +174,9 @@ class PrecisionScreen(ModelResult):
         page.apply_steps(
             title,
             steps,
-            lambda: page.notify("The precisions are set; u takes them back", timeout=4),
+            lambda: page.notify(
+                hint("The precisions are set; {edit.undo} takes them back"), timeout=4
+            ),
         )
 
     def _editor(self) -> tuple[Page, Document] | tuple[None, None]:

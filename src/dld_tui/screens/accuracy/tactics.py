@@ -47,8 +47,8 @@ class TacticsScreen(ModelResult):
     AUTO_FOCUS = "TacticTable"
     HELP = (
         "The tactics of TensorRT that make the result wrong, each by itself: a build without them "
-        "was right. y copies the command that builds without them. Without such tactics it lists "
-        "those that occurred in wrong builds only."
+        "was right. {tactics.copy} copies the command that builds without them. Without such "
+        "tactics it lists those that occurred in wrong builds only."
     )
 
     def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
@@ -64,7 +64,7 @@ class TacticsScreen(ModelResult):
 
     def body(self) -> Iterable[Widget]:
         """Return what was found and the layers."""
-        head = ResultHead(self._head(), keys="i shows all remarks")
+        head = ResultHead(self._head(), keys="{tactics.remarks} shows all remarks")
         return head, TacticTable(_COLUMNS, empty="No tactic is to blame")
 
     def on_mount(self) -> None:
@@ -84,7 +84,9 @@ class TacticsScreen(ModelResult):
         table = self.query_one(TacticTable)
         table.set_table(RowTable(rows, cells))
         title = "tactic" if self.data["culprits"] else "suspect"
-        table.frame(fmt.plural(len(rows), title), "y copy command" if self.command else "")
+        table.frame(
+            fmt.plural(len(rows), title), "{tactics.copy} copy command" if self.command else ""
+        )
         self.refresh_bindings()
 
     def _head(self) -> list[Paragraph]:

@@ -32,12 +32,10 @@ class ConvertForm(ActivityScreen):
 
     tab_title = "modify"
     HELP = (
-        "Fill in what differs from the defaults; an empty field is the default. {activity.run}"
-        " runs it on the"
-        " model as it is now, edits included, while you go on; Esc stops it. The result takes the"
-        " model's place as one edit that u takes back, or goes to a file. {activity.copy} copies"
-        " the command"
-        " line that writes the file."
+        "Fill in what differs from the defaults; an empty field is the default. {activity.run} "
+        "runs it on the model as it is now, edits included, while you go on; {work.stop} stops "
+        "it. The result takes the model's place as one edit that {edit.undo} takes back, or goes "
+        "to a file. {activity.copy} copies the command line that writes the file."
     )
 
     def __init__(

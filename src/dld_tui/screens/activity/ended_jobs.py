@@ -29,8 +29,8 @@ class EndedList(Frame, TableView):
     """The jobs, the newest first."""
 
     HELP = (
-        "The jobs that have ended since the program was started, the newest first. Enter opens what"
-        " one wrote, y copies its result and log."
+        "The jobs that have ended since the program was started, the newest first. "
+        "{ended_jobs.result} opens what one wrote, {ended_jobs.copy} copies its result and log."
     )
 
 

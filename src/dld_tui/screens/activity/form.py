@@ -45,7 +45,7 @@ from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
-_KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  Esc close"
+_KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  {page.close} close"
 Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
 _AND = " + "
 """Between the names of several targets; no name holds a blank."""

@@ -146,7 +146,10 @@ class JobScreen(SubPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("job")
     CSS_PATH = STYLES / "job.tcss"
     tab_title = "job"
-    HELP = "Esc stops the job. When it has ended, Enter opens its result and Esc goes back."
+    HELP = (
+        "{job.cancel} stops the job. When it has ended, {job.result} opens its result and "
+        "{job.cancel} goes back."
+    )
 
     def __init__(
         self,

@@ -102,8 +102,8 @@ class ManyJobsScreen(SubPage):
     CSS_PATH = STYLES / "job.tcss"
     tab_title = "jobs"
     HELP = (
-        "Esc stops all jobs. When all have ended well, their reports are compared; when one"
-        " failed, Enter compares the others."
+        "{many_jobs.cancel} stops all jobs. When all have ended well, their reports are compared; "
+        "when one failed, {many_jobs.result} compares the others."
     )
 
     def __init__(self, title: str, starts: Sequence[tuple[str, Callable[[], Job]]]) -> None:
@@ -142,10 +142,10 @@ class ManyJobsScreen(SubPage):
         rows = Rows([[]] * len(self.runs), id="runs")
         rows.styles.height = len(self.runs)
         box = JobsBox(rows, Rows([[]], id="figures"))
-        box.frame(self.job_title, "Esc cancel all")
+        box.frame(self.job_title, "{many_jobs.cancel} cancel all")
         yield box
         log = JobsLog(empty="nothing was said yet", gutter=False, tail=True)
-        log.frame("Log", "y copy")
+        log.frame("Log", "{many_jobs.copy} copy")
         yield log
 
     def on_mount(self) -> None:
@@ -219,7 +219,9 @@ class ManyJobsScreen(SubPage):
             many, f"{many} reports were written"
         )
         self.query_one("#figures", Rows).set_rows([[(text, "dim")]])
-        self.query_one(JobsBox).frame(self.job_title, "Enter open  Esc close")
+        self.query_one(JobsBox).frame(
+            self.job_title, "{many_jobs.result} open  {many_jobs.cancel} close"
+        )
         self.refresh_bindings()
         if many == len(self.runs):
             if self.is_current:

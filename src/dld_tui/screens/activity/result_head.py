@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
@@ -53,7 +54,7 @@ class ResultHead(Rows):
         if self._made is None or self._made[0] != (width, room):
             rows = paragraph_rows(self._paragraphs, width)
             if len(rows) > room:
-                rows[room - 1 :] = [[(f" {glyphs.current().ellipsis} {self._keys}", "dim")]]
+                rows[room - 1 :] = [[(f" {glyphs.current().ellipsis} {hint(self._keys)}", "dim")]]
             self._made = ((width, room), rows)
         return self._made[1]
 

@@ -23,7 +23,10 @@ class ToolJobScreen(PreparedJob):
         folder: A temporary folder that is removed with the page.
     """
 
-    HELP = "Esc stops the tool and what it started. When it has ended, Esc goes back."
+    HELP = (
+        "{job.cancel} stops the tool and what it started. When it has ended, {job.cancel} goes "
+        "back."
+    )
 
     def __init__(
         self,

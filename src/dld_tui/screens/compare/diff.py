@@ -23,6 +23,7 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.styles import STYLES
 from dld_tui.widgets.diff.view import DiffDetail, DiffLines, DiffRow, DiffView, diff_rows
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for
@@ -139,7 +140,9 @@ class DiffScreen(Page):
 
     def _show_progress(self, text: str) -> None:
         if self.is_mounted and self.found is None:
-            self.query_one("#loading", Rows).set_rows([[(f" {text}   Esc stops", "dim")]])
+            self.query_one("#loading", Rows).set_rows(
+                [[(f" {text}   {hint('{diff.clear} stops')}", "dim")]]
+            )
 
     @staticmethod
     def _close(documents: list[Document]) -> None:
@@ -198,7 +201,11 @@ class DiffScreen(Page):
             return
         view = self.query_one(DiffView)
         view.set_lines(lines)
-        view.frame(title, self.status or ("all nodes" if self.with_same else "f filter  a all"))
+        view.frame(
+            title,
+            self.status
+            or ("all nodes" if self.with_same else "{diff.filter} filter  {diff.all} all"),
+        )
         self._moved()
 
     def row(self) -> DiffRow | None:

@@ -23,6 +23,7 @@ from dld_tui.core.paths import apart
 from dld_tui.core.text import visible
 from dld_tui.screens.compare.actions import CompareActions
 from dld_tui.styles import STYLES
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.report.compare import CompareAbout, ComparePane, CompareTable
@@ -111,7 +112,9 @@ class CompareScreen(CompareActions, Page):
 
     def _tell(self, path: Path, percent: float) -> None:
         if self.is_mounted and self.comparison is None:
-            text = f" reading {visible(path.name)}: {percent:.0f} %   Esc stops"
+            text = (
+                f" reading {visible(path.name)}: {percent:.0f} %   {hint('{compare.clear} stops')}"
+            )
             self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
 
     def _failed(self, error: DldError) -> None:

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from dld_tui.core.commands import Command, by_id, in_scope
 from dld_tui.core.keys import key_name, with_keys
 from dld_tui.core.text import fit
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
@@ -81,7 +82,7 @@ class HelpScreen(SubPage):
     def body(self) -> Iterable[Widget]:
         """Return the list."""
         view = HelpList(gutter=False)
-        view.frame("Help", "/ search  Esc close")
+        view.frame("Help", "{list.search} search  {page.close} close")
         yield view
 
     def on_mount(self) -> None:
@@ -153,7 +154,7 @@ def _command_row(
 ) -> list[Piece]:
     keys = keymap.get(command.id, by_id()[command.id].keys)
     names = "  ".join(key_name(key) for key in keys.split(",") if key)
-    why_not = command.unavailable(facts)
+    why_not = hint(command.unavailable(facts) or "")
     pieces: list[Piece] = [
         ("  ", ""),
         (fit(names, 18), "faint" if why_not else "key"),

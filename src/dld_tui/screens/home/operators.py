@@ -46,7 +46,7 @@ class OperatorsScreen(SubPage):
         """Return the browser."""
         browser = OperatorBrowser(self.palette, remembered_grouping(self), self.start)
         box = OperatorsBox(browser)
-        box.frame("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  Esc close")
+        box.frame("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  {page.close} close")
         yield box
 
     def on_operator_browser_grouped(self, event: OperatorBrowser.Grouped) -> None:

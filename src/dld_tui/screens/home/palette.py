@@ -15,6 +15,7 @@ from dld_tui.core.fuzzy import score
 from dld_tui.core.keys import key_name
 from dld_tui.core.text import fit
 from dld_tui.widgets.dialogs.search import SearchDialog
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.shell.commands import Commands
 
@@ -46,7 +47,7 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
         for command in (*_commands_of(node), *node.own_commands()):
             if command.palette and command.id not in seen:
                 seen.add(command.id)
-                found.append(Entry(command, node, command.unavailable(facts)))
+                found.append(Entry(command, node, hint(command.unavailable(facts) or "") or None))
     return found
 
 

@@ -105,8 +105,9 @@ class RecentList(Frame, TableView):
     """Files that were opened before."""
 
     HELP = (
-        "Files that were opened before, the newest first. Enter opens one, d takes one from the"
-        " list, / searches. Files that are gone are greyed."
+        "Files that were opened before, the newest first. {list.activate} opens one, "
+        "{recent.forget} takes one from the list, {list.search} searches. Files that are gone are "
+        "greyed."
     )
 
 
@@ -157,7 +158,7 @@ class StartList(Frame, LineView):
     """What one can begin with."""
 
     HELP = (
-        "Enter starts what is under the cursor. {app.activities} lists all activities,"
+        "{list.activate} starts what is under the cursor. {app.activities} lists all activities,"
         " {app.palette} all commands."
     )
 
@@ -195,7 +196,7 @@ class WelcomeScreen(Page):
     def body(self) -> Iterable[Widget]:
         """Return the path field, the recent files and the things to start."""
         box = OpenBox(PathInput(), id="open")
-        box.frame("Open", "Tab complete  Enter open")
+        box.frame("Open", "Tab complete  {list.activate} open")
         recent = RecentList(
             [
                 Column("name", "Name", keep="middle", min_width=24),
@@ -207,7 +208,7 @@ class WelcomeScreen(Page):
             empty="No file was opened yet. Type a path above, or try the demo models below.",
             id="recent",
         )
-        recent.frame("Recent", "d forget  / search")
+        recent.frame("Recent", "{recent.forget} forget  {list.search} search")
         keymap = host(self).config.keys
         start = StartList(StartSource(keymap), id="start")
         start.frame("Start")
@@ -254,7 +255,7 @@ class WelcomeScreen(Page):
         )
         view = self.query_one(RecentList)
         view.set_table(table)
-        view.frame("Recent", "d forget  / search" if entries else "")
+        view.frame("Recent", "{recent.forget} forget  {list.search} search" if entries else "")
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
         """Open the path that was typed."""

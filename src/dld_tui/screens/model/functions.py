@@ -32,6 +32,7 @@ from dld_tui.screens.workspace.history import MANY
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.row_table import RowTable
@@ -273,8 +274,8 @@ class FunctionList(Frame, TableView):
     """The table of the functions."""
 
     HELP = (
-        "The local functions of the model. Enter opens one in the workspace. A function is called "
-        "by nodes of its domain and name; its attributes are what a call may set."
+        "The local functions of the model. {list.activate} opens one in the workspace. A function "
+        "is called by nodes of its domain and name; its attributes are what a call may set."
     )
 
 
@@ -301,8 +302,10 @@ class FunctionsScreen(PageWork, SubPage):
 
     def body(self) -> Iterable[Widget]:
         """Return the table and the details of the row under the cursor."""
-        view = FunctionList(_COLUMNS, empty="The model has no local functions. a adds one.")
-        view.frame("Functions", "Enter open")
+        view = FunctionList(
+            _COLUMNS, empty=hint("The model has no local functions. {functions.create} adds one.")
+        )
+        view.frame("Functions", "{list.activate} open")
         yield view
         details = Rows([[]] * _DETAIL_ROWS, id="signature")
         details.styles.height = _DETAIL_ROWS
@@ -358,7 +361,7 @@ class FunctionsScreen(PageWork, SubPage):
         has_problems = any(row.problem for row in self._rows)
         self.table.set_columns((*_COLUMNS, _PROBLEM) if has_problems else _COLUMNS)
         self.table.set_table(table)
-        self.table.frame(f"Functions ({len(self._rows)})", "Enter open")
+        self.table.frame(f"Functions ({len(self._rows)})", "{list.activate} open")
         self._describe()
 
     def _describe(self) -> None:

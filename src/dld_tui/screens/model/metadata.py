@@ -214,9 +214,10 @@ class MetadataScreen(SubPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("metadata")
     tab_title = "metadata"
     HELP = (
-        "What is written about the node, its graph and the model. e edits the text at the cursor, "
-        "in a field of several lines where it is a doc string; a adds an entry to the part that "
-        "the cursor is in, d removes one. Each change is an edit of the model: u takes it back."
+        "What is written about the node, its graph and the model. {metadata.edit} edits the text "
+        "at the cursor, in a field of several lines where it is a doc string; {metadata.add} adds "
+        "an entry to the part that the cursor is in, {metadata.delete} removes one. Each change "
+        "is an edit of the model: {metadata.undo} takes it back."
     )
 
     def __init__(self, workspace: History, subject: Node | Scope | None) -> None:
@@ -227,7 +228,11 @@ class MetadataScreen(SubPage):
     def body(self) -> Iterable[Widget]:
         """Return the list."""
         view = MetadataList(MetadataLines(self.workspace.document, self.subject))
-        view.frame("Metadata", "e edit  a add  d delete  Esc close")
+        view.frame(
+            "Metadata",
+            "{metadata.edit} edit  {metadata.add} add  {metadata.delete} delete  {page.close} "
+            "close",
+        )
         yield view
 
     def on_mount(self) -> None:

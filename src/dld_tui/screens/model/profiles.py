@@ -29,6 +29,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace.history import History
 from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
@@ -132,8 +133,9 @@ class ProfilesScreen(SubPage):
     tab_title = "shape profiles"
     HELP = (
         "An engine is built for ranges of input shapes. Each profile gives every input that has a "
-        "dimension that is not fixed its smallest, most usual and largest shape. a adds a profile, "
-        "e edits the shapes at the cursor, d removes the profile. They are kept in the model."
+        "dimension that is not fixed its smallest, most usual and largest shape. {profiles.add} "
+        "adds a profile, {profiles.edit} edits the shapes at the cursor, {profiles.delete} "
+        "removes the profile. They are kept in the model."
     )
 
     def __init__(self, workspace: History) -> None:
@@ -187,11 +189,17 @@ class ProfilesScreen(SubPage):
         except InputError as error:
             self.problem, found = visible(error.message), []
         self.table.empty = self.problem or (
-            "No profile yet. Press a to add one." if new_profile(document) else _NO_DYNAMIC
+            hint("No profile yet. Press {profiles.add} to add one.")
+            if new_profile(document)
+            else _NO_DYNAMIC
         )
         self.table.set_table(RangeTable(document, found))
         count = fmt.plural(len(found), "profile")
-        self.table.frame("Shape profiles", f"{count}   a add  e edit  d delete  Esc close")
+        self.table.frame(
+            "Shape profiles",
+            f"{count}   {{profiles.add}} add  {{profiles.edit}} edit  {{profiles.delete}} delete"
+            "  {page.close} close",
+        )
         self.refresh_bindings()
 
     def facts(self) -> set[str]:

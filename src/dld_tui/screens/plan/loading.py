@@ -20,6 +20,7 @@ from dld_tui.core.plan.records import layer_records
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.tables.table import Table
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.plan.graph import PlanGraphModel
 from dld_tui.widgets.plan.tables import special_tables
 
@@ -91,7 +92,9 @@ def find_model(plan: EnginePlan) -> Path | None:
 def _mapped(plan: EnginePlan, path: Path | None) -> tuple[Mapping[int, LayerNodes], str]:
     """Return the nodes of the layers, and why they were not looked up in a model."""
     if path is None:
-        return map_plan(plan), "The ONNX model was not found, so nodes are but names: M names it."
+        return map_plan(plan), hint(
+            "The ONNX model was not found, so nodes are but names: {plan.model} names it."
+        )
     from dld_tui.core.document.document import Document  # lazy: most plans have no model
 
     try:

@@ -42,7 +42,10 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
-_KEYS = "/ filter  f by value  o sort  b group  w csv"
+_KEYS = (
+    "{plan.filter} filter  {plan.narrow} by value  {table.sort} sort  {plan.group} group  "
+    "{plan.csv} csv"
+)
 
 
 class PlanScreen(PlanActions, PlanPanes, Page):
@@ -53,8 +56,9 @@ class PlanScreen(PlanActions, PlanPanes, Page):
     CSS_PATH = STYLES / "plan.tcss"
     AUTO_FOCUS = ""
     HELP = (
-        "1 to 6 go to the panes. The report card says what the engine is and where its time goes; "
-        "Enter on a finding goes to its layer, Enter on a layer to its ONNX node."
+        "{plan.pane.1} to {plan.pane.6} go to the panes. The report card says what the engine is "
+        "and where its time goes; {list.activate} on a finding goes to its layer, {list.activate} "
+        "on a layer to its ONNX node."
     )
 
     def __init__(self, path: Path) -> None:

@@ -61,7 +61,9 @@ def read(path: Path) -> ReadLog:
 class LogSummary(Frame, LineView):
     """What the log says in short."""
 
-    HELP = "The command, the device, the times, and what went wrong. `y` copies the command."
+    HELP = (
+        "The command, the device, the times, and what went wrong. {log.command} copies the command."
+    )
 
     def __init__(self) -> None:
         super().__init__(gutter=False, id="log-summary", classes="frame")
@@ -70,7 +72,7 @@ class LogSummary(Frame, LineView):
     def show(self, log: TrtexecLog) -> None:
         """Show a log."""
         self.shown_log = log
-        self.frame("trtexec", "y copy command")
+        self.frame("trtexec", "{log.command} copy command")
         self._draw()
 
     def on_resize(self) -> None:
@@ -88,7 +90,9 @@ class LogSummary(Frame, LineView):
 class LogLines(Frame, LineView):
     """All lines of the log."""
 
-    HELP = "The log as it is; warnings and errors stand out, `!` goes to the next of them."
+    HELP = (
+        "The log as it is; warnings and errors stand out, {log.problem} goes to the next of them."
+    )
 
 
 class LogScreen(Page):
@@ -98,7 +102,7 @@ class LogScreen(Page):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("log")
     CSS_PATH = STYLES / "plan.tcss"
     AUTO_FOCUS = "#log-lines"
-    HELP = "A log of trtexec. `t` shows the layers that it tells of as an engine."
+    HELP = "A log of trtexec. {log.plan} shows the layers that it tells of as an engine."
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -142,7 +146,10 @@ class LogScreen(Page):
         self.query_one(LogSummary).show(found.log)
         view = self.query_one(LogLines)
         cut = ", the first 64 MiB" if found.is_cut else ""
-        view.frame(f"Log · {len(found.lines):,} lines{cut}", "/ search  ! next warning")
+        view.frame(
+            f"Log · {len(found.lines):,} lines{cut}",
+            "{list.search} search  {log.problem} next warning",
+        )
         view.set_lines(LogRows(found.lines), keep=False)
         view.focus()
         self.tab_changed()

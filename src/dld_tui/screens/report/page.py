@@ -27,6 +27,7 @@ from dld_tui.screens.report.loading import Loaded, load
 from dld_tui.screens.report.panes import PANES, ReportPanes
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.layers.columns import short_provider
 from dld_tui.widgets.layers.table import LayerPane
 from dld_tui.widgets.lists.styled import Rows
@@ -51,8 +52,9 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
     CSS_PATH = STYLES / "report.tcss"
     AUTO_FOCUS = ""
     HELP = (
-        "1 to 5 go to the panes. The summary says what was measured; the timeline shows one pass; "
-        "the layers say where the time goes; Enter on a layer goes to its ONNX node."
+        "{report.pane.1} to {report.pane.5} go to the panes. The summary says what was measured; "
+        "the timeline shows one pass; the layers say where the time goes; {timeline.open} on a "
+        "layer goes to its ONNX node."
     )
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +112,7 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         self.app.call_from_thread(self._show_progress, progress)
 
     def _show_progress(self, progress: str) -> None:
-        text = f" reading {visible(self.tab_title)}: {progress}   Esc stops"
+        text = f" reading {visible(self.tab_title)}: {progress}   {hint('{report.clear} stops')}"
         self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
@@ -153,7 +155,10 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         self.shown_pass = index
         view = self.query_one(TimelineView)
         view.set_timeline(timeline)
-        view.frame(self._pass_title(index, timeline), "+ - zoom  Space measure")
+        view.frame(
+            self._pass_title(index, timeline),
+            "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure",
+        )
 
     def _pass_title(self, index: int | None, timeline: Timeline) -> str:
         report = self.report

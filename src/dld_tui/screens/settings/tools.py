@@ -22,6 +22,7 @@ from dld_tui.screens.form_page import SavingForm
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.row_table import RowTable
@@ -77,8 +78,9 @@ class ToolList(Frame, TableView):
     """The tools."""
 
     HELP = (
-        "Programs of yours that are run on the model that is open, edits included. {tools.run}"
-        " or Enter runs one, a adds one, e changes it, d forgets it."
+        "Programs of yours that are run on the model that is open, edits included. {tools.run} or "
+        "{list.activate} runs one, {tools.add} adds one, {tools.edit} changes it, {tools.remove} "
+        "forgets it."
     )
 
 
@@ -112,7 +114,7 @@ class ToolsScreen(SubPage):
                 Column("arguments", "Arguments", min_width=20),
                 Column("output", "Output", 8, priority=2),
             ],
-            empty="There is no tool yet. a adds a program that is run on models.",
+            empty=hint("There is no tool yet. {tools.add} adds a program that is run on models."),
             id="tools",
         )
         view.frame("Custom tools", _KEYS)

@@ -45,8 +45,8 @@ class JobList(Frame, TableView):
     """The jobs."""
 
     HELP = (
-        "Jobs on targets that dld was closed or cut off from. Enter goes on with one and fetches"
-        " its result, c stops it."
+        "Jobs on targets that dld was closed or cut off from. {target_jobs.attach} goes on with "
+        "one and fetches its result, {target_jobs.stop} stops it."
     )
 
 

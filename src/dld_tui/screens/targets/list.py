@@ -31,6 +31,7 @@ from dld_tui.screens.targets.jobs import TargetJobsScreen
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.row_table import RowTable
@@ -139,8 +140,9 @@ class TargetList(Frame, TableView):
     """The targets."""
 
     HELP = (
-        "Machines that activities run on over SSH. a adds one, e or Enter changes it, t tests it,"
-        " d forgets it, J lists jobs. Choose it as Target in the form of an activity."
+        "Machines that activities run on over SSH. {targets.add} adds one, {targets.edit} or "
+        "{list.activate} changes it, {targets.test} tests it, {targets.remove} forgets it, "
+        "{targets.jobs} lists jobs. Choose it as Target in the form of an activity."
     )
 
 
@@ -191,10 +193,16 @@ class TargetsScreen(SubPage):
                 Column("launcher", "Launcher", 20, priority=3),
                 Column("state", "Last test", 24, priority=1),
             ],
-            empty="There is no target yet. a adds a machine that is reached over SSH.",
+            empty=hint(
+                "There is no target yet. {targets.add} adds a machine that is reached over SSH."
+            ),
             id="targets",
         )
-        view.frame("Targets", "a add  e edit  t test  J jobs  d remove")
+        view.frame(
+            "Targets",
+            "{targets.add} add  {targets.edit} edit  {targets.test} test  {targets.jobs} jobs  "
+            "{targets.remove} remove",
+        )
         about = AboutTarget(ListSource([]), gutter=False, id="about")
         about.frame("Settings")
         return view, about
@@ -287,14 +295,14 @@ class TargetsScreen(SubPage):
         about = self.query_one(AboutTarget)
         lines: list[list[Piece]] = []
         if name is not None and name in self._steps:
-            about.frame(f"Test of {name}", "y copy")
+            about.frame(f"Test of {name}", "{targets.copy} copy")
             room = max(20, about.size.width - _LABEL - 5)
             for step in self._steps[name]:
                 lines += _step_lines(step, room)
             if name in self._testing:
                 lines.append([("…", "accent")])
         elif name is not None:
-            about.frame(f"Settings of {name}", "t test")
+            about.frame(f"Settings of {name}", "{targets.test} test")
             lines = _setting_lines(self._connections[name])
         else:
             about.frame("Settings")

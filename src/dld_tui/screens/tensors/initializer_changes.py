@@ -15,6 +15,7 @@ from dld_tui.screens.tensors.external_entries import external_entries_dialog
 from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.tensors.initializers import DENSE, SPARSE, InitializerRow, InitializersPane
 
@@ -119,7 +120,10 @@ class InitializerChanges(_Base):
             if row.kind != SPARSE
         ]
         if not places:
-            self.notify("p makes a sparse one dense: then it can be converted", timeout=4)
+            self.notify(
+                hint("{initializers.sparse} makes a sparse one dense: then it can be converted"),
+                timeout=4,
+            )
             return
         self.ask_conversion(places)
 
@@ -148,7 +152,10 @@ class InitializerChanges(_Base):
         if row is not None and row.kind == DENSE:
             dialog = external_entries_dialog(TensorPlace(row.scope, row.name), self.edit)
         if dialog is None:
-            self.notify("Its values are in no data file: x moves them to one", timeout=4)
+            self.notify(
+                hint("Its values are in no data file: {initializers.external} moves them to one"),
+                timeout=4,
+            )
         else:
             self.app.push_screen(dialog)
 

@@ -80,7 +80,7 @@ class NewTensor:
         False,
         label="Sparse",
         help="Keep only the elements that are not zero, with their places."
-        " In the list, e edits them.",
+        " They can be edited in the list of initializers.",
     )
 
 

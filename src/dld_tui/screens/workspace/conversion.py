@@ -24,6 +24,7 @@ from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.host import host
 
 _OPSET = "opset"
@@ -139,7 +140,11 @@ class Conversion(Controller):
     ) -> None:
         """Apply a result with wrong values only when that is asked for."""
         settings = settings_of(activities.load(activity).request)
-        choices = [Choice("a", "apply it all the same, as one edit that u takes back", "apply")]
+        choices = [
+            Choice(
+                "a", hint("apply it all the same, as one edit that {edit.undo} takes back"), "apply"
+            )
+        ]
         if not values.get("repair") and any(setting.name == "repair" for setting in settings):
             choices.insert(0, Choice("r", "repair: leave the nodes that cause it", "repair"))
         choices.append(Choice("d", "drop it; the model stays as it is", "drop"))
@@ -201,7 +206,11 @@ class Conversion(Controller):
                 self._ask_output(version, offered)
 
         choices = [
-            Choice("a", "apply it to this document, as one edit that u takes back", "apply"),
+            Choice(
+                "a",
+                hint("apply it to this document, as one edit that {edit.undo} takes back"),
+                "apply",
+            ),
             Choice("w", "write a file", "write"),
         ]
         title = f"Convert to opset {version}"

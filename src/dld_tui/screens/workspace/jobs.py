@@ -23,6 +23,7 @@ from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.targets import registry
 from dld_tui.targets.base import Job
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.progress import JobLine
 
 SLICE_S = 0.004
@@ -136,7 +137,9 @@ class Jobs(Controller):
             done: Called on the event loop when it has ended well; other ends are said here.
         """
         if self._job is not None:
-            self.complain(DldError("wait until the running job has ended, or stop it with Esc"))
+            self.complain(
+                DldError(hint("wait until the running job has ended, or stop it with {work.stop}"))
+            )
             return
         self._job = cancel = Event()
         line = JobLine(title)

@@ -78,7 +78,8 @@ class WorkspaceScreen(Page):
     CSS_PATH = STYLES / "workspace.tcss"
     HELP = (
         "The model as a list of nodes, what is known of the node under the cursor, and what was "
-        "found to be wrong. 1 3 4 go to a pane, m gives one all the room, < and > change its size."
+        "found to be wrong. {pane.1} {pane.3} {pane.4} go to a pane, {view.maximise} gives one all "
+        "the room, {view.shrink} and {view.grow} change its size."
     )
 
     def __init__(self, path: Path | str | None = None, *, new: NewModel | None = None) -> None:

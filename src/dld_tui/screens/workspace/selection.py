@@ -33,6 +33,7 @@ from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import name_separator
 from dld_tui.widgets.explorer.model import all_nodes, matching_nodes
 from dld_tui.widgets.explorer.node_filter import NodeFilter
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.host import host
 
 _SLICE_S = 0.015
@@ -204,7 +205,7 @@ class Selection(Controller):
         counts = Counter(map(precision_of, all_nodes(self.model.listing)))
         counts.pop("", None)
         if not counts:
-            self.say("No node has a precision yet: P sets one")
+            self.say(hint("No node has a precision yet: {layer.precision} sets one"))
             return
         choices = [
             Choice(key, f"{visible(name)}  {fmt.plural(count, 'node')}", name)
@@ -238,7 +239,7 @@ class Selection(Controller):
         def copied() -> None:
             host(self.page).copied_nodes = found[0]
             self._share(found[0])
-            self.say(f"{fmt.plural(len(nodes), 'node')} {word}: p pastes")
+            self.say(f"{fmt.plural(len(nodes), 'node')} {word}: {hint('{edit.paste} pastes')}")
             self.page.facts_changed()
             then(nodes)
 

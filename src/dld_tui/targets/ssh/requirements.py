@@ -218,6 +218,11 @@ def _onnxruntime(request: Mapping[str, JSON]) -> Needs:
     return Needs((*_BASE, _ORT_CPU), "cpu")
 
 
+def _verified(request: Mapping[str, JSON]) -> Needs:
+    """Return what a conversion needs that only verifies its result with ONNX Runtime."""
+    return _document(request) if request.get("verify") is False else _onnxruntime(request)
+
+
 def _profile_onnxruntime(request: Mapping[str, JSON]) -> Needs:
     needs = _onnxruntime(request)
     return replace(needs, modules=(*needs.modules, *(_GPU_TOOLS if needs.flavour == "gpu" else ())))
@@ -288,10 +293,10 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_sanitize": _sanitize,
     "convert_precisions": _onnxruntime,
     "convert_tensors": _onnxruntime,
-    "convert_external": _document,
-    "convert_inline": _document,
+    "convert_external": _verified,
+    "convert_inline": _verified,
     "convert_strip": _document,
-    "convert_restore": _document,
+    "convert_restore": _verified,
     "convert_quantize": _onnxruntime,
     "run_tool": _document,
     "tensorrt_libraries": _nothing,

@@ -29,6 +29,7 @@ from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
 from dld_tui.widgets.dialogs.pickers import ValuePicker
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
@@ -106,7 +107,10 @@ class WiringDialog(Dialog[Wiring]):
             keys.append(("attribute", item.name))
         for name in self.wiring.bodies:
             rows.append(
-                [(fit(visible(name), _LABEL - 1) + " ", ""), ("a new body; s opens it", "dim")]
+                [
+                    (fit(visible(name), _LABEL - 1) + " ", ""),
+                    (hint("a new body; {go.body} opens it"), "dim"),
+                ]
             )
             keys.append(("body", name))
         least, most = self.wiring.output_limits

@@ -278,9 +278,10 @@ class DiffView(Frame, LineView):
     """The rows."""
 
     HELP = (
-        "The old model is at the left, the new one at the right. Enter goes to a node in the new "
-        "model, or in the old one when it is gone. [ and ] go from change to change, f shows only "
-        "what was added, removed, changed or renamed, a shows the nodes that are the same, too."
+        "The old model is at the left, the new one at the right. {list.activate} goes to a node "
+        "in the new model, or in the old one when it is gone. {diff.previous} and {diff.next} go "
+        "from change to change, {diff.filter} shows only what was added, removed, changed or "
+        "renamed, {diff.all} shows the nodes that are the same, too."
     )
 
     def __init__(self, old: str, new: str, *, empty: str = "") -> None:

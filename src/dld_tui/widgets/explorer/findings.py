@@ -17,6 +17,7 @@ from textual.widgets import Input
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.explorer.filter_dialog import FilterBar
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
@@ -69,8 +70,9 @@ class FindingsList(LineView):
     SCOPE = "findings"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
     HELP = (
-        "What is wrong or odd in the model. Enter goes to the node, f repairs what the finding is "
-        "about, F all findings of its rule, o shows that rule alone, / filters by text."
+        "What is wrong or odd in the model. {list.activate} goes to the node, {findings.fix} "
+        "repairs what the finding is about, {findings.fix_rule} all findings of its rule, "
+        "{findings.only_rule} shows that rule alone, {list.search} filters by text."
     )
 
     def __init__(self, pane: Findings) -> None:
@@ -143,15 +145,16 @@ class FindingLines:
         place = ""
         if finding.scope is not None and finding.scope.parent is not None:
             place = clip(place_text(finding.scope), room // 3, keep="end")
-        hint = " f repairs" if finding.repair is not None and width > 40 else ""
+        repair = finding.repair is not None and width > 40
+        key = hint(" {findings.fix} repairs") if repair else ""
         text = fit(
-            visible(finding.message), room - cell_width(place) - bool(place) - cell_width(hint)
+            visible(finding.message), room - cell_width(place) - bool(place) - cell_width(key)
         )
         pieces.append((text, "" if finding.level != "info" else "info"))
         if place:
             pieces.append((" " + place, "dim"))
-        if hint:
-            pieces.append((hint, "dim"))
+        if key:
+            pieces.append((key, "dim"))
         return pieces
 
 
@@ -221,7 +224,7 @@ class Findings(Frame, Vertical):
         words = self._text.lower().split()
         self.shown = [f for f in self.findings if self._passes(f, words)]
         self.list.empty = (
-            "Nothing passes the filter. Esc clears it."
+            hint("Nothing passes the filter. {findings.clear} clears it.")
             if self.is_filtered
             else ("Nothing was found.")
         )

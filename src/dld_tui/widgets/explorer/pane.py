@@ -39,6 +39,7 @@ from dld_tui.widgets.explorer.model import (
 )
 from dld_tui.widgets.explorer.node_filter import NodeFilter
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
@@ -60,9 +61,10 @@ class ExplorerList(LineView):
         Binding("escape", "clear", "clear", show=False, id="explorer.clear"),
     ]
     HELP = (
-        "The nodes of the model. / filters while you type, f filters by operator type and "
-        "attributes, b lists by scope, type, name or file order. Enter shows a node's parameters "
-        "or unfolds a branch, s opens a subgraph, Backspace goes back. Space marks."
+        "The nodes of the model. {list.search} filters while you type, {view.filter} filters by "
+        "operator type and attributes, {view.by} lists by scope, type, name or file order. "
+        "{list.activate} shows a node's parameters or unfolds a branch, {go.body} opens a "
+        "subgraph, {go.back} goes back. {list.mark} marks."
     )
 
     def __init__(self, explorer: Explorer) -> None:
@@ -479,7 +481,7 @@ class Explorer(Frame, Vertical):
         """Go to the next (1) or previous (-1) node that fits the last filter text."""
         text = self._last_text
         if not text:
-            self.notify("Nothing was searched for. Press / and type.", timeout=3)
+            self.notify(hint("Nothing was searched for. Press {list.search} and type."), timeout=3)
             return
         node = next_match(self.model, self._rows, self.list.cursor, step, text)
         if node is None:

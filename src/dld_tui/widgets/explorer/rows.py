@@ -9,6 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.explorer.items import Branch, Entry, Item, Rows, Sort, View
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.operators.browser import operator_style
 from dld_tui.widgets.parameters.rows import stale_mark
@@ -239,7 +240,11 @@ PRECISION_STYLES = {
 def _branch_pieces(branch: Branch, room: int) -> list[Piece]:
     count = f"{branch.count:,}"
     if branch.kind == "note":
-        text = f"{branch.label}  {count} hidden, C shows them" if branch.count else branch.label
+        text = (
+            f"{branch.label}  {count} hidden, {hint('{view.constants} shows them')}"
+            if branch.count
+            else branch.label
+        )
         return [(clip(text, room), "dim")]
     return [*_label_pieces(branch, max(0, room - len(count) - 1)), (" " + count, "dim")]
 

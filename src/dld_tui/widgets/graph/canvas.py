@@ -104,7 +104,8 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
     ALLOW_SELECT = False
     HELP = (
         "The graph as boxes. Up and down follow the links, left and right go to the box beside. "
-        "+ and - zoom, v shows the graph as rows, Enter opens a fold or goes to the parameters."
+        "{graph.zoom_in} and {graph.zoom_out} zoom, {graph.view} shows the graph as rows, "
+        "{canvas.activate} opens a fold or goes to the parameters."
     )
 
     @dataclass

@@ -20,6 +20,7 @@ from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS
 from dld_tui.widgets.graph.model import GraphModel, GraphView
 from dld_tui.widgets.graph.views import GraphViews
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 from dld_tui.widgets.shell.host import host
@@ -219,7 +220,7 @@ class GraphPane(Commands, GraphViews):
         elif here is not None and len(others := [mark for mark in marks if mark != here]) == 1:
             self._focus(others[0])
         else:
-            self.notify("Mark one or two nodes with Space first", timeout=4)
+            self.notify(hint("Mark one or two nodes with {canvas.mark} first"), timeout=4)
 
     def _focus(self, other_end: int | None, vertex: int | None = None) -> None:
         model = self.model
@@ -252,7 +253,7 @@ class GraphPane(Commands, GraphViews):
         """Move the cursor's box sideways."""
         node = self.node
         if self.model is None or self.model.view is not GraphView.CANVAS or node is None:
-            self.notify("Nodes can be moved on the canvas: v shows it", timeout=3)
+            self.notify(hint("Nodes can be moved on the canvas: {graph.view} shows it"), timeout=3)
         else:
             self.post_message(self.MoveAsked(node, int(cells)))
 
@@ -282,7 +283,7 @@ class GraphPane(Commands, GraphViews):
     def action_toggle_grid(self) -> None:
         """Show or hide the dots between the boxes."""
         if not self.canvas.display:
-            self.notify("The grid is between the boxes: v shows them", timeout=3)
+            self.notify(hint("The grid is between the boxes: {graph.view} shows them"), timeout=3)
             return
         self.canvas.grid = not self.canvas.grid
         self.canvas.invalidate()

@@ -30,9 +30,10 @@ class GraphList(LineView):
     """The rows of the overview and the rail view."""
 
     HELP = (
-        "The graph as rows: each line is a tensor that is alive. z or Enter unfolds a block, v "
-        "shows all nodes, then boxes; t shows what is near the cursor as boxes. o colours by "
-        "precision, findings, weights, time or errors."
+        "The graph as rows: each line is a tensor that is alive. {graph.fold} or {list.activate} "
+        "unfolds a block, {graph.view} shows all nodes, then boxes; {graph.focus} shows what is "
+        "near the cursor as boxes. {graph.overlay} colours by precision, findings, weights, time "
+        "or errors."
     )
 
     def __init__(self, views: GraphViews) -> None:
@@ -352,4 +353,4 @@ class GraphViews(Colours, Frame, Vertical):
             view += f" · {self._overlay.name}" + (f" {legend}" if legend else "")
         marked = len(self.list.marks)
         marks = f"{fmt.count(marked)} marked  " if marked else ""
-        self.frame(f"Graph{place} · {view}", f"{marks}{count}  v view")
+        self.frame(f"Graph{place} · {view}", f"{marks}{count}  {{graph.view}} view")

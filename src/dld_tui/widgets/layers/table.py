@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 _BETWEEN = " · "
 _VALUES = 3
 """Values of a kind that are named."""
-_KEYS = "/ filter  o sort  b group  f columns  w csv"
+_KEYS = (
+    "{report.filter} filter  {table.sort} sort  {report.group} group  {report.columns} columns  "
+    "{report.csv} csv"
+)
 
 
 def sums_text(found: Selection) -> str:
@@ -67,10 +70,11 @@ class LayerTable(TableView):
     """The rows; `/` filters instead of searching."""
 
     HELP = (
-        "One row a layer, or a group of layers after `b`. `/` filters while you type, `o` sorts by "
-        "the next column and `O` reverses, Space marks rows and the line below adds them up, Enter "
-        "goes to the ONNX node or into the group, `t` shows the layer in the timeline of a report, "
-        "or in the graph of an engine. Left and Right show more columns."
+        "One row a layer, or a group of layers after {report.group}. {report.filter} filters "
+        "while you type, {table.sort} sorts by the next column and {table.reverse} reverses, "
+        "{list.mark} marks rows and the line below adds them up, {list.activate} goes to the ONNX "
+        "node or into the group, {report.show} shows the layer in the timeline of a report, or in "
+        "the graph of an engine. Left and Right show more columns."
     )
 
     def action_search(self) -> None:

@@ -42,9 +42,10 @@ class ParametersList(LineView):
     SCOPE = "parameters"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("parameters")
     HELP = (
-        "What is known of the node or scope under the explorer's cursor. Enter goes to the node "
-        "that a row names, opens a subgraph or a tensor, or unfolds. e edits a value, r renames, "
-        "D shows the operator's documentation, a backslash sets an attribute back to its default."
+        "What is known of the node or scope under the explorer's cursor. {list.activate} goes to "
+        "the node that a row names, opens a subgraph or a tensor, or unfolds. {edit.change} edits "
+        "a value, {edit.rename} renames, {view.documentation} shows the operator's documentation, "
+        "{edit.revert} sets an attribute back to its default."
     )
 
     def __init__(self, owner: Parameters) -> None:
@@ -204,7 +205,7 @@ class Parameters(Frame, Vertical):
         if subject is None:
             self.frame("Parameters")
         elif isinstance(subject, Node):
-            self.frame(visible(subject.op_type), "e edit")
+            self.frame(visible(subject.op_type), "{edit.change} edit")
         else:
             self.frame(visible(subject.title))
 

@@ -44,7 +44,8 @@ class PlanDetails(Frame, LineView):
 
     HELP = (
         "Everything the file says of the layer: tensors with their formats, weights, tactic, the "
-        "ONNX nodes that it computes, and what was found. Enter on a node goes to the model."
+        "ONNX nodes that it computes, and what was found. {list.activate} on a node goes to the "
+        "model."
     )
 
     @dataclass

@@ -76,7 +76,7 @@ class PlanFindings(Frame, LineView):
 
     HELP = (
         "What may cost time in this engine, the costliest first: the layer, what is wrong with it "
-        "and, in the details, what to do. Enter goes to the layer."
+        "and, in the details, what to do. {list.activate} goes to the layer."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -92,7 +92,7 @@ class PlanFindings(Frame, LineView):
             if any(finding.level == level for finding in findings)
         ]
         title = f"Findings · {', '.join(counts)}" if counts else "Findings"
-        self.frame(title, "Enter layer" if findings else "")
+        self.frame(title, "{list.activate} layer" if findings else "")
         self.set_lines(FindingRows(findings, layers), keep=False)
 
     def finding_at_cursor(self) -> PlanFinding | None:

@@ -107,8 +107,9 @@ class SpecialView(TableView):
     """The rows of the table that is chosen."""
 
     HELP = (
-        "Layers of one kind with what is worth knowing of it. `c` shows the next kind, `o` sorts "
-        "by the next column, Enter shows the layer in the layer table."
+        "Layers of one kind with what is worth knowing of it. {plan.table} shows the next kind, "
+        "{table.sort} sorts by the next column, {list.activate} shows the layer in the layer "
+        "table."
     )
 
 
@@ -179,7 +180,10 @@ class SpecialPane(Frame, Vertical):
         names = self.query_one(SpecialNames)
         names.tables, names.at = self.tables, at
         names.refresh()
-        self.frame(f"{table.title} · {fmt.count(len(table.rows))}", "c next table  o sort")
+        self.frame(
+            f"{table.title} · {fmt.count(len(table.rows))}",
+            "{plan.table} next table  {table.sort} sort",
+        )
 
     def shown_table(self) -> Table[Any] | None:
         """Return the table that is seen, sorted as it is."""

@@ -24,6 +24,7 @@ from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line, bar
 from dld_tui.widgets.explorer.filter_dialog import FilterBar
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.layers.columns import SortValue
 from dld_tui.widgets.layers.sources import bar_ramp
 from dld_tui.widgets.lists.line_source import ListSource
@@ -152,7 +153,7 @@ def about_lines(comparison: Comparison, width: int) -> list[Line]:
     lines += [_total_line(comparison, comparison.layer_sum), []]
     for text in comparison.explanation():
         lines += [[(row, "")] for row in wrap(text, width)]
-    lines += [[(row, "dim")] for row in wrap(f"noise, ±: {METHOD}", width)]
+    lines += [[(row, "dim")] for row in wrap(METHOD, width)]
     return lines
 
 
@@ -278,7 +279,10 @@ class MismatchSource:
         return "\t".join((*map(visible, parts), delta))
 
 
-_KEYS = "/ filter  b group  f no noise  o sort  w csv"
+_KEYS = (
+    "{compare.filter} filter  {compare.group} group  {compare.sure} no noise  {table.sort} sort  "
+    "{compare.csv} csv"
+)
 _LOOK_S = 0.1
 
 
@@ -296,7 +300,7 @@ class CompareAbout(Frame, LineView):
         """Show a comparison."""
         self.comparison = comparison
         titles = ", ".join(visible(title) for title in comparison.titles)
-        self.frame(f"Compare · {titles}", "= next base")
+        self.frame(f"Compare · {titles}", "{compare.base} next base")
         self._fill()
         self._look_again()
 
@@ -323,10 +327,12 @@ class CompareTable(TableView):
     """The rows; `/` filters instead of searching."""
 
     HELP = (
-        "One row a layer, or what `b` chose, the largest difference first. A layer of one report "
-        "that does the work of several of another makes one row with them: 3>1. What is dim is "
-        "within noise. Enter goes to the ONNX node, or into a group; `t` shows the layer in its "
-        "report."
+        "One row a layer, or what {compare.group} chose, the largest difference first. A layer of "
+        "one report that does the work of several of another makes one row with them: 3>1. What "
+        "is dim is within noise: the interval of its difference contains 0 (± is half its width), "
+        "or the Mann-Whitney test of all rows together does not tell it apart, which can be so "
+        "although the difference is larger than its ±. {list.activate} goes to the ONNX node, or "
+        "into a group; {compare.layer} shows the layer in its report."
     )
 
     def action_search(self) -> None:
@@ -380,7 +386,7 @@ class ComparePane(Frame, Vertical):
             return
         self.rows = comparison.rows(self.by)
         shown = [index for index, row in enumerate(self.rows) if self._passes(row)]
-        self.table.empty = "Nothing passes the filter. Esc clears it."
+        self.table.empty = hint("Nothing passes the filter. {compare.clear} clears it.")
         source: TableSource = CompareSource(comparison, self.rows, self.by)
         if self.by == MISMATCH:
             source = MismatchSource(comparison, self.rows)

@@ -282,6 +282,9 @@ def coverage(report: Report) -> list[Block]:
             line = [("the profiled run took ", "dim"), (f"{abs(more):.0f} %", "")]
             line.append((f" {length}", "dim"))
             blocks.append(block([line]))
+    if report.has_phases and loop is not None:
+        line = [("phases sum to ", "dim"), (ms(report.total_ms), ""), (" of ", "dim")]
+        blocks.append(block([[*line, (ms(loop.median), ""), (" ms end to end", "dim")]]))
     for fact in measured_facts(report):
         style = "warn" if fact.is_doubtful else ""
         text = visible(fact.short or fact.text)

@@ -247,9 +247,9 @@ class BarChart(LineView):
     """Bars that can be walked through, or a chart drawn as lines."""
 
     HELP = (
-        "`c` shows the next chart: what each layer type costs, its precisions, the distribution of "
-        "the latencies, time against the size of outputs. `%` switches between milliseconds and "
-        "percent; Enter shows the layers of the type."
+        "{report.chart} shows the next chart: what each layer type costs, its precisions, the "
+        "distribution of the latencies, time against the size of outputs. {report.unit} switches "
+        "between milliseconds and percent; {list.activate} shows the layers of the type."
     )
 
 
@@ -360,7 +360,9 @@ class ChartPane(Frame, Vertical):
             view.set_lines(BarRows(self._rows))
         else:
             view.set_lines(ListSource(self.chart_lines(width, height)))
-        keys = "c next chart  % ms or percent" if self._rows else "c next chart"
+        keys = "{report.chart} next chart"
+        if self._rows:
+            keys += "  {report.unit} ms or percent"
         self.frame(self.TITLES[self.chart], keys)
 
     def chart_lines(self, width: int, height: int) -> list[Line]:

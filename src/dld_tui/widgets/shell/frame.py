@@ -5,14 +5,15 @@ A thin border that carries a title at the left and keys or a count at the right.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.style import Style
 
-from dld_tui.core.keys import with_keys
 from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
@@ -40,9 +41,8 @@ class Frame(_Base):
 
         A command's id in braces among the keys, as in ``{tools.add} add``, stands for its key.
         """
-        if "{" in keys:
-            config = getattr(self.app, "config", None)
-            keys = with_keys(keys, config.keys if config is not None else {})
+        with contextlib.suppress(KeyError):  # braces of a text that is no hint
+            keys = hint(keys)
         title, keys = visible(title), visible(keys)
         if (title, keys) != (self.frame_title, self.frame_keys) or self._border_title is None:
             self.frame_title, self.frame_keys = title, keys

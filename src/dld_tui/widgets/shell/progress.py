@@ -16,6 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.events import Progress, RateMeter
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
@@ -144,7 +145,7 @@ class WorkPanel(Rows):
         cells = min(_BAR_CELLS, max(10, width - 4))
         title = clip(visible(self._title), width)
         if self.has_class("-line"):
-            tail = f"  {self._figures()}  Esc stops"
+            tail = f"  {self._figures()}  {hint('{work.stop} stops')}"
             return [[(" " + clip(title, width // 2), "strong"), (tail, "dim")]]
         bar: list[Piece] = []
         if self._total:
@@ -152,7 +153,7 @@ class WorkPanel(Rows):
             blank = len(full) - len(full.rstrip())
             bar = [(full.rstrip(), "bar"), (glyphs.current().rest * blank, "rest")]
         figures: list[Piece] = [(self._figures(), "dim")]
-        return [[(title, "strong")], [], bar, figures, [], [("Esc stops", "dim")]]
+        return [[(title, "strong")], [], bar, figures, [], [(hint("{work.stop} stops"), "dim")]]
 
     def _figures(self) -> str:
         if not self._total:
@@ -174,7 +175,7 @@ class WorkLine(WorkPanel):
         """Return the row."""
         title = clip(visible(self._title), width // 2)
         percent = f"{self._done / self._total:.0%}  " if self._done and self._total else ""
-        return [[(f" {title} …  ", "strong"), (f"{percent}Esc stops", "dim")]]
+        return [[(f" {title} …  ", "strong"), (f"{percent}{hint('{work.stop} stops')}", "dim")]]
 
 
 class JobLine(Rows):
@@ -206,5 +207,5 @@ class JobLine(Rows):
         title = clip(visible(self._title), width // 2)
         passed = fmt.duration(monotonic() - self._begun)
         said = "stopping …" if self._stopping else "  ".join(filter(None, (self._stage, passed)))
-        tail = "" if self._stopping else "  Esc stops"
+        tail = "" if self._stopping else hint("  {work.stop} stops")
         return [[(f" {title}", "strong"), (f"  {said}{tail}", "dim")]]

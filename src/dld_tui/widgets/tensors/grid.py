@@ -485,9 +485,12 @@ class TensorGrid(GridMoves, Styled, Commands, ScrollView, can_focus=True, inheri
     }  # fmt: skip
     HELP = (
         "The elements of a tensor. Arrows or h j k l move, Shift with an arrow marks a range, and "
-        "Space begins one at the cursor. e or Enter edits a cell; f fills the range, + and * add "
-        "and multiply. [ and ] go to the slice before and after, a chooses the axis that they step "
-        "along, r and c the axes of rows and columns, t exchanges them, i goes to an index."
+        "{grid.mark} begins one at the cursor. {tensor.cell} or {grid.activate} edits a cell; "
+        "{tensor.fill} fills the range, {tensor.add} and {tensor.multiply} add and multiply. "
+        "{tensor.previous_slice} and {tensor.next_slice} go to the slice before and after, "
+        "{tensor.axis} chooses the axis that they step along, {tensor.row_axis} and "
+        "{tensor.column_axis} the axes of rows and columns, {tensor.transpose} exchanges them, "
+        "{tensor.index} goes to an index."
     )
     ALLOW_SELECT = False
 

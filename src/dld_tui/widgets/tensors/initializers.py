@@ -23,6 +23,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs.dialogs import text_field
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import MarksChanged
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.lists.table_view import Cell, Column, TableView
@@ -241,7 +242,10 @@ _SORT: dict[str, Callable[[InitializerRow], Any]] = {
 }
 
 
-_KEYS = "/ filter  b all scopes  C constants"
+_KEYS = (
+    "{initializers.filter} filter  {initializers.scopes} all scopes  {initializers.constants} "
+    "constants"
+)
 _FILTER_HELP = "words all must match: name, type, shape, file"
 
 
@@ -249,11 +253,13 @@ class InitializersView(TableView):
     """The rows; `/` filters instead of searching."""
 
     HELP = (
-        "The initializers of a scope, the largest first. Enter shows and edits the elements, "
-        "those of a sparse one as text, E the place of external ones. Space "
-        "marks rows for delete, convert, external and inline. c gives one to a node input, w gives "
-        "a user another one, \\ takes it from a user, s goes to a user. b lists all scopes, C the "
-        "tensors of Constant nodes, too."
+        "The initializers of a scope, the largest first. {list.activate} shows and edits the "
+        "elements, those of a sparse one as text, {initializers.data_file} the place of external "
+        "ones. {list.mark} marks rows for delete, convert, external and inline. "
+        "{initializers.connect} gives one to a node input, {initializers.switch} gives a user "
+        "another one, {initializers.disconnect} takes it from a user, {initializers.users} goes "
+        "to a user. {initializers.scopes} lists all scopes, {initializers.constants} the tensors "
+        "of Constant nodes, too."
     )
 
     def action_search(self) -> None:
@@ -343,7 +349,10 @@ class InitializersPane(Frame, Vertical):
         if words:
             texts = (self._source.text(at).lower() for at in range(len(self.rows)))
             shown = [at for at, text in enumerate(texts) if all(word in text for word in words)]
-        none = "No initializer here. a makes one, b lists all scopes."
+        none = hint(
+            "No initializer here. {initializers.create} makes one, {initializers.scopes} lists all"
+            " scopes."
+        )
         self.table.empty = "Nothing passes the filter. Esc clears it." if self.rows else none
         self.table.set_table(self._source, shown)
 

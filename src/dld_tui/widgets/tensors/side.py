@@ -19,6 +19,7 @@ from dld_tui.core.tensors.histogram import Histogram, tensor_histogram
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, block, columns, flow
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.parameters.rows import ParameterRow
 from dld_tui.widgets.shell import glyphs
@@ -114,12 +115,14 @@ def _state_rows(key: Hashable, preview: TensorPreview) -> Iterator[ParameterRow]
         row.glyph, row.value_style = shown.error, "bad"
         yield row
     elif preview.state == "ask":
-        row = _row(key, "statistics", f"Enter reads {fmt.size(tensor.nbytes)}", tensor)
+        row = _row(
+            key, "statistics", f"{hint('{list.activate} reads')} {fmt.size(tensor.nbytes)}", tensor
+        )
         row.value_style = "link"
         yield row
     elif preview.state in ("new", "reading"):
         percent = f" {preview.fraction:.0%}" if preview.fraction else ""
-        yield _row(key, "statistics", f"reading …{percent}  Esc stops", tensor)
+        yield _row(key, "statistics", f"reading …{percent}  {hint('{work.stop} stops')}", tensor)
     elif preview.statistics is not None:
         yield from _statistics_rows(key, preview.statistics, tensor)
 
@@ -199,9 +202,14 @@ class TensorSide(Frame, Rows):
         if state.state == "failed":
             return [[(f"{shown.error} ", "bad"), (visible(state.problem), "bad")]]
         if state.state == "ask":
-            return [[("s", "key"), (f" reads {fmt.size(state.size)}", "dim")]]
+            return [
+                [(hint("{tensor.statistics}"), "key"), (f" reads {fmt.size(state.size)}", "dim")]
+            ]
         if state.state in ("new", "reading"):
-            return [[(f"reading … {state.fraction:.0%}", "dim")], [("Esc stops", "faint")]]
+            return [
+                [(f"reading … {state.fraction:.0%}", "dim")],
+                [(hint("{work.stop} stops"), "faint")],
+            ]
         if state.statistics is None:
             return [[("No figures for this element type", "dim")]]
         figures = figure_lines(state.statistics)

@@ -53,10 +53,10 @@ def report_page(report: Report) -> str:
         Section("latency", _latency_title(report), histogram(_latencies(report))),
         Section("timeline", _timeline_title(report), pass_timeline(report)),
         Section("types", "Time by operator type", _type_bars(report)),
-        Section("top", f"The {_TOP} costliest layers", _top_bars(report)),
+        Section("top", f"The {_TOP} costliest {_nouns(report)}", _top_bars(report)),
         Section(
             "layers",
-            f"Layers ({len(report.layers):,})",
+            f"{_nouns(report).capitalize()} ({len(report.layers):,})",
             _layer_table(report),
         ),
         Section("by-type", "By type", _group_table(report, "type")),
@@ -85,11 +85,19 @@ def _tiles(report: Report) -> str:
             Tile("p99, ms", fmt.milliseconds(latency.p99)),
             Tile("inferences/s", f"{latency.throughput:,.1f}"),
             Tile("variation, %", fmt.percent(latency.cov_percent)),
-            Tile(f"passes of the {latency.source}", fmt.count(latency.count)),
+            Tile(
+                "inferences" if report.has_phases else f"passes of the {latency.source}",
+                fmt.count(latency.count),
+            ),
         ]
-    found.append(Tile("layers", fmt.count(len(report.layers))))
-    found.append(Tile("all layers of a pass, ms", fmt.milliseconds(report.total_ms)))
+    found.append(Tile(_nouns(report), fmt.count(len(report.layers))))
+    whole = "an inference" if report.has_phases else "a pass"
+    found.append(Tile(f"all {_nouns(report)} of {whole}, ms", fmt.milliseconds(report.total_ms)))
     return tiles(found)
+
+
+def _nouns(report: Report) -> str:
+    return "phases" if report.has_phases else "layers"
 
 
 def _latencies(report: Report) -> list[float]:
