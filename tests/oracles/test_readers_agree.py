@@ -24,7 +24,8 @@ Run = list[dict[str, Any]]
 
 
 def profile_run(rng: random.Random) -> Run:
-    count, rows = rng.randint(1, 50), []
+    count = rng.randint(1, 50)
+    rows: Run = []
     for name in NAMES:
         mean = rng.uniform(0.01, 2.0)
         rows.append({"name": name, "timeMs": mean * count, "averageMs": mean,
@@ -34,7 +35,8 @@ def profile_run(rng: random.Random) -> Run:
 
 
 def timing_run(rng: random.Random, start: float) -> Run:
-    rows, at = [], start
+    rows: Run = []
+    at = start
     for _ in range(rng.randint(3, 40)):
         h2d, compute, d2h = (rng.uniform(0.5, 9.0) for _ in range(3))
         marks = [at, at + h2d, at + h2d + compute, at + h2d + compute + d2h]
