@@ -73,7 +73,7 @@ class Activity:
     """A generator (or reference) that takes a request and yields events; it ends with one
     ``Finished`` or raises a ``DldError``."""
     command: Command | None = None
-    form: Any = f"{_SCREENS}.activity:ActivityScreen"
+    form: Any = f"{_SCREENS}.activity.form:ActivityScreen"
     """The screen (or reference) that asks for the settings: called with (id, values)."""
     of_open_model: bool = False
     """Whether the form in a model's tab runs what is seen there, edits included."""
@@ -165,7 +165,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Say whether two models, or two ways to run one, give the same results.",
         command=Command(("accuracy",), click=f"{_CLI}.accuracy:command"),
         of_open_model=True,
-        result_view=f"{_SCREENS}.accuracy:AccuracyScreen.of_job",
+        result_view=f"{_SCREENS}.accuracy.page:AccuracyScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:comparison_reasons",
         synonyms=("debug", "difference", "polygraphy run"),
         offered=True,
@@ -176,7 +176,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Find the fewest nodes that must stay in fp32 when a model runs in fp16 or bf16.",
         command=Command(("accuracy", "--search", "fp16"), click=f"{_CLI}.accuracy:command"),
         of_open_model=True,
-        result_view=f"{_SCREENS}.precision:PrecisionScreen.of_job",
+        result_view=f"{_SCREENS}.accuracy.precision:PrecisionScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:greyed",
         synonyms=("mixed precision", "debug precision"),
         offered=True,
@@ -187,7 +187,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Find the TensorRT tactics that make a model's results wrong.",
         command=Command(("tactics",), click=f"{_CLI}.tactics:command"),
         of_open_model=True,
-        result_view=f"{_SCREENS}.tactics:TacticsScreen.of_job",
+        result_view=f"{_SCREENS}.accuracy.tactics:TacticsScreen.of_job",
         reasons=_LIBRARY,
         synonyms=("kernel", "debug build"),
         offered=True,

@@ -300,9 +300,9 @@ def test_what_cannot_be_read_back_is_not_put_in_place(tmp_path: Path) -> None:
 SLOW_SAVE = """
 import sys, time
 from pathlib import Path
-from dld_tui.core.files import staged
+from dld_tui.core.files import writer
 from dld_tui.core.files.writer import write_pieces
-staged._HAS_UNNAMED = staged._HAS_UNNAMED and bool(sys.argv[2])
+writer._HAS_UNNAMED = writer._HAS_UNNAMED and bool(sys.argv[2])
 def verify(path):
     print("written", flush=True)
     time.sleep(60)
