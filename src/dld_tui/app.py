@@ -28,7 +28,7 @@ from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
-from dld_tui.screens.home.tabs import START, Tabs
+from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
 from dld_tui.widgets import hints
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.lists.line_view import LineView
@@ -39,6 +39,8 @@ from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.themes import THEMES
+from dld_tui.widgets.stylesheet import KeptStylesheet
+from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -47,6 +49,16 @@ if TYPE_CHECKING:
 
 _CLIPBOARD_LIMIT = 74_000
 """Bytes that every terminal's OSC 52 takes: 100,000 characters of base64, less the frame."""
+
+
+def _recognised(path: Path) -> str:
+    """Return the kind of a file, and import what its page needs."""
+    from dld_tui.core.files.recognise import recognise
+    from dld_tui.screens.openers import prepare
+
+    kind = recognise(path).name
+    prepare(kind)
+    return kind
 
 
 def _start_page() -> Screen[None]:
@@ -64,7 +76,8 @@ class DldApp(Tabs, Commands, App[int]):
     TITLE = "dld-tui"
     ENABLE_COMMAND_PALETTE = False
     MODES: ClassVar[dict[str, str | Callable[[], Screen[object]]]] = {
-        START: cast("Callable[[], Screen[object]]", _start_page)
+        START: cast("Callable[[], Screen[object]]", _start_page),
+        OPENING: cast("Callable[[], Screen[object]]", OpeningPage),
     }
     DEFAULT_MODE = START
 
@@ -77,7 +90,10 @@ class DldApp(Tabs, Commands, App[int]):
     ) -> None:
         # Textual would turn all colours into greys; the theme uses the terminal's own two.
         no_colour = bool(os.environ.pop("NO_COLOR", ""))
+        if paths:
+            self.DEFAULT_MODE = OPENING  # type: ignore[misc] # of this run
         super().__init__(driver_class)
+        self.stylesheet = KeptStylesheet(variables=self.get_css_variables())
         self.config = settings.load() if config is None else config
         if no_colour:
             self.config = settings.changed(self.config, theme="no-colour")
@@ -139,13 +155,12 @@ class DldApp(Tabs, Commands, App[int]):
             if page.path is not None and Path(os.path.abspath(page.path)) == target:
                 self.show_page(page)
                 return then(page) if then else None
-        self.run_worker(
-            lambda: self._recognise(Path(path), then),
-            thread=True,
-            group="open",
-            name=f"open {path}",
-        )
+        # From the app's own queue: what is opened would hold the page that asked for it.
+        self.call_later(self._begin_open, Path(path), then)
         return None
+
+    def _begin_open(self, path: Path, then: Callable[[Page], None] | None) -> None:
+        self.tasks.start(self._open(path, then), "open", name=f"open {path}")
 
     def reveal(self, path: Path | str, scope_path: Sequence[str], node_ref: str) -> None:
         """Show a node of a model, which is opened first when it is not."""
@@ -155,55 +170,43 @@ class DldApp(Tabs, Commands, App[int]):
         """Show a layer of a report, which is opened first when it is not."""
         self.open_path(path, lambda page: page.reveal_layer(index))
 
-    def _recognise(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
-        from dld_tui.core.files.recognise import recognise
-        from dld_tui.screens.openers import prepare
+    async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
+        from dld_tui.screens.openers import make_page
 
-        kind = recognise(path).name
-        prepare(kind)
-        self.call_later(self._open, path, kind, then)
+        kind = await on_thread(_recognised, path)
+        page = make_page(kind, path)
+        self.state.opened(path, kind, keep=self.config.recent)
+        self.add_page(page)
+        if then is not None:
+            then(page)
 
     def open_all(self, paths: Sequence[Path | str]) -> None:
         """Open files in tabs, in their order, and show the first."""
+        self.tasks.start(self._open_all(paths), "open")
+
+    async def _open_all(self, paths: Sequence[Path | str]) -> None:
         before = len(self.pages)
+        failures: list[DldError] = []
+        for path in paths:
+            try:
+                await self._open(Path(path))
+            except DldError as error:
+                failures.append(error)
+        if self.pages[before:]:
+            self.show_page(self.pages[before])
+        elif self.current_mode == OPENING:
+            self.switch_mode(START)
+        for failure in failures:
+            self.show_error(failure)
 
-        def recognise() -> None:
-            errors: list[DldError] = []
-            for path in paths:
-                try:
-                    self._recognise(Path(path))
-                except DldError as error:
-                    errors.append(error)
-            self.call_later(opened, errors)
-
-        def opened(errors: Sequence[DldError]) -> None:
-            if self.pages[before:]:
-                self.show_page(self.pages[before])
-            for error in errors:
-                self.show_error(error)
-
-        self.run_worker(recognise, thread=True, group="open", name="open")
-
-    def _open(self, path: Path, kind: str, then: Callable[[Page], None] | None) -> None:
-        from dld_tui.screens.openers import make_page
-
-        try:
-            page = make_page(kind, path)
-        except DldError as error:
-            return self.show_error(error)
-        self.state.opened(path, kind, keep=self.config.recent)
-        self.add_page(page)
-        return then(page) if then else None
-
-    def action_open_file(self) -> None:
+    @task()
+    async def action_open_file(self) -> None:
         """Ask for a path and open it."""
         from dld_tui.screens.home.welcome import OpenPathDialog
 
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                self.open_path(path)
-
-        self.push_screen(OpenPathDialog(), chosen)
+        path = await self.tasks.ask(OpenPathDialog())
+        if path is not None:
+            self.open_path(path)
 
     def action_new_model(self) -> None:
         """Ask what a new model begins with, and open it."""
@@ -233,11 +236,17 @@ class DldApp(Tabs, Commands, App[int]):
             redraw()
         self.refresh()
 
-    def action_operators(self) -> None:
+    @task("operators", replace=True)
+    async def action_operators(self) -> None:
         """Read what operators do, beginning with that of the node under the cursor."""
-        from dld_tui.screens.home.operators import show_operators
+        from dld_tui.screens.home.operators import OperatorsScreen, everything
 
-        show_operators(self)
+        if isinstance(self.screen, OperatorsScreen):
+            return
+        node = self.page.node_at_cursor
+        palette = await on_thread(everything)
+        start = None if node is None else (node.domain, node.op_type)
+        self.push_screen(OperatorsScreen(palette, start))
 
     def action_settings(self) -> None:
         """Show the settings."""
@@ -252,32 +261,34 @@ class DldApp(Tabs, Commands, App[int]):
         if not isinstance(self.screen, TargetsScreen):
             self.push_screen(TargetsScreen())
 
-    def action_tools(self) -> None:
+    @task()
+    async def action_tools(self) -> None:
         """Show the programs of the user, and run the one that is chosen on the model."""
         from dld_tui.screens.settings.tools import ToolsScreen
 
         if isinstance(self.screen, ToolsScreen):
             return
         page, screen = self.page, ToolsScreen()
+        await self.tasks.ask(screen)
+        if screen.chosen is not None:
+            self.call_later(page.run_tool, screen.chosen)
 
-        def closed(_: None) -> None:
-            if screen.chosen is not None:
-                self.call_later(page.run_tool, screen.chosen)
-
-        self.push_screen(screen, closed)
-
-    def action_activities(self) -> None:
+    @task()
+    async def action_activities(self) -> None:
         """Choose an activity."""
         from dld_tui.screens.activity.choice import choose_activity
 
         path = self.page.path
-        choose_activity(self, {"model": str(path)} if path is not None else {})
+        await choose_activity(self, {"model": str(path)} if path is not None else {})
 
-    def action_compare(self) -> None:
+    @task()
+    async def action_compare(self) -> None:
         """Ask for another model and compare the shown one with it; without one ask for both."""
-        from dld_tui.screens.compare.diff import ask_and_compare
+        from dld_tui.screens.compare.diff import ask_models
 
-        ask_and_compare(self, self.page.path, self.compare)
+        models = await ask_models(self.tasks, self.page.path)
+        if models is not None:
+            self.compare(*models)
 
     def compare(self, old: Path, new: Path, *, weights: bool = True) -> None:
         """Show what differs between two models in a tab."""
@@ -285,12 +296,13 @@ class DldApp(Tabs, Commands, App[int]):
 
         self.add_page(DiffScreen(old, new, weights=weights))
 
-    def action_compare_reports(self) -> None:
+    @task()
+    async def action_compare_reports(self) -> None:
         """Ask for two reports, or for one when a report is shown, and compare them."""
         from dld_tui.screens.compare.actions import ask_reports
 
         page = self.page
-        ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
+        await ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
 
     def own_commands(self) -> list[Command]:
         """Return a command for each activity of the menu."""

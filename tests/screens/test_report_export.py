@@ -11,9 +11,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dld_tui.screens.report import loading as report_load
 from dld_tui.screens.report.loading import load
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.lists.styled import Rows
 from tests.support.report_files import make_report
 from tests.support.report_screen import opened, text_of, until
 
@@ -87,14 +87,17 @@ async def test_files_of_other_programs_open_as_reports(
         assert word in text_of(screen.query_one("#layers").query_one("LayerTable"))
 
 
-def test_progress_has_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_load, "_TELL_S", 0.0)
+async def test_progress_has_a_rate(report: Path, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_text(TRACE)
-    told: list[str] = []
-    load(path, None, told.append).report.close()
-    assert told[-1].startswith("100 % of 72 B, ")
-    assert told[-1].endswith("/s")
+    told: list[tuple[int, int]] = []
+    load(path, None, lambda done, total: told.append((done, total))).report.close()
+    assert told[-1] == (72, 72)
+    async with opened(report) as (_, screen):
+        screen.report, shown = None, screen.report
+        screen._show_progress(36, 72, 0.5)
+        assert "50 % of 72 B, 72 B/s" in str(screen.query_one("#loading", Rows).content(80))
+        screen.report = shown
 
 
 async def test_the_optimised_model_of_a_run_opens(

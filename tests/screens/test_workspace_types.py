@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -169,12 +169,12 @@ async def test_new_models_and_everything_changed(tmp_path: Path) -> None:
 async def test_nothing_is_asked_while_a_thread_may_edit(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         screen = session.screen
-        screen.work._cancel = event = asyncio.Event()  # type: ignore[assignment]
+        screen.tasks._cancel = event = threading.Event()
         screen.model.has_fresh_types = False
         screen.inference.infer()
         await session.pilot.pause()
         assert not screen.model.has_fresh_types
-        screen.work._cancel = None
+        screen.tasks._cancel = None
         await session.until(lambda: screen.model.has_fresh_types)
         assert not event.is_set()
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.text import visible
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from textual.screen import Screen
+    from dld_tui.widgets.shell.front import Front
 
 Write: TypeAlias = Callable[[Path, bool], "Sequence[str]"]
 """Writes a file, replacing one when the second argument says so, and returns remarks."""
 
 
-def ask_where(screen: Screen[None], title: str, about: str, name: str, write: Write) -> None:
+def ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:
     """Ask for a path, and for permission to replace a file, and write.
 
     Args:
@@ -25,37 +26,31 @@ def ask_where(screen: Screen[None], title: str, about: str, name: str, write: Wr
         title: The question.
         about: What will be written.
         name: The path that is offered.
-        write: Writes it; what it raises is shown by the app.
+        write: Writes it, on a thread; what it raises is shown by the app.
     """
+    screen.tasks.start(_ask_where(screen, title, about, name, write), "dialog")
 
-    def chosen(answer: str | None) -> None:
+
+async def _ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:
+    while True:
+        answer = await screen.tasks.ask(PromptDialog(title, about, name))
         if not answer:
             return
         path = Path(os.path.expanduser(answer))
-        if os.path.lexists(path):
-            _ask_to_replace(screen, path, title, about, write)
-        else:
-            _start(screen, path, write, False)
-
-    screen.app.push_screen(PromptDialog(title, about, name), chosen)
-
-
-def _ask_to_replace(screen: Screen[None], path: Path, title: str, about: str, write: Write) -> None:
-    def answered(answer: str | None) -> None:
-        if answer == "replace":
-            _start(screen, path, write, True)
-        elif answer == "another":
-            ask_where(screen, title, about, str(path), write)
-
-    choices = [Choice("r", "replace it", "replace"), Choice("a", "another name", "another")]
-    question = f"{visible(str(path))} exists."
-    screen.app.push_screen(ChoiceDialog("Replace the file?", question, choices), answered)
+        overwrite = os.path.lexists(path)
+        if not overwrite:
+            break
+        choices = [Choice("r", "replace it", "replace"), Choice("a", "another name", "another")]
+        question = f"{visible(str(path))} exists."
+        decision = await screen.tasks.ask(ChoiceDialog("Replace the file?", question, choices))
+        if decision == "replace":
+            break
+        if decision is None:
+            return
+        name = str(path)
+    screen.tasks.start(_write(screen, path, write, overwrite), "save")
 
 
-def _start(screen: Screen[None], path: Path, write: Write, overwrite: bool) -> None:
-    def work() -> None:
-        remarks = write(path, overwrite)
-        for text in (f"Wrote {path}", *remarks):
-            screen.app.call_from_thread(screen.notify, visible(text), timeout=4, markup=False)
-
-    screen.run_worker(work, thread=True, group="save", name="write a file")
+async def _write(screen: Front, path: Path, write: Write, overwrite: bool) -> None:
+    for text in (f"Wrote {path}", *await on_thread(write, path, overwrite)):
+        screen.notify(visible(text), timeout=4, markup=False)

@@ -25,11 +25,6 @@ class PageWork(Working):
         """The document of the workspace."""
         return self.workspace.document
 
-    @property
-    def is_working(self) -> bool:
-        """Whether something runs."""
-        return self._cancel is not None
-
     # --- edits ----------------------------------------------------------------------------------
 
     def edit(self, name: str, /, **arguments: JSON) -> Transaction:

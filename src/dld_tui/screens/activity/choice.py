@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from textual.app import App
-
 from dld_tui.activities import registry as activities
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.host import Host
 
 _KEYS = "123456789abcdefghijklmnoprstuvwxyz"
 
 
-def choose_activity(app: App[int], values: Mapping[str, JSON]) -> None:
+async def choose_activity(services: Host, values: Mapping[str, JSON]) -> None:
     """Ask which activity to start, and show its form."""
     offered = [activity for activity in activities.activities() if activity.offered]
     choices = []
@@ -22,8 +20,6 @@ def choose_activity(app: App[int], values: Mapping[str, JSON]) -> None:
         why_not = activities.why_unavailable(activity)
         choices.append(Choice(key, f"{activity.title}   {why_not or activity.help}", activity.id))
 
-    def answered(answer: str | None) -> None:
-        if answer is not None and not host(app.screen).page.show_activity(answer):
-            host(app.screen).start_activity(answer, values)
-
-    app.push_screen(ChoiceDialog("Activities", "What to run?", choices), answered)
+    answer = await services.tasks.ask(ChoiceDialog("Activities", "What to run?", choices))
+    if answer is not None and not services.page.show_activity(answer):
+        services.start_activity(answer, values)

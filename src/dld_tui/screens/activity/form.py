@@ -44,6 +44,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import task
 
 _KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  {page.close} close"
 Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
@@ -252,45 +253,32 @@ class ActivityScreen(GuessingForm):
     def _target(self) -> str:
         return self._targets()[0]
 
-    def action_run_on(self) -> None:
+    @task()
+    async def action_run_on(self) -> None:
         """Ask for several targets to run on at once."""
         field = self.query_one("#target ChoiceField", ChoiceField)
+        names = await self.tasks.ask(TargetsDialog(targets.names(), self._targets()))
+        if names:
+            field.choices = (*targets.names(), *([_AND.join(names)] if names[1:] else ()))
+            field.value = _AND.join(names)
 
-        def answered(names: list[str] | None) -> None:
-            if names:
-                field.choices = (*targets.names(), *([_AND.join(names)] if names[1:] else ()))
-                field.value = _AND.join(names)
-
-        self.app.push_screen(TargetsDialog(targets.names(), self._targets()), answered)
-
-    def action_run(self) -> None:
+    @task()
+    async def action_run(self) -> None:
         """Run it; asks whether an engine is trusted, and before an output is overwritten."""
         if missing := self.missing:
             host(self).show_error(UsageError(missing))
-            return None
-        engine = untrusted_engine(self.query_one(ParamForm).values())
-        if not engine:
-            return self._ask_overwrite()
-
-        def answered(answer: str | None) -> None:
-            if answer == TRUST:
-                self._ask_overwrite({TRUST: True})
-
-        self.app.push_screen(trust_dialog(engine), answered)
-        return None
-
-    def _ask_overwrite(self, more: Mapping[str, JSON] | None = None) -> None:
-        taken = self._taken()
-        if not taken:
-            return self._start(more)
-
-        def answered(answer: str | None) -> None:
-            if answer == "overwrite":
-                self._start(more)
-
-        choices = [Choice("o", "overwrite it", "overwrite")]
-        self.app.push_screen(ChoiceDialog("Overwrite?", f"{taken[0]} exists.", choices), answered)
-        return None
+            return
+        more: dict[str, JSON] = {}
+        if engine := untrusted_engine(self.query_one(ParamForm).values()):
+            if await self.tasks.ask(trust_dialog(engine)) != TRUST:
+                return
+            more = {TRUST: True}
+        if taken := self._taken():
+            choices = [Choice("o", "overwrite it", "overwrite")]
+            question = ChoiceDialog("Overwrite?", f"{taken[0]} exists.", choices)
+            if await self.tasks.ask(question) != "overwrite":
+                return
+        self._start(more)
 
     def _taken(self) -> list[str]:
         """Return the outputs that are there already."""
@@ -305,8 +293,8 @@ class ActivityScreen(GuessingForm):
             requests_for("", from_json(self.activity.request, form.values()), chosen, paths.append)
         return [str(path) for path in paths if _exists(str(path))]
 
-    def _start(self, more: Mapping[str, JSON] | None = None) -> None:
-        values = self.query_one(ParamForm).values() | dict(more or {})
+    def _start(self, more: Mapping[str, JSON]) -> None:
+        values = self.query_one(ParamForm).values() | dict(more)
         self._keep(values)
         chosen = self._targets()
         if len(chosen) > 1:

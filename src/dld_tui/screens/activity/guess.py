@@ -6,9 +6,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from textual.screen import Screen
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import profiles_of
@@ -21,6 +18,8 @@ from dld_tui.screens.activity.presets import Presets
 from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.shell.front import Front
+from dld_tui.widgets.tasks import on_thread
 
 _FIELDS = ("shape", "opt_shapes")
 """Settings that give shapes; the first one that a form has is filled in by Enter."""
@@ -87,7 +86,7 @@ class GuessedShapes:
         document: Returns the open model, where the form is about one.
     """
 
-    def __init__(self, screen: Screen[Any], document: Callable[[], Document | None]) -> None:
+    def __init__(self, screen: Front, document: Callable[[], Document | None]) -> None:
         self._screen, self._document = screen, document
         self._asked: _Question | None = None
         self._guess: Guess | None = None
@@ -116,20 +115,17 @@ class GuessedShapes:
         if question is None:
             self._answered(None, None, "")
             return
-        self._screen.run_worker(
-            lambda: self._work(question, document),
-            thread=True, group="guess", exclusive=True, name="guess of shapes",
-        )  # fmt: skip
+        self._screen.tasks.start(self._work(question, document), "guess", replace=True)
 
-    def _work(self, question: _Question, document: Document | None) -> None:
+    async def _work(self, question: _Question, document: Document | None) -> None:
         guess, problem = None, ""
         try:
-            document = document or self._open(question.model)
-            guess = _guess(document, question)
+            if document is None:
+                document = await on_thread(self._open, question.model)
+            guess = await on_thread(_guess, document, question)
         except DldError as error:
             problem = str(error)
-        if not self._gone:
-            self._screen.app.call_later(self._answered, question, guess, problem)
+        self._answered(question, guess, problem)
 
     def _open(self, model: str) -> Document:
         if self._opened is None or self._opened[0] != model:

@@ -1,25 +1,19 @@
-"""A running job: how far it is, what it says, and a way to stop it.
-
-A running job seen from the event loop: its events come in batches, at most 20 a second.
-"""
+"""A running job: how far it is, what it says, and a way to stop it."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.activities.registry import request_data
 from dld_tui.core import fmt
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -37,91 +31,7 @@ from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.host import host as host_of
 from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.shell.progress import ProgressRows
-
-_PERIOD_S = 0.05
-
-
-class JobRunner:
-    """Drains a job in one thread and gives its events, in order and in batches, to a widget.
-
-    One message an event would stall the event loop for half a second in a burst of 4,000. The first
-    event of a batch announces it; the widget's handler must call :meth:`take` and later
-    :meth:`announced` again, as :meth:`drain_into` does.
-    """
-
-    @dataclass
-    class Ready(Message):
-        """There are events to take."""
-
-        runner: JobRunner
-
-    def __init__(self, start: Callable[[], Job]) -> None:
-        self._start = start
-        self._job: Job | None = None
-        self._lock = threading.Lock()
-        self._pending: list[Event] = []
-        self._announced = False
-        self._is_cancelled = False
-        self._taken_at = 0.0
-
-    def run(self, widget: Widget) -> None:
-        """Run to the end; call it in a thread worker."""
-        try:
-            job = self._start()
-        except DldError as error:
-            return self._add(Failed.from_error(error), widget)
-        with self._lock:
-            self._job = job
-            cancelled = self._is_cancelled
-        if cancelled:
-            job.cancel()
-        with job:
-            for event in job.events():
-                self._add(event, widget)
-        return None
-
-    def _add(self, event: Event, widget: Widget) -> None:
-        with self._lock:
-            self._pending.append(event)
-            announce, self._announced = not self._announced, True
-        if announce:
-            widget.post_message(self.Ready(self))
-
-    def drain_into(self, widget: Widget, handle: Callable[[Sequence[Event]], None]) -> None:
-        """Hand the waiting events over, now or when the last batch is old enough."""
-        wait = self._taken_at + _PERIOD_S - monotonic()
-        if wait > 0:
-            widget.set_timer(wait, lambda: self.drain_into(widget, handle))
-            return
-        with self._lock:
-            events, self._pending = self._pending, []
-            self._announced = False
-        self._taken_at = monotonic()
-        if events:
-            handle(events)
-
-    def cancel(self) -> None:
-        """Ask the job to stop; returns at once."""
-        with self._lock:
-            self._is_cancelled = True
-            job = self._job
-        if job is not None:
-            job.cancel()
-
-    @property
-    def can_leave(self) -> bool:
-        """Whether the job goes on when the program ends."""
-        with self._lock:
-            return self._job is not None and self._job.can_leave
-
-    def leave(self) -> None:
-        """Let the job go on elsewhere, or end it now where it cannot."""
-        with self._lock:
-            self._is_cancelled = self._job is None  # it starts just now
-            job = self._job
-        if job is not None and not job.leave():
-            job.close()
-
+from dld_tui.widgets.tasks import JobRun, task
 
 _DRAW_S = 0.5
 _ASK_AFTER_S = 10.0
@@ -169,7 +79,7 @@ class JobScreen(SubPage):
         self.job_title = title or activity
         self.target = target
         self._start = start or self._start_on_target
-        self.runner = JobRunner(self._start)
+        self.runner = JobRun(self._start)
         self.end: Finished | Failed | Cancelled | None = None
         self._began = self._ended_at = monotonic()
         self._lines: list[list[Piece]] = []
@@ -217,9 +127,12 @@ class JobScreen(SubPage):
 
     def _run(self) -> None:
         self._began = monotonic()
-        self.run_worker(
-            lambda: self.runner.run(self), thread=True, group="job", name=self.job_title
-        )
+        self._follow(self.runner)
+
+    @task("job")
+    async def _follow(self, runner: JobRun) -> None:
+        async for events in runner.batches():
+            self.take(events)
 
     def on_unmount(self) -> None:
         """Leave nothing running here; what runs on a target goes on."""
@@ -235,11 +148,6 @@ class JobScreen(SubPage):
         return facts | ({"result"} if isinstance(self.end, Finished) else set())
 
     # Events
-
-    def on_job_runner_ready(self, event: JobRunner.Ready) -> None:
-        """Take a batch of events."""
-        event.stop()
-        event.runner.drain_into(self, self.take)
 
     def take(self, events: Sequence[Event]) -> None:
         """Show a batch of events."""
@@ -392,7 +300,7 @@ class JobScreen(SubPage):
         self._progress = None
         self._lines, self._texts = [], []
         self._metrics.clear()
-        self.runner = JobRunner(self._start)
+        self.runner = JobRun(self._start)
         self.query_one(JobBox).frame(self.job_title, "{job.cancel} cancel")
         self._show_log()
         self._show_work()

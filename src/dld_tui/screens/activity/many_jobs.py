@@ -14,7 +14,6 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
 from dld_tui.core.text import clip, fit, visible
-from dld_tui.screens.activity.job import JobRunner
 from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.styles import STYLES
 from dld_tui.targets.base import Job
@@ -27,6 +26,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import JobRun, task
 
 _LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
 _MOST_LINES = 10_000
@@ -48,7 +48,7 @@ class _Run:
 
     def __init__(self, target: str, start: Callable[[], Job]) -> None:
         self.target = target
-        self.runner = JobRunner(start)
+        self.runner = JobRun(start)
         self.progress: Progress | None = None
         self.metric: Metric | None = None
         self.end: Finished | Failed | Cancelled | None = None
@@ -153,10 +153,12 @@ class ManyJobsScreen(SubPage):
         self.query_one(JobsLog).focus()
         self.set_interval(1.0, self._show)
         for run in self.runs:
-            self.run_worker(self._work(run), thread=True, group="job", name=run.target)
+            self._follow(run)
 
-    def _work(self, run: _Run) -> Callable[[], None]:
-        return lambda: run.runner.run(self)
+    @task("job")
+    async def _follow(self, run: _Run) -> None:
+        async for events in run.runner.batches():
+            self.take(run, events)
 
     def on_unmount(self) -> None:
         """Leave nothing running here; what runs on a target goes on."""
@@ -170,12 +172,6 @@ class ManyJobsScreen(SubPage):
         return found | ({"result"} if self.is_over and self.reports else set())
 
     # Events
-
-    def on_job_runner_ready(self, event: JobRunner.Ready) -> None:
-        """Take a batch of events of one job."""
-        event.stop()
-        run = next(each for each in self.runs if each.runner is event.runner)
-        event.runner.drain_into(self, lambda events: self.take(run, events))
 
     def take(self, run: _Run, events: Sequence[Event]) -> None:
         """Show a batch of events of one job."""
@@ -235,17 +231,16 @@ class ManyJobsScreen(SubPage):
 
     # Commands
 
-    def action_cancel(self) -> None:
+    @task()
+    async def action_cancel(self) -> None:
         """Stop all jobs, after asking; close the page when they have ended."""
         if self.is_over:
             self.dismiss(None)
             return
         choices = [Choice("s", "stop them", "stop"), Choice("g", "let them go on", "go")]
         text = f"{self.job_title} runs on {', '.join(r.target for r in self.runs if not r.end)}."
-        self.app.push_screen(ChoiceDialog("Stop all jobs?", visible(text), choices), self._cancel)
-
-    def _cancel(self, answer: str | None) -> None:
-        if answer != "stop":
+        question = ChoiceDialog("Stop all jobs?", visible(text), choices)
+        if await self.tasks.ask(question) != "stop":
             return
         for run in self.runs:
             if run.end is None:

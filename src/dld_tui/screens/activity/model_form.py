@@ -9,7 +9,6 @@ from pathlib import Path
 
 from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.worker import Worker
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
@@ -26,6 +25,7 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import task
 
 EDITED, SAVED, BOTH = "as edited", "as saved", "saved against edited"
 """Which state of the model runs."""
@@ -119,10 +119,9 @@ class ModelForm(ActivityScreen):
         elif not self._is_starting:
             self._is_starting = True
             setting = "against" if self.chosen_state == BOTH else "model"
-            _: Worker[None] = self.run_worker(
-                self._start_snapshot(dict(values), target, setting), group="snapshot"
-            )
+            self._start_snapshot(dict(values), target, setting)
 
+    @task("snapshot")
     async def _start_snapshot(self, values: dict[str, JSON], target: str, setting: str) -> None:
         folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
         path = folder / "snapshot.onnx"

@@ -8,6 +8,7 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import task
 
 _SECTION = "presets"
 _KEYS = "123456789abcdefghijklmnopqrstuvwxyz"
@@ -30,31 +31,30 @@ class Presets(SubPage):
         """Return whether there are presets."""
         return super().facts() | ({"presets"} if self.is_mounted and self.presets else set())
 
-    def action_save_preset(self) -> None:
+    @task()
+    async def action_save_preset(self) -> None:
         """Ask for a name and keep the settings under it that are not of the model alone."""
-        form = self.query_one(ParamForm)
-
-        def named(name: str | None) -> None:
-            if name is None:
-                return
-            kept: JSON = {
-                key: value
-                for key, value in form.values().items()
-                if value is not None and not form.rows[key].setting.of_model
-            }
-            state = host(self).state
-            presets = {**state.get(_SECTION, self.preset_key), name.strip(): kept}
-            state.put(_SECTION, self.preset_key, presets)
-            self.notify(f"Saved as {visible(name.strip())}", timeout=3, markup=False)
-            self.refresh_bindings()
-
         message = (
             "What belongs to a model, such as files, shapes and names, is not part of a preset."
             " A known name is overwritten."
         )
-        self.app.push_screen(PromptDialog("Save as preset", message, check=_problem), named)
+        name = await self.tasks.ask(PromptDialog("Save as preset", message, check=_problem))
+        if name is None:
+            return
+        form = self.query_one(ParamForm)
+        kept: JSON = {
+            key: value
+            for key, value in form.values().items()
+            if value is not None and not form.rows[key].setting.of_model
+        }
+        state = host(self).state
+        presets = {**state.get(_SECTION, self.preset_key), name.strip(): kept}
+        state.put(_SECTION, self.preset_key, presets)
+        self.notify(f"Saved as {visible(name.strip())}", timeout=3, markup=False)
+        self.refresh_bindings()
 
-    def action_load_preset(self) -> None:
+    @task()
+    async def action_load_preset(self) -> None:
         """Ask which preset to fill the form with."""
         presets = self.presets
         choices = [
@@ -62,11 +62,9 @@ class Presets(SubPage):
             for key, name in zip(_KEYS, sorted(presets), strict=False)
         ]
 
-        def chosen(name: str | None) -> None:
-            if name is not None:
-                self.query_one(ParamForm).set_values(presets[name])
-
-        self.app.push_screen(ChoiceDialog("Load a preset", "Which one?", choices), chosen)
+        name = await self.tasks.ask(ChoiceDialog("Load a preset", "Which one?", choices))
+        if name is not None:
+            self.query_one(ParamForm).set_values(presets[name])
 
 
 def _problem(name: str) -> str | None:

@@ -7,8 +7,6 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from textual.screen import Screen
-
 from dld_tui.activities.registry import request_data
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.errors import CancelledError, DldError
@@ -17,10 +15,12 @@ from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.jobs import Watch
 from dld_tui.targets import registry
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.shell.front import Front
+from dld_tui.widgets.tasks import on_thread
 
 ACTIVITY = "tensorrt_libraries"
 
@@ -38,7 +38,7 @@ def has_engines(request: Any) -> bool:
 class Libraries:
     """The libraries of a target, asked for by a job beside the form."""
 
-    def __init__(self, screen: Screen[Any], changed: Callable[[], None]) -> None:
+    def __init__(self, screen: Front, changed: Callable[[], None]) -> None:
         self._screen = screen
         self._changed = changed
         self._left = Event()
@@ -63,25 +63,17 @@ class Libraries:
         self._asked.add((target, path))
         self.waiting = True
         request: dict[str, JSON] = {"paths": [path] if path else []}
-        self._screen.run_worker(
-            lambda: self._work(target, request), thread=True, group="libraries", name=ACTIVITY
-        )
+        self._screen.tasks.start(self._ask(target, request), "libraries")
 
-    def _work(self, target: str, request: dict[str, JSON]) -> None:
+    async def _ask(self, target: str, request: dict[str, JSON]) -> None:
+        found, problem = [], ""
         try:
-            with (
-                registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
-                Watch(job, self._left.is_set),
-            ):
-                libraries = job.result().get("libraries")
+            found = await on_thread(_libraries, target, request, self._left.is_set)
         except CancelledError:
             return
         except DldError as error:
-            self._screen.app.call_later(self._answered, target, [], error.message)
-            return
-        listed = libraries if isinstance(libraries, list) else []
-        found = [LibraryFacts.from_json(item) for item in listed]
-        self._screen.app.call_later(self._answered, target, found, "")
+            problem = error.message
+        self._answered(target, found, problem)
 
     def _answered(self, target: str, found: list[LibraryFacts], problem: str) -> None:
         if self._left.is_set() or target != self._target:
@@ -139,3 +131,12 @@ def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libr
     except DldError:
         return ""
     return print_command(settings, version) if isinstance(settings, BuildSettings) else ""
+
+
+def _libraries(target: str, request: dict[str, JSON], cancelled: CancelCheck) -> list[LibraryFacts]:
+    with (
+        registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
+        Watch(job, cancelled),
+    ):
+        listed = job.result().get("libraries")
+    return [LibraryFacts.from_json(item) for item in listed] if isinstance(listed, list) else []

@@ -6,9 +6,10 @@ Asking which reports to compare: those that are open, those of before, or a path
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.compare.comparison import MISMATCH
 from dld_tui.core.compare.engines import PLACE
@@ -24,11 +25,7 @@ from dld_tui.screens.openers import OPENERS
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.report.compare import ComparePane
 from dld_tui.widgets.shell.host import Host, host
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from textual.app import App
+from dld_tui.widgets.tasks import task
 
 _SCOPES = ("report", "plan")
 """Pages whose files can be compared."""
@@ -36,62 +33,38 @@ _OTHER = ""
 """The key of the row that asks for a path."""
 
 
-def ask_reports(app: App[int], first: Path | None) -> None:
+async def ask_reports(services: Host, first: Path | None) -> None:
     """Ask for two reports, or for one to compare `first` with, and compare them."""
     from dld_tui.screens.compare.page import CompareScreen
 
-    def compare(one: Path, other: Path) -> None:
-        cast("Host", app).add_page(CompareScreen([one, other]))
-
-    def second(one: Path) -> None:
-        ask_report(
-            app, f"Compare {visible(one.name)} with", [one], lambda other: compare(one, other)
-        )
-
-    if first is not None:
-        second(first)
-    else:
-        ask_report(app, "Compare: the first report", [], second)
+    one = first or await ask_report(services, "Compare: the first report", [])
+    if one is None:
+        return
+    other = await ask_report(services, f"Compare {visible(one.name)} with", [one])
+    if other is not None:
+        services.add_page(CompareScreen([one, other]))
 
 
-def ask_report(
-    app: App[int], title: str, but: Collection[Path], chosen: Callable[[Path], None]
-) -> None:
+async def ask_report(services: Host, title: str, but: Collection[Path]) -> Path | None:
     """Ask for a report: one that is open or was, or any by its path.
 
     Args:
-        app: The app.
+        services: Know what is open, and ask.
         title: The question.
         but: Reports that are not offered.
-        chosen: Called with the path.
     """
     known = {os.path.abspath(path) for path in but}
-    offered = [path for path in dict.fromkeys(_known(cast("Host", app))) if path not in known]
-
-    def typed(path: Path | None) -> None:
-        if path is not None:
-            chosen(path)
-
-    def ask_path() -> None:
-        app.push_screen(
-            OpenPathDialog(title, placeholder="path of a report or of layer information"), typed
-        )
-
-    def picked(key: Hashable | None) -> None:
-        if key == _OTHER:
-            ask_path()
-        elif key is not None:
-            chosen(Path(str(key)))
-
-    if not offered:
-        ask_path()
-        return
-    names = apart([os.path.basename(path) for path in offered], offered)
-    items = [_item(path, name) for path, name in zip(offered, names, strict=True)]
-    other = PickItem(_OTHER, [("another file …", "key")], "")
-    app.push_screen(
-        PickDialog(title, lambda: items, placeholder="name of a report", last=[other]), picked
-    )
+    offered = [path for path in dict.fromkeys(_known(services)) if path not in known]
+    if offered:
+        names = apart([os.path.basename(path) for path in offered], offered)
+        items = [_item(path, name) for path, name in zip(offered, names, strict=True)]
+        other = PickItem(_OTHER, [("another file …", "key")], "")
+        pick = PickDialog(title, lambda: items, placeholder="name of a report", last=[other])
+        key = await services.tasks.ask(pick)
+        if key != _OTHER:
+            return None if key is None else Path(str(key))
+    about = "path of a report or of layer information"
+    return await services.tasks.ask(OpenPathDialog(title, placeholder=about))
 
 
 def _known(host: Host) -> Iterator[str]:
@@ -215,7 +188,7 @@ class CompareActions(_Base):
     def action_clear(self) -> None:
         """Take back the filter, the noise, the group; stop reading."""
         if self.comparison is None:
-            self.workers.cancel_group(self, "load")
+            self.tasks.cancel("load")
             return
         pane = self.query_one(ComparePane)
         by = pane.clear()
@@ -247,38 +220,37 @@ class CompareActions(_Base):
         if comparison is None:
             return
 
-        def write(path: Path, overwrite: bool) -> list[str]:
-            from dld_tui.core.compare.html_page import comparison_page
-
-            return write_text(path, comparison_page(comparison), overwrite=overwrite)
-
         about = f"One HTML page that needs nothing else. Relative to {os.getcwd()}."
-        ask_where(self, "Export the comparison", about, "compare.html", write)
+        ask_where(self, "Export the comparison", about, "compare.html", partial(_write, comparison))
 
     # Reports
 
-    def action_add_report(self) -> None:
+    @task()
+    async def action_add_report(self) -> None:
         """Compare with one more report."""
 
-        def chosen(path: Path) -> None:
+        path = await ask_report(host(self), "Compare with", self.paths)
+        if path is not None:
             self.paths.append(path)
             self.read()
 
-        ask_report(self.app, "Compare with", self.paths, chosen)
-
-    def action_choose_model(self) -> None:
+    @task()
+    async def action_choose_model(self) -> None:
         """Ask for the model that the engines were built from, and find their nodes in it."""
         from dld_tui.screens.home.welcome import OpenPathDialog
 
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                self.model = path
-                self.read()
-
-        self.app.push_screen(
-            OpenPathDialog("The model of the engines", placeholder="path of an ONNX model"), chosen
-        )
+        dialog = OpenPathDialog("The model of the engines", placeholder="path of an ONNX model")
+        path = await self.tasks.ask(dialog)
+        if path is not None:
+            self.model = path
+            self.read()
 
     def action_again(self) -> None:
         """Read the reports once more, as they are now."""
         self.read()
+
+
+def _write(comparison: Comparison, path: Path, overwrite: bool) -> list[str]:
+    from dld_tui.core.compare.html_page import comparison_page
+
+    return write_text(path, comparison_page(comparison), overwrite=overwrite)

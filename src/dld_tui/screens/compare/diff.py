@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
-from textual.worker import Worker, get_current_worker
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff import ModelDiff, diff_documents
 from dld_tui.core.diff.model import STATUSES
 from dld_tui.core.diff.text import summary
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.styles import STYLES
 from dld_tui.widgets.diff.view import DiffDetail, DiffLines, DiffRow, DiffView, diff_rows
 from dld_tui.widgets.hints import hint
@@ -29,11 +29,8 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import Tasks, on_thread, task, with_progress
 
-if TYPE_CHECKING:
-    from textual.app import App
-
-_TELL_S = 0.2
 _LOW = 30
 """Rows of a terminal below which the detail is lower."""
 
@@ -87,56 +84,24 @@ class DiffScreen(Page):
 
     # Comparing
 
-    def _start(self) -> None:
-        self.run_worker(
-            self._compare, thread=True, exclusive=True, group="load", name=f"diff {self.tab_title}"
-        )
-
-    def _compare(self) -> None:
-        worker = get_current_worker()
+    @task("load", replace=True)
+    async def _start(self) -> None:
         documents: list[Document] = []
         try:
-            with collector_paused():
-                for path in (self.old, self.new):
-                    self._tell(f"reading {visible(path.name)}")
-                    documents.append(Document.open(path, cancelled=lambda: worker.is_cancelled))
-                found = diff_documents(
-                    documents[0],
-                    documents[1],
-                    weights=self.weights,
-                    progress=self._throttled(),
-                    cancelled=lambda: worker.is_cancelled,
-                )
-                # A walk over two models would hold the screen for 100 ms, and find nothing.
-                gc.freeze()
-        except CancelledError:
-            return self._close(documents)
-        except DldError as error:
+            for path in (self.old, self.new):
+                self._show_progress(f"reading {visible(path.name)}")
+                documents.append(await with_progress(partial(_read, path)))
+            read = partial(_compared, documents, self.weights)
+            found = await with_progress(read, self._show_percent)
+        except (Exception, asyncio.CancelledError):
             self._close(documents)
-            self.app.call_later(self._failed, error)
-            return None
-        except BaseException:
-            self._close(documents)
+            host(self).close_page(self)
             raise
-        if worker.is_cancelled:
-            return self._close(documents)
-        self.app.call_later(self._compared, found, documents)
-        return None
+        self._compared(found, documents)
 
-    def _throttled(self) -> Callable[[int, int], None]:
-        last = 0.0
-
-        def progress(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if total and now - last > _TELL_S:
-                last = now
-                self._tell(f"comparing weights: {100 * done / total:.0f} %")
-
-        return progress
-
-    def _tell(self, text: str) -> None:
-        self.app.call_later(self._show_progress, text)
+    def _show_percent(self, done: int, total: int) -> None:
+        if total:
+            self._show_progress(f"comparing weights: {100 * done / total:.0f} %")
 
     def _show_progress(self, text: str) -> None:
         if self.is_mounted and self.found is None:
@@ -149,22 +114,7 @@ class DiffScreen(Page):
         for document in documents:
             document.close()
 
-    def _failed(self, error: DldError) -> None:
-        # In this order: a dialog over the tab would go with it.
-        owner = host(self)
-        owner.close_page(self)
-        owner.show_error(error)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Close the tab when comparing was stopped or failed."""
-        is_load = event.worker.group == "load" and event.state.name in ("ERROR", "CANCELLED")
-        if is_load and self.found is None:
-            host(self).close_page(self)
-
     def _compared(self, found: ModelDiff, documents: list[Document]) -> None:
-        if not self.is_mounted:
-            self._close(documents)
-            return
         self._close(self._documents)
         self._documents = documents
         self.found = found
@@ -179,26 +129,12 @@ class DiffScreen(Page):
 
     # Rows
 
-    def _show_rows(self) -> None:
-        """Make the rows, in a thread: there may be 100,000 of them."""
-        found, status, with_same = self.found, self.status, self.with_same
-        if found is None:
+    @task("rows", replace=True)
+    async def _show_rows(self) -> None:
+        """Make the rows, on a thread: there may be 100,000 of them."""
+        if self.found is None:
             return
-
-        def work() -> None:
-            worker = get_current_worker()
-            with collector_paused():
-                lines = DiffLines(diff_rows(found, status=status, with_same=with_same))
-                lines.index_of(None)  # makes the index
-                gc.freeze()
-            if not worker.is_cancelled:
-                self.app.call_later(self._set_rows, lines, summary(found))
-
-        self.run_worker(work, thread=True, exclusive=True, group="rows", name="rows of a diff")
-
-    def _set_rows(self, lines: DiffLines, title: str) -> None:
-        if not self.is_mounted:
-            return
+        lines, title = await on_thread(_lines, self.found, self.status, self.with_same)
         view = self.query_one(DiffView)
         view.set_lines(lines)
         view.frame(
@@ -303,33 +239,44 @@ class DiffScreen(Page):
     def action_clear(self) -> None:
         """Stop comparing, or show all changes again."""
         if self.found is None:
-            self.workers.cancel_group(self, "load")
+            self.tasks.cancel("load")
         elif self.status or self.with_same:
             self.status, self.with_same = "", False
             self._show_rows()
 
 
-def ask_and_compare(app: App[int], new: Path | None, compare: Callable[[Path, Path], None]) -> None:
-    """Ask for the models and compare them.
+def _read(path: Path, progress: ProgressCallback, cancelled: CancelCheck) -> Document:
+    with collector_paused():
+        return Document.open(path, cancelled=cancelled)
+
+
+def _compared(
+    documents: Sequence[Document], weights: bool, progress: ProgressCallback, cancelled: CancelCheck
+) -> ModelDiff:
+    with collector_paused():
+        found = diff_documents(*documents, weights=weights, progress=progress, cancelled=cancelled)
+        gc.freeze()  # a walk over two models would hold the screen for 100 ms, and find nothing
+    return found
+
+
+def _lines(found: ModelDiff, status: str, with_same: bool) -> tuple[DiffLines, str]:
+    with collector_paused():
+        lines = DiffLines(diff_rows(found, status=status, with_same=with_same))
+        lines.index_of(None)  # makes the index
+        gc.freeze()
+    return lines, summary(found)
+
+
+async def ask_models(tasks: Tasks, new: Path | None) -> tuple[Path, Path] | None:
+    """Ask for the models to compare; None when the user changes their mind.
 
     Args:
-        app: The app.
+        tasks: Asks.
         new: The model that is shown, which is taken as the new one; None asks for it, too.
-        compare: Called with the old and the new path.
     """
     from dld_tui.screens.home.welcome import OpenPathDialog
 
-    def chosen_old(old: Path | None) -> None:
-        if old is None:
-            return
-        if new is not None:
-            compare(old, new)
-            return
-
-        def chosen_new(other: Path | None) -> None:
-            if other is not None:
-                compare(old, other)
-
-        app.push_screen(OpenPathDialog("Compare: the new model"), chosen_new)
-
-    app.push_screen(OpenPathDialog("Compare: the old model"), chosen_old)
+    old = await tasks.ask(OpenPathDialog("Compare: the old model"))
+    if old is not None and new is None:
+        new = await tasks.ask(OpenPathDialog("Compare: the new model"))
+    return None if old is None or new is None else (old, new)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,15 +13,15 @@ from textual import on
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
-from textual.worker import Worker, get_current_worker
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.compare.comparison import GROUPINGS, VIEWS, Comparison
 from dld_tui.core.compare.subject import Subject, open_subject
 from dld_tui.core.document import Document
-from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.errors import DldError
 from dld_tui.core.paths import apart
 from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.compare.actions import CompareActions
 from dld_tui.styles import STYLES
 from dld_tui.widgets.hints import hint
@@ -30,8 +31,7 @@ from dld_tui.widgets.report.compare import CompareAbout, ComparePane, CompareTab
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
-
-_TELL_S = 0.2
+from dld_tui.widgets.tasks import on_thread, task, with_progress
 
 
 class CompareScreen(CompareActions, Page):
@@ -72,69 +72,36 @@ class CompareScreen(CompareActions, Page):
 
     # Reading
 
-    def read(self) -> None:
-        """Read the reports and compare them, in a thread."""
-        self.run_worker(self._read, thread=True, exclusive=True, group="load", name="compare")
-
-    def _read(self) -> None:
-        worker = get_current_worker()
+    @task("load", replace=True)
+    async def read(self) -> None:
+        """Read the reports and compare them."""
+        paths, model = list(self.paths), self.model
+        before = 0 if self.comparison is None else self.comparison.base
+        base = before if before < len(paths) else 0
         try:
-            with collector_paused():
-                document = None if self.model is None else Document.open(self.model)
-                subjects = [
-                    open_subject(path, self._throttled(path), lambda: worker.is_cancelled, document)
-                    for path in self.paths
-                ]
-                before = 0 if self.comparison is None else self.comparison.base
-                comparison = _compared(subjects, before if before < len(subjects) else 0)
-                # A walk over all layers would hold the screen for 100 ms, and find nothing.
-                gc.freeze()
-        except CancelledError:
-            return
-        except DldError as error:
-            if not worker.is_cancelled:
-                self.app.call_later(self._failed, error)
-            return
-        if not worker.is_cancelled:
-            self.app.call_later(self._show, subjects, comparison)
+            document = None if model is None else await on_thread(Document.open, model)
+            subjects = []
+            for path in paths:
+                subject = await with_progress(
+                    partial(_subject, path, document), partial(self._tell, path)
+                )
+                subjects.append(subject)
+            comparison = await on_thread(_compared, subjects, base)
+        except (Exception, asyncio.CancelledError) as error:
+            if self.comparison is None:
+                host(self).close_page(self)
+            elif isinstance(error, DldError):
+                self.paths, self.model = list(self._shown[0]), self._shown[1]
+            raise
+        self._show(subjects, comparison)
 
-    def _throttled(self, path: Path) -> Callable[[int, int], None]:
-        last = 0.0
-
-        def progress(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if total and now - last > _TELL_S:
-                last = now
-                self.app.call_later(self._tell, path, 100 * done / total)
-
-        return progress
-
-    def _tell(self, path: Path, percent: float) -> None:
-        if self.is_mounted and self.comparison is None:
-            text = (
-                f" reading {visible(path.name)}: {percent:.0f} %   {hint('{compare.clear} stops')}"
-            )
+    def _tell(self, path: Path, done: int, total: int) -> None:
+        if total and self.is_mounted and self.comparison is None:
+            percent = f"{100 * done / total:.0f} %"
+            text = f" reading {visible(path.name)}: {percent}   {hint('{compare.clear} stops')}"
             self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
 
-    def _failed(self, error: DldError) -> None:
-        # In this order: a dialog over the tab would go with it.
-        owner = host(self)
-        if self.comparison is None:
-            owner.close_page(self)
-        else:
-            self.paths, self.model = list(self._shown[0]), self._shown[1]
-        owner.show_error(error)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Close the tab when reading was stopped or failed."""
-        is_load = event.worker.group == "load" and event.state.name in ("ERROR", "CANCELLED")
-        if is_load and self.comparison is None:
-            host(self).close_page(self)
-
     def _show(self, subjects: list[Subject], comparison: Comparison) -> None:
-        if not self.is_mounted:
-            return
         first = self.comparison is None
         self.subjects = subjects
         self.comparison = comparison
@@ -153,20 +120,13 @@ class CompareScreen(CompareActions, Page):
 
     # Base and grouping: both may take a second with many layers, so a thread does it.
 
-    def action_base(self) -> None:
+    @task("rows", replace=True)
+    async def action_base(self) -> None:
         """Compare with the next report."""
         comparison = self.comparison
-        if comparison is None:
-            return
-        base = (comparison.base + 1) % len(self.subjects)
-        subjects = self.subjects
-
-        def work() -> None:
-            with collector_paused():
-                found = _compared(subjects, base)
-            self.app.call_later(self._show, subjects, found)
-
-        self.run_worker(work, thread=True, exclusive=True, group="rows", name="compare")
+        if comparison is not None:
+            base = (comparison.base + 1) % len(self.subjects)
+            self._show(self.subjects, await on_thread(_compared, self.subjects, base))
 
     def action_group(self) -> None:
         """Compare by the next thing."""
@@ -176,22 +136,14 @@ class CompareScreen(CompareActions, Page):
         views = VIEWS if comparison is not None and comparison.of_engines else GROUPINGS
         self.group_by(views[(views.index(pane.by) + 1) % len(views)])
 
-    def group_by(self, by: str) -> None:
+    @task("rows", replace=True)
+    async def group_by(self, by: str) -> None:
         """Show the rows by something."""
         comparison = self.comparison
         if comparison is None:
             return
-
-        def work() -> None:
-            with collector_paused():
-                comparison.rows(by)
-                gc.freeze()
-            self.app.call_later(self._grouped, comparison, by)
-
-        self.run_worker(work, thread=True, exclusive=True, group="rows", name=f"by {by}")
-
-    def _grouped(self, comparison: Comparison, by: str) -> None:
-        if self.is_mounted and comparison is self.comparison:
+        await on_thread(_grouped, comparison, by)
+        if comparison is self.comparison:
             self.query_one(ComparePane).show(comparison, by)
             self._moved()
 
@@ -223,8 +175,23 @@ def _tab_title(paths: Sequence[Path]) -> str:
     return " : ".join(apart([path.name for path in paths], paths))
 
 
+def _subject(
+    path: Path, document: Document | None, progress: ProgressCallback, cancelled: CancelCheck
+) -> Subject:
+    with collector_paused():
+        return open_subject(path, progress, cancelled, document)
+
+
 def _compared(subjects: Sequence[Subject], base: int) -> Comparison:
     """Compare, and find out everything that is shown first."""
-    comparison = Comparison(subjects, base)
-    comparison.explanation()
+    with collector_paused():
+        comparison = Comparison(subjects, base)
+        comparison.explanation()
+        gc.freeze()  # a walk over all layers would hold the screen for 100 ms, and find nothing
     return comparison
+
+
+def _grouped(comparison: Comparison, by: str) -> None:
+    with collector_paused():
+        comparison.rows(by)
+        gc.freeze()

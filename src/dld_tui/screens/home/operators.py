@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from textual.app import App
 from textual.containers import Vertical
 from textual.widget import Widget
 
@@ -13,7 +12,6 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
 from dld_tui.widgets.operators.browser import OperatorBrowser
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
 
 
@@ -58,25 +56,6 @@ class OperatorsScreen(SubPage):
         """Copy the operator's name."""
         event.stop()
         self.app.copy_to_clipboard(event.operator.name)
-
-
-def show_operators(app: App[int]) -> None:
-    """Show the operators, beginning with that of the node under the cursor of the tab."""
-    if isinstance(app.screen, OperatorsScreen):
-        return
-    node = host(app.screen).page.node_at_cursor
-    start = (node.domain, node.op_type) if node is not None else None
-
-    def show(palette: OperatorPalette) -> None:
-        app.push_screen(OperatorsScreen(palette, start))
-
-    app.run_worker(
-        lambda: app.call_later(show, everything()),
-        thread=True,
-        group="operators",
-        exclusive=True,
-        name="operators",
-    )
 
 
 def everything() -> OperatorPalette:

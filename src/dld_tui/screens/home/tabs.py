@@ -20,6 +20,8 @@ else:
 
 START = "start"
 """The mode of the start page."""
+OPENING = "opening"
+"""The mode of what is seen until the first of the files that were named has been recognised."""
 
 
 _COLLECT_S = 1.0
@@ -30,6 +32,10 @@ def collect() -> None:
     """Free what nobody refers to: with so much that stays, the collector would hardly ever look."""
     gc.collect()
     gc.freeze()  # what is left belongs to open tabs: later collections need not walk it
+
+
+class OpeningPage(Page):
+    """Empty: what is behind it is not worth making for the moment that it is seen."""
 
 
 class Tabs(_Base):

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -38,6 +37,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import on_thread, task
 
 
 class OpenPathDialog(Dialog[Path]):
@@ -187,12 +187,6 @@ class WelcomeScreen(Page):
     tab_title = "start"
     tab_status = f"dld-tui {__version__}"
 
-    @dataclass
-    class RecentRead(Message):
-        """The disk was asked about the recent files."""
-
-        entries: list[_Entry]
-
     def body(self) -> Iterable[Widget]:
         """Return the path field, the recent files and the things to start."""
         box = OpenBox(PathInput(), id="open")
@@ -226,16 +220,12 @@ class WelcomeScreen(Page):
         super().on_screen_resume(event)
         files = host(self).state.recent()
         self._show([_Entry(file, 0) for file in files])
-        self.run_worker(
-            lambda: self.post_message(self.RecentRead([_Entry(f, _size(f)) for f in files])),
-            thread=True,
-            group="recent",
-            exclusive=True,
-        )
+        self._look(files)
 
-    def on_welcome_screen_recent_read(self, event: RecentRead) -> None:
+    @task("recent", replace=True)
+    async def _look(self, files: Sequence[RecentFile]) -> None:
         """Grey the files that are gone."""
-        self._show(event.entries)
+        self._show(await on_thread(lambda: [_Entry(file, _size(file)) for file in files]))
 
     def _show(self, entries: list[_Entry]) -> None:
         table = RowTable(
@@ -267,16 +257,15 @@ class WelcomeScreen(Page):
         if isinstance(event.view, RecentList):
             host(self).open_path(key)
         elif key == "demo":
-            self.run_worker(self._write_demo, thread=True, group="demo", exclusive=True)
+            self._open_demo()
         elif key.startswith("run:"):
             host(self).start_activity(key[4:], {})
         else:
             await self.app.run_action(f"app.{key}")
 
-    def _write_demo(self) -> None:
-        from dld_tui.core.samples import write_demo_models
-
-        self.app.call_later(host(self).open_all, write_demo_models(ensure(cache_dir() / "demo")))
+    @task("demo", replace=True)
+    async def _open_demo(self) -> None:
+        host(self).open_all(await on_thread(_write_demo))
 
     def action_forget(self) -> None:
         """Take the file under the cursor from the list."""
@@ -289,6 +278,12 @@ class WelcomeScreen(Page):
     def action_path(self) -> None:
         """Go to the path field."""
         self.query_one(Input).focus()
+
+
+def _write_demo() -> list[Path]:
+    from dld_tui.core.samples import write_demo_models
+
+    return write_demo_models(ensure(cache_dir() / "demo"))
 
 
 def _size(file: RecentFile) -> int | None:

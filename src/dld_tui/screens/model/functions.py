@@ -44,6 +44,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -402,7 +403,8 @@ class FunctionsScreen(PageWork, SubPage):
         if self.row is not None:
             self._leave(self.row.scope)
 
-    def action_instances(self) -> None:
+    @task()
+    async def action_instances(self) -> None:
         """Go to a node that calls the function; asks which when there are several."""
         row = self.row
         if row is None:
@@ -412,13 +414,11 @@ class FunctionsScreen(PageWork, SubPage):
             self._leave(calls[0])
             return
 
-        def chosen(place: object) -> None:
-            if isinstance(place, int):
-                self._leave(calls[place])
-
         items = partial(_items, calls)
         title = f"{fmt.plural(len(calls), 'instance')} of {visible(row.scope.title)}"
-        self.app.push_screen(PickDialog(title, items, placeholder="name or place"), chosen)
+        place = await self.tasks.ask(PickDialog(title, items, placeholder="name or place"))
+        if isinstance(place, int):
+            self._leave(calls[place])
 
     def _leave(self, place: Scope | Node) -> None:
         self.chosen = place

@@ -42,24 +42,31 @@ class PictureWriter:
             self.page.notify("The graph is being arranged", timeout=3)
             return
 
-        def chosen(path: Path | None) -> None:
-            if path is None:
-                return
+        self.page.tasks.start(self._save(start or self._start()), "dialog")
+
+    async def _save(self, start: str) -> None:
+        ask = self.page.tasks.ask
+        hint = "path of the picture: .svg, .png, .jpg or .txt"
+        while path := await ask(OpenPathDialog("Save picture", start, hint)):
             path = path if path.suffix else path.with_suffix(".svg")
+            start = str(path)
             try:
                 kind = kind_of(path)
             except DldError as error:
                 self._warn(str(error))
-                self.save(str(path))
-                return
+                continue
+            answer: str | None = "overwrite"
             if path.exists():
-                self._ask_overwrite(path, kind)
-            else:
+                choices = [
+                    Choice("o", "overwrite it", "overwrite"),
+                    Choice("a", "choose another name", "other"),
+                ]
+                message = f"{visible(start)} is there already."
+                answer = await ask(ChoiceDialog("Overwrite?", message, choices))
+            if answer == "overwrite":
                 self._write(path, kind)
-
-        hint = "path of the picture: .svg, .png, .jpg or .txt"
-        dialog = OpenPathDialog("Save picture", start or self._start(), hint)
-        self.page.app.push_screen(dialog, chosen)
+            if answer != "other":
+                return
 
     def _warn(self, text: str) -> None:
         self.page.notify(visible(text), severity="warning", timeout=8, markup=False)
@@ -67,20 +74,6 @@ class PictureWriter:
     def _start(self) -> str:
         path = self.document.path
         return str(path.with_suffix(".svg") if path is not None else Path.cwd() / "graph.svg")
-
-    def _ask_overwrite(self, path: Path, kind: str) -> None:
-        def answered(answer: str | None) -> None:
-            if answer == "overwrite":
-                self._write(path, kind)
-            elif answer == "other":
-                self.save(str(path))
-
-        choices = [
-            Choice("o", "overwrite it", "overwrite"),
-            Choice("a", "choose another name", "other"),
-        ]
-        message = f"{visible(str(path))} is there already."
-        self.page.app.push_screen(ChoiceDialog("Overwrite?", message, choices), answered)
 
     def _write(self, path: Path, kind: str) -> None:
         dark = self.page.app.current_theme.dark

@@ -5,7 +5,7 @@ The rows of the metadata page: what can be written about a model and its parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,13 +21,14 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.model import is_alive
-from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
+from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     import onnx
@@ -288,27 +289,22 @@ class MetadataScreen(SubPage):
 
     # --- editing --------------------------------------------------------------------------------
 
-    def action_edit(self) -> None:
+    @task()
+    async def action_edit(self) -> None:
         """Edit the text, number or type at the cursor."""
         row = self.row
         if row is None or not row.is_text:
             return
         title = f"{row.label} of {row.part.title}" if row.kind != "type" else "Type"
-        if row.kind == "doc" or (row.kind == "entry" and "\n" in row.value):
-            self.app.push_screen(TextDialog(title, row.value), self._writer(row))
-            return
-        prompt = PromptDialog(
+        dialog: Dialog[str] = PromptDialog(
             "Edit", title, visible(row.value), check=lambda text: _problem(row, text)
         )
-        self.app.push_screen(prompt, self._writer(row))
-
-    def _writer(self, row: MetadataRow) -> Callable[[str | None], None]:
-        def write(text: str | None) -> None:
-            # What could not be shown as it is and was left alone stays as it is.
-            if text is not None and text not in (row.value, visible(row.value)):
-                self._write(row, text)
-
-        return write
+        if row.kind == "doc" or (row.kind == "entry" and "\n" in row.value):
+            dialog = TextDialog(title, row.value)
+        text = await self.tasks.ask(dialog)
+        # What could not be shown as it is and was left alone stays as it is.
+        if text is not None and text not in (row.value, visible(row.value)):
+            self._write(row, text)
 
     def _write(self, row: MetadataRow, text: str | None) -> None:
         where = row.part.where
@@ -339,7 +335,8 @@ class MetadataScreen(SubPage):
         if row is not None and row.is_text:
             self._write(row, None)
 
-    def action_add(self) -> None:
+    @task()
+    async def action_add(self) -> None:
         """Ask for a key and a text, and add them to the part that the cursor is in."""
         row = self.row
         if row is None:
@@ -353,16 +350,15 @@ class MetadataScreen(SubPage):
                 return "type a key"
             return "there is an entry with this key" if key.strip() in taken else None
 
-        def named(key: str | None) -> None:
-            if key:
-                entry = MetadataRow("entry", visible(key.strip()), "", part, key.strip())
-                prompt = PromptDialog("Add entry", f"The text of {visible(key.strip())}.")
-                self.app.push_screen(
-                    prompt, lambda text: self._write(entry, text) if text is not None else None
-                )
-
         prompt = PromptDialog("Add entry", f"The key of a new entry of {part.title}.", check=check)
-        self.app.push_screen(prompt, named)
+        key = await self.tasks.ask(prompt)
+        if not key:
+            return
+        entry = MetadataRow("entry", visible(key.strip()), "", part, key.strip())
+        about = f"The text of {visible(key.strip())}."
+        text = await self.tasks.ask(PromptDialog("Add entry", about))
+        if text is not None:
+            self._write(entry, text)
 
     # --- history --------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.text import visible
 from dld_tui.screens.compare.actions import ask_reports
 from dld_tui.screens.context_menu import open_menu
-from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.file_saving import Write, ask_where
 from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.plan.panes import narrowings
@@ -31,10 +31,9 @@ from dld_tui.widgets.plan.findings import PlanFindings
 from dld_tui.widgets.plan.tables import SpecialPane
 from dld_tui.widgets.plan.views import PlanCharts
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from dld_tui.core.report.records import Layer
     from dld_tui.screens.plan.loading import Loaded
     from dld_tui.widgets.layers.table import LayerPane
@@ -68,7 +67,8 @@ class PlanActions(_Base):
 
     # --- to the model ---------------------------------------------------------------------------
 
-    def action_go_to_node(self) -> None:
+    @task()
+    async def action_go_to_node(self) -> None:
         """Show the layer's ONNX node in the model; asks which one when there are several."""
         layer = self.layer_at_cursor()
         if layer is None or not layer.nodes:
@@ -76,11 +76,6 @@ class PlanActions(_Base):
         if len(layer.nodes) == 1:
             self.go_to_node(0)
             return
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                self.go_to_node(int(answer))
-
         more = len(layer.nodes) - len(_LETTERS)
         about = f"This layer computes {len(layer.nodes)} ONNX nodes."
         about += " The details list the others, too." if more > 0 else ""
@@ -88,7 +83,9 @@ class PlanActions(_Base):
             Choice(_LETTERS[n], f"{visible(link.op_type)}  {visible(link.label)}".strip(), str(n))
             for n, link in enumerate(layer.nodes[: len(_LETTERS)])
         ]
-        self.app.push_screen(ChoiceDialog("Which node?", about, choices), chosen)
+        answer = await self.tasks.ask(ChoiceDialog("Which node?", about, choices))
+        if answer is not None:
+            self.go_to_node(int(answer))
 
     def go_to_node(self, place: int) -> None:
         """Show one of the nodes of the layer in the model, which is asked for when not known."""
@@ -101,16 +98,14 @@ class PlanActions(_Base):
         link = layer.nodes[place]
         host(self).reveal(loaded.model, link.scope, link.node)
 
-    def action_choose_model(self) -> None:
+    @task()
+    async def action_choose_model(self) -> None:
         """Ask for the ONNX model and look the nodes up in it."""
-
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                self.read(path)
-
         start = str(self.path.parent) + os.sep if self.path is not None else ""
         hint = "path of the ONNX model that the engine was built from"
-        self.app.push_screen(OpenPathDialog("The model of the engine", start, hint), chosen)
+        path = await self.tasks.ask(OpenPathDialog("The model of the engine", start, hint))
+        if path is not None:
+            self.read(path)
 
     def action_again(self) -> None:
         """Read the files once more, as they are now."""
@@ -123,36 +118,33 @@ class PlanActions(_Base):
         self.show_pane("layers")
         self.layer_pane.open_filter()
 
-    def action_narrow(self) -> None:
+    @task()
+    async def action_narrow(self) -> None:
         """Ask for a value that the shown layers have in common."""
         loaded = self.loaded
         if loaded is None:
             return
         items, filters = narrowings(loaded.layers)
-
-        def chosen(key: Hashable | None) -> None:
-            if key is not None:
-                text, group = filters[str(key)]
-                self.layer_pane.set_filter(text, group)
-                self.show_pane("layers")
-
         dialog = PickDialog("Layers with", lambda: items, placeholder="type, precision or finding")
-        self.app.push_screen(dialog, chosen)
+        key = await self.tasks.ask(dialog)
+        if key is not None:
+            text, group = filters[str(key)]
+            self.layer_pane.set_filter(text, group)
+            self.show_pane("layers")
 
     def action_group(self) -> None:
         """Group the layers by the next thing."""
         self.show_pane("layers")
         self.layer_pane.next_grouping()
 
-    def action_columns(self) -> None:
+    @task()
+    async def action_columns(self) -> None:
         """Choose the columns of the layer table."""
-
-        def chosen(keys: tuple[str, ...] | None) -> None:
-            if keys is not None and keys != self.layer_pane.columns:
-                self.layer_pane.set_columns(keys)
-                host(self).state.put("layouts", _LAYOUT, {"keys": list(keys)})
-
-        self.app.push_screen(ColumnsDialog(self.layer_pane.columns, PLAN_COLUMNS), chosen)
+        pane = self.layer_pane
+        keys = await self.tasks.ask(ColumnsDialog(pane.columns, PLAN_COLUMNS))
+        if keys is not None and keys != pane.columns:
+            pane.set_columns(keys)
+            host(self).state.put("layouts", _LAYOUT, {"keys": list(keys)})
 
     def restore_columns(self) -> None:
         """Take the columns that the user chose before."""
@@ -163,7 +155,7 @@ class PlanActions(_Base):
     def action_clear(self) -> None:
         """Take back marks, the filter, the group; stop reading."""
         if self.loaded is None:
-            self.workers.cancel_group(self, "load")
+            self.tasks.cancel("load")
         else:
             self.layer_pane.clear()
 
@@ -233,7 +225,7 @@ class PlanActions(_Base):
     def _stem(self) -> str:
         return visible((self.path or Path("engine")).name.partition(".")[0]) or "engine"
 
-    def _ask(self, title: str, name: str, write: Callable[[Path, bool], list[str]]) -> None:
+    def _ask(self, title: str, name: str, write: Write) -> None:
         ask_where(self, title, f"Relative to {os.getcwd()}.", name, write)
 
     def action_save_csv(self) -> None:
@@ -243,10 +235,11 @@ class PlanActions(_Base):
             return
         name, text = found
 
-        def write(path: Path, overwrite: bool) -> list[str]:
-            return list(write_text(path, text, overwrite=overwrite))
-
-        self._ask("Save as CSV", f"{self._stem()}{name}.csv", write)
+        self._ask(
+            "Save as CSV",
+            f"{self._stem()}{name}.csv",
+            lambda path, over: write_text(path, text, overwrite=over),
+        )
 
     def _shown_csv(self) -> tuple[str, str] | None:
         """Return what the shown table adds to the name of a file, and its rows as CSV."""
@@ -266,14 +259,11 @@ class PlanActions(_Base):
         if loaded is None:
             return
 
-        def write(path: Path, overwrite: bool) -> list[str]:
-            from dld_tui.core.plan.html import write_page
-
-            return list(
-                write_page(loaded.plan, loaded.findings, loaded.mapping, path, overwrite=overwrite)
-            )
-
-        self._ask("Export the engine as a page", f"{self._stem()}.html", write)
+        self._ask(
+            "Export the engine as a page",
+            f"{self._stem()}.html",
+            lambda path, over: _write_page(loaded, path, over),
+        )
 
     def action_save_picture(self) -> None:
         """Ask for a path and write what the graph pane shows as a picture."""
@@ -292,10 +282,17 @@ class PlanActions(_Base):
 
         self._ask("Save picture: .svg, .png, .jpg or .txt", f"{self._stem()}.svg", write)
 
-    def action_compare_with(self) -> None:
+    @task()
+    async def action_compare_with(self) -> None:
         """Choose another engine or report and compare this one with it."""
-        ask_reports(self.app, self.path)
+        await ask_reports(host(self), self.path)
 
     def complain(self, error: DldError) -> None:
         """Say what could not be done."""
         self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
+
+
+def _write_page(loaded: Loaded, path: Path, overwrite: bool) -> Sequence[str]:
+    from dld_tui.core.plan.html import write_page
+
+    return write_page(loaded.plan, loaded.findings, loaded.mapping, path, overwrite=overwrite)

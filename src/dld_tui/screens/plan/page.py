@@ -15,13 +15,13 @@ from textual import on
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
-from textual.worker import Worker, get_current_worker
 
 from dld_tui.core.document import Document, Node
 from dld_tui.core.plan.graph import LayerVertex
 from dld_tui.core.plan.mapping import share_times
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
+from dld_tui.screens.loading import read_or_close
 from dld_tui.screens.panes import PaneStrip
 from dld_tui.screens.plan.actions import PlanActions
 from dld_tui.screens.plan.loading import Loaded, load
@@ -39,8 +39,8 @@ from dld_tui.widgets.plan.tables import SpecialPane, SpecialView
 from dld_tui.widgets.plan.views import PlanCharts, PlanSummary
 from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import on_thread, task
 
 _KEYS = (
     "{plan.filter} filter  {plan.narrow} by value  {table.sort} sort  {plan.group} group  "
@@ -107,30 +107,16 @@ class PlanScreen(PlanActions, PlanPanes, Page):
 
     # --- reading --------------------------------------------------------------------------------
 
-    def read(self, model: Path | None = None) -> None:
-        """Read the files, in a thread, and look the nodes up in a model."""
-        self._model = model or self._model
-        self.run_worker(
-            self._load, thread=True, exclusive=True, group="load", name=f"open {self.path}"
-        )
-
-    def _load(self) -> None:
-        worker = get_current_worker()
-        if self.path is None:
-            return
-        loaded = load(self.path, self._model)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._loaded, loaded)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Close the tab when the files could not be read; the app shows why."""
-        failed = event.worker.group == "load" and event.state.name in ("ERROR", "CANCELLED")
-        if failed and self.loaded is None:
-            host(self).close_page(self)
-
-    def _loaded(self, loaded: Loaded) -> None:
-        if not self.is_mounted:
-            return
+    @task("load", replace=True)
+    async def read(self, model: Path | None = None) -> None:
+        """Read the files, and look the nodes up in a model."""
+        path = self.path
+        assert path is not None  # given to __init__
+        self._model = model = model or self._model
+        if self.loaded is None:
+            loaded = await read_or_close(self, lambda progress, cancelled: load(path, model))
+        else:
+            loaded = await on_thread(load, path, model)
         is_first = self.loaded is None
         self.loaded = loaded
         plan = loaded.plan

@@ -10,11 +10,11 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
-from textual.worker import Worker, get_current_worker
 
 from dld_tui.core.files.source import Source
 from dld_tui.core.plan.trtexec_log import TrtexecLog, read_log
 from dld_tui.core.text import visible
+from dld_tui.screens.loading import read_or_close
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
@@ -24,6 +24,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import task
 
 _MOST_BYTES = 64 << 20
 """Of a log that is read; what follows is left out, and said."""
@@ -120,25 +121,13 @@ class LogScreen(Page):
     def on_mount(self) -> None:
         """Read the file."""
         self.query_one("#log").display = False
-        self.run_worker(self._load, thread=True, group="load", name=f"open {self.path}")
+        self._load()
 
-    def _load(self) -> None:
-        worker = get_current_worker()
-        if self.path is None:
-            return
-        found = read(self.path)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._loaded, found)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Close the tab when the file could not be read; the app shows why."""
-        failed = event.worker.group == "load" and event.state.name in ("ERROR", "CANCELLED")
-        if failed and self.shown_log is None:
-            host(self).close_page(self)
-
-    def _loaded(self, found: ReadLog) -> None:
-        if not self.is_mounted:
-            return
+    @task("load")
+    async def _load(self) -> None:
+        path = self.path
+        assert path is not None  # given to __init__
+        found = await read_or_close(self, lambda progress, cancelled: read(path))
         self.shown_log = found
         self.tab_status = "trtexec log"
         self.query_one("#loading").display = False

@@ -6,14 +6,12 @@ A report's part in comparing: choosing the other one, and showing a layer when a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.export_file import FORMATS, export_report
-from dld_tui.core.report.records import NodeLink
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.compare.actions import ask_reports
@@ -25,6 +23,7 @@ from dld_tui.widgets.layers.table import LayerPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.timeline import TimelineView
 
 if TYPE_CHECKING:
@@ -45,9 +44,10 @@ class ReportCompare(_Base):
 
     _awaited_layer: int | None = None
 
-    def action_compare_with(self) -> None:
+    @task()
+    async def action_compare_with(self) -> None:
         """Choose another report and compare this one with it."""
-        ask_reports(self.app, self.path)
+        await ask_reports(host(self), self.path)
 
     def reveal_layer(self, index: int) -> None:
         """Go to a layer in the table, as soon as the report is read."""
@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         def show_in_timeline(self, index: int) -> None: ...
         def show_in_table(self, index: int) -> None: ...
         def show_pane(self, name: str) -> None: ...
-        def run_in_thread(self, work: Callable[[], None], name: str) -> None: ...
 else:
     _ActionsBase = object
 
@@ -117,44 +116,26 @@ class ReportActions(_ActionsBase):
 
     # To the model
 
-    def action_go_to_node(self) -> None:
+    @task()
+    async def action_go_to_node(self) -> None:
         """Show the layer's ONNX node in the model; asks which one when there are several."""
         layer = self.layer_at_cursor()
-        if layer is None or not layer.nodes:
-            return
-        if len(layer.nodes) == 1:
-            self._reveal(layer.nodes[0])
-            return
-        links = layer.nodes[: len(_LETTERS)]
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                self._reveal(links[int(answer)])
-
-        self.app.push_screen(
-            ChoiceDialog(
-                "Which node?",
-                f"{visible(layer.name)} computes {len(layer.nodes)} ONNX nodes.",
-                [
-                    Choice(_LETTERS[n], f"{visible(link.op_type)}  {visible(link.label)}", str(n))
-                    for n, link in enumerate(links)
-                ],
-            ),
-            chosen,
-        )
-
-    def _reveal(self, link: NodeLink) -> None:
         path, report = self.model_path(), self.report
-        if path is None or report is None:
+        if layer is None or not layer.nodes or path is None or report is None:
             return
-
-        def look() -> None:
-            problem = report.model_problem()
-            self.app.call_from_thread(self._reveal_checked, path, link, problem)
-
-        self.run_in_thread(look, "find the model")
-
-    def _reveal_checked(self, path: Path, link: NodeLink, problem: str | None) -> None:
+        link = layer.nodes[0]
+        if len(layer.nodes) > 1:
+            links = layer.nodes[: len(_LETTERS)]
+            choices = [
+                Choice(_LETTERS[n], f"{visible(link.op_type)}  {visible(link.label)}", str(n))
+                for n, link in enumerate(links)
+            ]
+            about = f"{visible(layer.name)} computes {len(layer.nodes)} ONNX nodes."
+            answer = await self.tasks.ask(ChoiceDialog("Which node?", about, choices))
+            if answer is None:
+                return
+            link = links[int(answer)]
+        problem = await on_thread(report.model_problem)
         if problem is not None:
             gone = not os.path.lexists(path)
             text = f"{visible(str(path))}: {problem}. The report's figures are as they were."
@@ -184,16 +165,14 @@ class ReportActions(_ActionsBase):
         self.show_pane("layers")
         self.query_one(LayerPane).next_grouping()
 
-    def action_columns(self) -> None:
+    @task()
+    async def action_columns(self) -> None:
         """Choose the columns of the layer table."""
         pane = self.query_one(LayerPane)
-
-        def chosen(keys: tuple[str, ...] | None) -> None:
-            if keys is not None and keys != pane.columns:
-                pane.set_columns(keys)
-                host(self).state.put("layouts", "report.columns", {"keys": list(keys)})
-
-        self.app.push_screen(ColumnsDialog(pane.columns), chosen)
+        keys = await self.tasks.ask(ColumnsDialog(pane.columns))
+        if keys is not None and keys != pane.columns:
+            pane.set_columns(keys)
+            host(self).state.put("layouts", "report.columns", {"keys": list(keys)})
 
     def restore_columns(self) -> None:
         """Take the columns that the user chose before."""
@@ -214,7 +193,7 @@ class ReportActions(_ActionsBase):
     def action_clear(self) -> None:
         """Take back marks, the filter, the group, the measure; stop loading."""
         if self.report is None:
-            self.workers.cancel_group(self, "load")
+            self.tasks.cancel("load")
         elif not (self.pane == "timeline" and self.query_one(TimelineView).clear_measure()):
             self.query_one(LayerPane).clear()
 

@@ -6,24 +6,25 @@ one at a time. The cursors of table and timeline go together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
-from textual.worker import Worker, get_current_worker
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
+from dld_tui.screens.loading import read_or_close
 from dld_tui.screens.panes import PaneStrip
 from dld_tui.screens.report.actions import ReportActions, ReportCompare
-from dld_tui.screens.report.loading import Loaded, load
+from dld_tui.screens.report.loading import load
 from dld_tui.screens.report.panes import PANES, ReportPanes
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
@@ -34,8 +35,8 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.report.summary import costliest
 from dld_tui.widgets.report.views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.details import span_lines
 from dld_tui.widgets.timeline.model import Timeline, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView
@@ -89,7 +90,7 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         self.query_one("#panes").display = False
         self.tab_status = ""
         self.hold_paint(_SHOW_S)
-        self.run_worker(self._load, thread=True, group="load", name=f"open {self.path}")
+        self._load()
 
     def on_unmount(self) -> None:
         """Close the file."""
@@ -98,32 +99,15 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
 
     # Loading
 
-    def _load(self) -> None:
-        worker = get_current_worker()
-        if self.path is None:
-            return
-        loaded = load(self.path, lambda: worker.is_cancelled, self._tell)
-        if worker.is_cancelled:
-            loaded.report.close()
-        else:
-            self.app.call_from_thread(self._loaded, loaded)
-
-    def _tell(self, progress: str) -> None:
-        self.app.call_from_thread(self._show_progress, progress)
-
-    def _show_progress(self, progress: str) -> None:
-        text = f" reading {visible(self.tab_title)}: {progress}   {hint('{report.clear} stops')}"
-        self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Close the tab when the report could not be read; the app shows why."""
-        if event.worker.group == "load" and event.state.name in ("ERROR", "CANCELLED"):
-            host(self).close_page(self)
-
-    def _loaded(self, loaded: Loaded) -> None:
-        if not self.is_mounted:
-            loaded.report.close()
-            return
+    @task("load")
+    async def _load(self) -> None:
+        path, begin = self.path, monotonic()
+        assert path is not None  # given to __init__
+        loaded = await read_or_close(
+            self,
+            lambda progress, cancelled: load(path, cancelled, progress),
+            lambda done, total: self._show_progress(done, total, monotonic() - begin),
+        )
         report = loaded.report
         self.report = report
         provider = short_provider(report.execution_provider) if report.execution_provider else ""
@@ -147,6 +131,15 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         self.release_paint_when_laid_out()
         self.show_awaited_layer()
         self.tab_changed()
+
+    def _show_progress(self, done: int, total: int, seconds: float) -> None:
+        if not total or self.report is not None or not self.is_mounted:
+            return
+        progress = f"{100 * done / total:.0f} % of {fmt.size(total)}"
+        rate = fmt.size(int(done / seconds)) if seconds else fmt.UNKNOWN
+        text = f" reading {visible(self.tab_title)}: {progress}, {rate}/s"
+        text += f"   {hint('{report.clear} stops')}"
+        self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
 
     # The pass that is drawn
 
@@ -178,7 +171,8 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         """Draw the pass after."""
         self._step_pass(1)
 
-    def _step_pass(self, step: int) -> None:
+    @task("pass", replace=True)
+    async def _step_pass(self, step: int) -> None:
         report = self.report
         if report is None or self.shown_pass is None:
             return
@@ -189,15 +183,8 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
             return
         wanted = self.shown_pass = numbers[at]
 
-        def read() -> None:
-            timeline = timeline_of(report, wanted)
-            self.app.call_from_thread(self._pass_read, wanted, timeline)
-
-        self.run_worker(read, thread=True, group="pass", name=f"pass {wanted}")
-
-    def _pass_read(self, index: int, timeline: Timeline) -> None:
-        if self.is_mounted and index == self.shown_pass:
-            self.show_pass(index, timeline)
+        timeline = await on_thread(timeline_of, report, wanted)
+        self.show_pass(wanted, timeline)
 
     def _describe(self, room: int) -> list[Line]:
         view = self.query_one(TimelineView)
@@ -294,7 +281,3 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         """Go to a layer in the table, without a filter that hides it."""
         self.query_one(LayerPane).go_to(index, clear=True)
         self.show_pane("layers")
-
-    def run_in_thread(self, work: Callable[[], None], name: str) -> None:
-        """Run work that may block; the app shows its errors."""
-        self.run_worker(work, thread=True, group="report", name=name)

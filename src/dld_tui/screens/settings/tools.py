@@ -31,6 +31,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import task
 
 
 class ToolFormScreen(SavingForm):
@@ -208,32 +209,30 @@ class ToolsScreen(SubPage):
         if tool is not None:
             self._open_form(ToolFormScreen(tool))
 
-    def _open_form(self, form: ToolFormScreen) -> None:
-        def closed(_: None) -> None:
-            if form.saved:
-                self._read(form.saved)
+    @task()
+    async def _open_form(self, form: ToolFormScreen) -> None:
+        await self.tasks.ask(form)
+        if form.saved:
+            self._read(form.saved)
 
-        self.app.push_screen(form, closed)
-
-    def action_remove(self) -> None:
+    @task()
+    async def action_remove(self) -> None:
         """Forget the tool under the cursor, after asking."""
         tool = self._selected()
         if tool is None:
             return
         name = tool.name
 
-        def answered(answer: str | None) -> None:
-            if answer != "remove":
-                return
-            try:
-                store.remove(name)
-            except DldError as error:
-                host(self).show_error(error)
-            self._read()
-
         choices = [Choice("r", "remove it", "remove")]
         text = "The program itself stays where it is."
-        self.app.push_screen(ChoiceDialog(f"Remove {visible(name)}?", text, choices), answered)
+        question = ChoiceDialog(f"Remove {visible(name)}?", text, choices)
+        if await self.tasks.ask(question) != "remove":
+            return
+        try:
+            store.remove(name)
+        except DldError as error:
+            host(self).show_error(error)
+        self._read()
 
     def action_copy(self) -> None:
         """Copy the application and its arguments."""

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
-from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.home.welcome import ago
 from dld_tui.styles import STYLES
-from dld_tui.targets.base import Job
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.lists.row_table import RowTable
@@ -30,6 +25,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
     from dld_tui.targets.ssh.target import SshTarget
@@ -58,14 +54,6 @@ class TargetJobsScreen(SubPage):
     CSS_PATH = STYLES / "targets.tcss"
     tab_title = "jobs on targets"
     HELP = JobList.HELP
-
-    @dataclass
-    class Asked(Message):
-        """A target has told of its jobs."""
-
-        target: str
-        states: dict[str, str]
-        problem: str = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,25 +125,21 @@ class TargetJobsScreen(SubPage):
         """Ask every target that has jobs how they are."""
         self._states.clear()
         self._show()
+        self.tasks.cancel("jobs")
         for name in dict.fromkeys(job.target for job in self._jobs.values()):
-            self.run_worker(
-                partial(self._ask, name),
-                thread=True, group=f"jobs {name}", exclusive=True, name=f"jobs of {name}",
-            )  # fmt: skip
+            self._ask(name)
 
-    def _ask(self, name: str) -> None:
+    @task("jobs")
+    async def _ask(self, name: str) -> None:
+        states, problem = {}, ""
         try:
-            states = {job.id: job.state for job in _target(name).jobs()}
+            jobs = await on_thread(lambda: _target(name).jobs())
+            states = {job.id: job.state for job in jobs}
         except DldError as error:
-            self.post_message(self.Asked(name, {}, error.message))
-        else:
-            self.post_message(self.Asked(name, states))
-
-    def on_target_jobs_screen_asked(self, event: Asked) -> None:
-        """Show how the jobs of a target are."""
+            problem = error.message
         for job in self._jobs.values():
-            if job.target == event.target:
-                self._states[job.id] = event.problem or event.states.get(job.id, _GONE)
+            if job.target == name:
+                self._states[job.id] = problem or states.get(job.id, _GONE)
         self._show()
 
     def _selected(self) -> StoredJob | None:
@@ -167,32 +151,33 @@ class TargetJobsScreen(SubPage):
         if job is not None:
             self.app.push_screen(self._screen(job))
 
-    def action_stop(self) -> None:
+    @task()
+    async def action_stop(self) -> None:
         """Stop the job, after asking."""
         job = self._selected()
         if job is None:
             return
-
-        def answered(answer: str | None) -> None:
-            if answer == "stop":
-                screen = self._screen(job)
-                screen.runner.cancel()
-                self.app.push_screen(screen)
-
         text = f"{_title(job)} on {visible(job.target)}; nothing of it is left there."
         choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
-        self.app.push_screen(ChoiceDialog("Stop the job?", text, choices), answered)
+        if await self.tasks.ask(ChoiceDialog("Stop the job?", text, choices)) == "stop":
+            screen = self._screen(job)
+            screen.runner.cancel()
+            self.app.push_screen(screen)
 
     def _screen(self, job: StoredJob) -> JobScreen:
-        def start() -> Job:
-            return _target(job.target).attach(job)
-
-        def opened(result: dict[str, JSON]) -> None:
-            if job.outputs and Path(job.outputs[0].path).is_file():
-                host(self).open_path(job.outputs[0].path)
-
         title = f"{_title(job)} on {visible(job.target)}"
-        return JobScreen(job.activity, {}, opened, title=title, target=job.target, start=start)
+        return JobScreen(
+            job.activity,
+            {},
+            lambda result: self._open(job),
+            title=title,
+            target=job.target,
+            start=lambda: _target(job.target).attach(job),
+        )
+
+    def _open(self, job: StoredJob) -> None:
+        if job.outputs and Path(job.outputs[0].path).is_file():
+            host(self).open_path(job.outputs[0].path)
 
 
 def _target(name: str) -> SshTarget:

@@ -42,6 +42,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import on_thread, task
 
 
 class TargetsDialog(Dialog[list[str]]):
@@ -320,35 +321,31 @@ class TargetsScreen(SubPage):
         if name is not None:
             self._open_form(TargetFormScreen(self._connections[name]))
 
-    def _open_form(self, form: TargetFormScreen) -> None:
-        def closed(_: None) -> None:
-            if form.saved:
-                self._steps.pop(form.saved, None)
-                self._read(form.saved)
+    @task()
+    async def _open_form(self, form: TargetFormScreen) -> None:
+        await self.tasks.ask(form)
+        if form.saved:
+            self._steps.pop(form.saved, None)
+            self._read(form.saved)
 
-        self.app.push_screen(form, closed)
-
-    def action_remove(self) -> None:
+    @task()
+    async def action_remove(self) -> None:
         """Forget the connection under the cursor, after asking."""
         name = self._selected()
         if name is None:
             return
         connection = self._connections[name]
-
-        def answered(answer: str | None) -> None:
-            if answer != "remove":
-                return
-            try:
-                store.remove(name)
-            except DldError as error:
-                host(self).show_error(error)
-            host(self).state.put(_SECTION, name, {})
-            self.run_worker(lambda: _forget(connection), thread=True, group="forget")
-            self._read()
-
         there = visible(f"{connection.directory} on {connection.address} stays as it is.")
         choices = [Choice("r", "remove it", "remove")]
-        self.app.push_screen(ChoiceDialog(f"Remove {name}?", there, choices), answered)
+        if await self.tasks.ask(ChoiceDialog(f"Remove {name}?", there, choices)) != "remove":
+            return
+        try:
+            store.remove(name)
+        except DldError as error:
+            host(self).show_error(error)
+        host(self).state.put(_SECTION, name, {})
+        self.tasks.start(on_thread(_forget, connection), "forget")
+        self._read()
 
     def action_jobs(self) -> None:
         """Show the jobs on targets."""
@@ -363,33 +360,27 @@ class TargetsScreen(SubPage):
         lines = [f"{step.name}: {step.found} {step.fix}".strip() for step in steps or ()]
         self.app.copy_to_clipboard("\n".join(map(visible, lines)) if lines else name)
 
-    def action_test(self) -> None:
+    @task("test")
+    async def action_test(self) -> None:
         """Connect to the target under the cursor, on a thread."""
         name = self._selected()
         if name is None or name in self._testing:
             return
-        connection = self._connections[name]
         self._steps[name] = []
         self._testing.add(name)
         self._show(name)
-        self.run_worker(
-            lambda: self._test(connection), thread=True, group=f"test {name}", name=f"test {name}"
-        )
+        problem = ""
+        try:
+            await on_thread(self._test, self._connections[name])
+        except DldError as error:
+            problem = str(error)
+        self.post_message(self.Tested(name, None, problem))
 
     def _test(self, connection: Connection) -> None:
         from dld_tui.targets.ssh.probe import examine
 
         assert self._asker is not None
-        problem = ""
-        try:
-            examine(
-                connection,
-                self._asker,
-                lambda step: self._tell(connection.name, step),
-            )
-        except DldError as error:
-            problem = str(error)
-        self.post_message(self.Tested(connection.name, None, problem))
+        examine(connection, self._asker, lambda step: self._tell(connection.name, step))
 
     def _tell(self, name: str, step: Step) -> None:
         self.post_message(self.Tested(name, step))

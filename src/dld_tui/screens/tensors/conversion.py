@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -30,6 +30,7 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.tasks import task
 
 DTYPES = (
     "float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int64", "int16",
@@ -126,7 +127,8 @@ def report_parts(report: ConversionReport) -> Iterator[tuple[str, str]]:
 class Converting(PageWork):
     """A mixin for pages that convert tensors."""
 
-    def ask_conversion(self, places: Sequence[TensorPlace]) -> None:
+    @task()
+    async def ask_conversion(self, places: Sequence[TensorPlace]) -> None:
         """Ask for the type, show what is lost, and convert."""
         tensors = [place.tensor for place in places]
         known = {tensor.dtype for tensor in tensors if tensor is not None}
@@ -134,12 +136,10 @@ class Converting(PageWork):
             self.notify("Strings cannot be converted", timeout=3)
             return
 
-        def chosen(key: Hashable | None) -> None:
-            if isinstance(key, str):
-                self._plan(list(places), key)
-
         items = [_dtype_item(name) for name in DTYPES if {name} != known and _known(name)]
-        self.app.push_screen(PickDialog("Convert to", lambda: items, placeholder="type"), chosen)
+        key = await self.tasks.ask(PickDialog("Convert to", lambda: items, placeholder="type"))
+        if isinstance(key, str):
+            self._plan(list(places), key)
 
     def _plan(self, places: Sequence[TensorPlace], dtype: str) -> None:
         planned: list[Planned] = []
@@ -161,13 +161,14 @@ class Converting(PageWork):
                     self.complain(error)
                 return
             if planned:
-                self.app.push_screen(ConversionDialog(dtype, planned), answered)
-
-        def answered(answer: bool | None) -> None:
-            if answer:
-                self._convert([one.place for one in planned if one.report is not None], dtype)
+                self._ask(dtype, planned)
 
         self.work(f"Looking what {dtype} would lose", task, ended)
+
+    @task()
+    async def _ask(self, dtype: str, planned: Sequence[Planned]) -> None:
+        if await self.tasks.ask(ConversionDialog(dtype, planned)):
+            self._convert([one.place for one in planned if one.report is not None], dtype)
 
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
         steps = [

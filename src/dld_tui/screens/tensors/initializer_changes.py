@@ -17,6 +17,7 @@ from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import DENSE, SPARSE, InitializerRow, InitializersPane
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class InitializerChanges(_Base):
 
     # --- delete ---------------------------------------------------------------------------------
 
-    def action_delete(self) -> None:
+    @task()
+    async def action_delete(self) -> None:
         """Delete the marked initializers; asks when they are used."""
         rows = self._initializers(self.chosen, "deleted here: delete the node in the layers")
         if not rows:
@@ -83,13 +85,11 @@ class InitializerChanges(_Base):
             Choice("k", "keep", ""),
         ]
 
-        def answered(answer: str | None) -> None:
-            if answer:
-                self._delete(rows, disconnect=True)
+        if await self.tasks.ask(ChoiceDialog("Delete", message, choices)):
+            self._delete(rows, disconnect=True)
 
-        self.app.push_screen(ChoiceDialog("Delete", message, choices), answered)
-
-    def action_delete_unused(self) -> None:
+    @task()
+    async def action_delete_unused(self) -> None:
         """Delete every listed initializer that nothing uses."""
         rows = [row for row in self.pane.shown() if row.is_initializer and not row.uses]
         if not rows:
@@ -99,11 +99,8 @@ class InitializerChanges(_Base):
         message = f"Nothing uses {fmt.plural(len(rows), 'initializer')} of {size}."
         choices = [Choice("d", "delete them", "delete"), Choice("k", "keep", "")]
 
-        def answered(answer: str | None) -> None:
-            if answer:
-                self._delete(rows, disconnect=False)
-
-        self.app.push_screen(ChoiceDialog("Delete unused", message, choices), answered)
+        if await self.tasks.ask(ChoiceDialog("Delete unused", message, choices)):
+            self._delete(rows, disconnect=False)
 
     def _delete(self, rows: Sequence[InitializerRow], *, disconnect: bool) -> None:
         self._for_scopes("Deleting", "delete_initializers", rows, disconnect=disconnect)
@@ -127,7 +124,8 @@ class InitializerChanges(_Base):
             return
         self.ask_conversion(places)
 
-    def action_external(self) -> None:
+    @task()
+    async def action_external(self) -> None:
         """Move the marked ones to a data file beside the model."""
         rows = self._initializers(self.chosen, "moved to a data file", dense=True)
         if not rows:
@@ -135,15 +133,13 @@ class InitializerChanges(_Base):
         path = self.document.path
         default = f"{path.name if path is not None else 'model.onnx'}.data"
 
-        def named(location: str | None) -> None:
-            if location and location.strip():
-                self._for_scopes(
-                    "Moving to a data file", "set_external", rows, location=location.strip()
-                )
-
         size = fmt.size(sum(row.nbytes or 0 for row in rows))
         about = f"The data file for {fmt.plural(len(rows), 'tensor')} of {size}, beside the model."
-        self.app.push_screen(PromptDialog("To external data", about, default), named)
+        location = await self.tasks.ask(PromptDialog("To external data", about, default))
+        if location and location.strip():
+            self._for_scopes(
+                "Moving to a data file", "set_external", rows, location=location.strip()
+            )
 
     def action_data_file(self) -> None:
         """Change where the values of the initializer under the cursor are read from."""
@@ -177,7 +173,8 @@ class InitializerChanges(_Base):
                 self._for_scopes("Sparse and dense", edit, chosen)
                 return
 
-    def edit_sparse(self, row: InitializerRow) -> None:
+    @task()
+    async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
         from dld_tui.core.document.sparse_lines import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import (
@@ -193,19 +190,18 @@ class InitializerChanges(_Base):
             self.complain(error)
             return
 
-        def edited(typed: str | None) -> None:
-            if typed is None or typed == text:
-                return
-            try:
-                arguments = read_sparse_lines(typed)
-                self.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
-            except DldError as error:
-                self.complain(error)
-            self.go_to(row.key)
-
         note = "Type and dimensions, then an element a line: indices = value."
         title = f"Sparse initializer {row.name}"
-        self.app.push_screen(TextDialog(title, text, check=read_sparse_lines, note=note), edited)
+        dialog = TextDialog(title, text, check=read_sparse_lines, note=note)
+        typed = await self.tasks.ask(dialog)
+        if typed is None or typed == text:
+            return
+        try:
+            arguments = read_sparse_lines(typed)
+            self.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
+        except DldError as error:
+            self.complain(error)
+        self.go_to(row.key)
 
     # --- making edits ---------------------------------------------------------------------------
 

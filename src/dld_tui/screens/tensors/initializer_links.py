@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -14,6 +15,7 @@ from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.operators.browser import operator_style
 from dld_tui.widgets.parameters.model import formal_name, node_schema
+from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import InitializerRow, initializer_rows
 
 _OPERATOR_CELLS = 14
@@ -32,7 +34,8 @@ class InitializerLinks(_Base):
 
     # --- users ----------------------------------------------------------------------------------
 
-    def action_users(self) -> None:
+    @task()
+    async def action_users(self) -> None:
         """Go to a node that uses the initializer."""
         row = self.row
         if row is None:
@@ -41,31 +44,26 @@ class InitializerLinks(_Base):
             said = "It is an output of the graph" if row.uses else "Nothing uses it"
             self.notify(said, timeout=3)
             return
-        self._pick_use(row, "Go to a user", self._leave_for)
+        use = await self._pick_use(row, "Go to a user")
+        if use is not None:
+            self.dismiss(None)
+            self.workspace.navigation.go_to(use.node)
 
-    def _leave_for(self, use: Use) -> None:
-        self.dismiss(None)
-        self.workspace.navigation.go_to(use.node)
-
-    def _pick_use(self, row: InitializerRow, title: str, then: Callable[[Use], None]) -> None:
+    async def _pick_use(self, row: InitializerRow, title: str) -> Use | None:
         """Ask which use is meant when there are several."""
         uses = row.scope.users(row.name)
         if not uses:
             self.notify("No node uses it", timeout=3)
-        elif len(uses) == 1:
-            then(uses[0])
-        else:
-
-            def chosen(key: Hashable | None) -> None:
-                if isinstance(key, int):
-                    then(uses[key])
-
-            items = [_use_item(at, use.node, use.index) for at, use in enumerate(uses)]
-            self.app.push_screen(PickDialog(title, lambda: items, placeholder="node"), chosen)
+        if len(uses) < 2:
+            return uses[0] if uses else None
+        items = [_use_item(at, use.node, use.index) for at, use in enumerate(uses)]
+        key = await self.tasks.ask(PickDialog(title, lambda: items, placeholder="node"))
+        return uses[key] if isinstance(key, int) else None
 
     # --- connecting -----------------------------------------------------------------------------
 
-    def action_connect(self) -> None:
+    @task()
+    async def action_connect(self) -> None:
         """Choose a node input that takes the initializer."""
         row = self.row
         if row is None:
@@ -78,44 +76,35 @@ class InitializerLinks(_Base):
                 places.append((node, index))
                 yield _use_item(len(places) - 1, node, index)
 
-        def chosen(key: Hashable | None) -> None:
-            if isinstance(key, int):
-                node, index = places[key]
-                self._connect(node, index, row.name)
-
         title = f"Give {clip(visible(row.name), 30, keep='middle')} to"
         placeholder = "operator, node, input or its present value"
-        self.app.push_screen(PickDialog(title, items, placeholder=placeholder), chosen)
+        key = await self.tasks.ask(PickDialog(title, items, placeholder=placeholder))
+        if isinstance(key, int):
+            node, index = places[key]
+            self._connect(node, index, row.name)
 
-    def action_switch(self) -> None:
+    @task()
+    async def action_switch(self) -> None:
         """Give one of the users another initializer."""
         row = self.row
-        if row is not None:
-            self._pick_use(row, "Switch which use?", lambda use: self._switch(row, use))
-
-    def _switch(self, row: InitializerRow, use: Use) -> None:
-        def chosen(key: Hashable | None) -> None:
-            if isinstance(key, str):
-                self._connect(use.node, use.index, key)
-
-        def items() -> Iterator[PickItem]:
-            scope: Scope | None = use.node.scope
-            while scope is not None:
-                for other in initializer_rows([scope]):
-                    if use.node.scope.resolve(other.name) is not None and other.name != row.name:
-                        yield _initializer_item(other)
-                scope = scope.parent
-
+        use = await self._pick_use(row, "Switch which use?") if row is not None else None
+        if row is None or use is None:
+            return
         title = f"Instead of {clip(visible(row.name), 30, keep='middle')}"
-        self.app.push_screen(PickDialog(title, items, placeholder="name, type or shape"), chosen)
+        dialog = PickDialog(
+            title, partial(_other_items, use, row.name), placeholder="name, type or shape"
+        )
+        key = await self.tasks.ask(dialog)
+        if isinstance(key, str):
+            self._connect(use.node, use.index, key)
 
-    def action_disconnect(self) -> None:
+    @task()
+    async def action_disconnect(self) -> None:
         """Take the initializer from one of its users."""
         row = self.row
-        if row is not None:
-            self._pick_use(
-                row, "Disconnect which use?", lambda use: self._connect(use.node, use.index, "")
-            )
+        use = await self._pick_use(row, "Disconnect which use?") if row is not None else None
+        if use is not None:
+            self._connect(use.node, use.index, "")
 
     def _connect(self, node: Node, index: int, value: str) -> None:
         made = self.try_edit(
@@ -137,6 +126,16 @@ def node_inputs(scope: Scope, name: str) -> Iterator[tuple[Node, int]]:
             is_variadic = bool(schema and schema.inputs and schema.inputs[-1].option == "variadic")
             for index in range(max(count + (is_variadic or count < most), 0)):
                 yield node, index
+
+
+def _other_items(use: Use, name: str) -> Iterator[PickItem]:
+    """Yield the initializers that a use may have instead of one."""
+    scope: Scope | None = use.node.scope
+    while scope is not None:
+        for other in initializer_rows([scope]):
+            if use.node.scope.resolve(other.name) is not None and other.name != name:
+                yield _initializer_item(other)
+        scope = scope.parent
 
 
 def _use_item(key: int, node: Node, index: int) -> PickItem:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import BindingType
 from textual.widget import Widget
-from textual.worker import Worker
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
@@ -24,6 +23,7 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (
     DENSE,
     SPARSE,
@@ -100,13 +100,9 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
         """Put the cursor on a row once it is listed."""
         self._go_to = key
 
-    def list_again(self) -> None:
+    @task("list", replace=True)
+    async def list_again(self) -> None:
         """Make the rows, in slices: there may be many, and finding their users takes time."""
-        _: Worker[None] = self.run_worker(
-            self._list, exclusive=True, group="list", name="initializers"
-        )
-
-    async def _list(self) -> None:
         if self.scope is not None and not is_alive(self.scope):
             self.scope, self.all_scopes = None, True
         scopes = [self.scope] if self.scope is not None else []

@@ -22,6 +22,7 @@ from dld_tui.screens.tensors.external_entries import external_entries_dialog
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.grid import Elements, TensorGrid
 from dld_tui.widgets.tensors.pane import GridPane
 from dld_tui.widgets.tensors.text import exact_text
@@ -150,15 +151,15 @@ class TensorChanges(_Base):
         else:
             self.app.push_screen(dialog)
 
-    def action_import_npy(self) -> None:
+    @task()
+    async def action_import_npy(self) -> None:
         """Replace the tensor by the array of a .npy file."""
-        self.app.push_screen(
-            OpenPathDialog("Import .npy", placeholder="path of a .npy file"), self._import
-        )
+        dialog = OpenPathDialog("Import .npy", placeholder="path of a .npy file")
+        path = await self.tasks.ask(dialog)
+        if path is not None:
+            self._import(path)
 
-    def _import(self, path: Path | None) -> None:
-        if path is None:
-            return
+    def _import(self, path: Path) -> None:
         found: list[NpyPayload] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
@@ -175,27 +176,22 @@ class TensorChanges(_Base):
 
         def ended(error: DldError | None) -> None:
             if error is None:
-                self._ask_replace(found[0])
+                self.tasks.start(self._ask_replace(found[0]), "dialog")
             elif not isinstance(error, CancelledError):
                 host(self).show_error(error, "Not imported")
 
         self.work("Reading the array", task, ended)
 
-    def _ask_replace(self, new: NpyPayload) -> None:
+    async def _ask_replace(self, new: NpyPayload) -> None:
         tensor = self.tensor
         before = f"{tensor.dtype}{visible(fmt.shape(tensor.shape))}"
         after = f"{new.dtype}{fmt.shape(new.dims)}"
-        if before == after:
-            self._replace(new)
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer:
-                self._replace(new)
-
-        choices = [Choice("r", f"replace it, as {after}", "replace"), Choice("k", "keep", "")]
-        message = f"The tensor is {before}, the file has {after}."
-        self.app.push_screen(ChoiceDialog("Another type or shape", message, choices), answered)
+        if before != after:
+            choices = [Choice("r", f"replace it, as {after}", "replace"), Choice("k", "keep", "")]
+            message = f"The tensor is {before}, the file has {after}."
+            if not await self.tasks.ask(ChoiceDialog("Another type or shape", message, choices)):
+                return
+        self._replace(new)
 
     def _replace(self, new: NpyPayload) -> None:
         step = partial(
@@ -209,26 +205,20 @@ class TensorChanges(_Base):
         )
         self.edit_on_thread("Replacing the tensor", [step])
 
-    def action_export_npy(self) -> None:
+    @task()
+    async def action_export_npy(self) -> None:
         """Write the tensor as a .npy file."""
         name = "".join(c if c.isalnum() or c in "._-" else "_" for c in self.place.title)[:80]
         dialog = OpenPathDialog("Export .npy", f"{name or 'tensor'}.npy", "path of the new file")
-        self.app.push_screen(dialog, self._ask_export)
-
-    def _ask_export(self, path: Path | None) -> None:
+        path = await self.tasks.ask(dialog)
         if path is None:
             return
-        if not path.exists():
-            self._export(path)
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer:
-                self._export(path)
-
-        choices = [Choice("r", "replace it", "replace"), Choice("k", "keep it", "")]
-        question = f"{visible(str(path))} is there already."
-        self.app.push_screen(ChoiceDialog("Replace the file?", question, choices), answered)
+        if path.exists():
+            choices = [Choice("r", "replace it", "replace"), Choice("k", "keep it", "")]
+            question = f"{visible(str(path))} is there already."
+            if not await self.tasks.ask(ChoiceDialog("Replace the file?", question, choices)):
+                return
+        self._export(path)
 
     def _export(self, path: Path) -> None:
         tensor = self.tensor

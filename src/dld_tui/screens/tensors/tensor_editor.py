@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from threading import Event
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -15,9 +15,11 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Change
-from dld_tui.core.document.tensor import Tensor, tensor_statistics
+from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.tensors.histogram import Histogram
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors.tensor_changes import TensorChanges
 from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.styles import STYLES
@@ -27,6 +29,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.tasks import task, with_progress
 from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid, parse_index
 from dld_tui.widgets.tensors.pane import GridPane, SliceBar
 from dld_tui.widgets.tensors.side import SideState, TensorSide, read_histogram
@@ -316,35 +319,30 @@ class TensorScreen(TensorChanges, SubPage):
             self._read_side(tensor, state)
         self.query_one(TensorSide).show(state)
 
-    def _read_side(self, tensor: Tensor, state: SideState) -> None:
+    @task("statistics")
+    async def _read_side(self, tensor: Tensor, state: SideState) -> None:
         self._reading = stop = Event()
-        last = monotonic()
+        begin = 0.0
 
-        def progress(done: int, total: int, begin: float) -> None:
-            nonlocal last
+        def report(done: int, total: int) -> None:
             state.fraction = begin + done / total / 2 if total else 0.0
-            if monotonic() - last > _TELL_S:
-                last = monotonic()
-                self.app.call_later(self._side_changed, state)
+            self._side_changed(state)
 
-        def read() -> None:
-            try:
-                state.statistics = found = tensor_statistics(
-                    tensor, progress=lambda d, t: progress(d, t, 0.0), cancelled=stop.is_set
+        try:
+            state.statistics = found = await with_progress(
+                partial(_statistics, tensor), report, stop
+            )
+            if found is not None:
+                begin = 0.5
+                state.histogram = await with_progress(
+                    partial(_histogram, tensor, found), report, stop
                 )
-                if found is not None:
-                    state.histogram = read_histogram(
-                        tensor, found, progress=lambda d, t: progress(d, t, 0.5),
-                        cancelled=stop.is_set,
-                    )  # fmt: skip
-                state.state = "done"
-            except CancelledError:
-                state.state = "ask"
-            except DldError as error:
-                state.state, state.problem = "failed", error.message
-            self.app.call_later(self._side_changed, state)
-
-        self.run_worker(read, thread=True, group="statistics", name="statistics")
+            state.state = "done"
+        except CancelledError:
+            state.state = "ask"
+        except DldError as error:
+            state.state, state.problem = "failed", error.message
+        self._side_changed(state)
 
     def _side_changed(self, state: SideState) -> None:
         if state is self.side and self.is_mounted:
@@ -373,3 +371,15 @@ def _stepped_axis(view: GridLayout) -> int | None:
     """Return the axis to step along first: the last that has more than one slice."""
     axes = view.free_axes[::-1]
     return next((axis for axis in axes if view.shape[axis] > 1), next(iter(axes), None))
+
+
+def _statistics(
+    tensor: Tensor, progress: ProgressCallback, cancelled: CancelCheck
+) -> TensorStatistics | None:
+    return tensor_statistics(tensor, progress=progress, cancelled=cancelled)
+
+
+def _histogram(
+    tensor: Tensor, found: TensorStatistics, progress: ProgressCallback, cancelled: CancelCheck
+) -> Histogram | None:
+    return read_histogram(tensor, found, progress=progress, cancelled=cancelled)

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui.activities import registry
-from dld_tui.core.document import Change, Node
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.model.state import ModelState
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import NodeErrors
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Change, Node
+    from dld_tui.screens.model.state import ModelState
 
 
 @dataclass(eq=False)
@@ -63,6 +65,9 @@ class Accuracy(Controller):
 
     def compare_edits(self) -> None:
         """Compare the file with the model as it is."""
+        from dld_tui.core.files.view import discard_view, external_view
+        from dld_tui.screens.model.state import ModelState
+
         document, path = self.document, self.document.path
         if path is None:
             return

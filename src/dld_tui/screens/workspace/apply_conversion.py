@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dld_tui.core.checks.repairs import require_sound
-from dld_tui.core.document import Document, Transaction
-from dld_tui.core.document.model_swap import keep_model, write_kept
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Watch
 from dld_tui.targets import registry
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Document, Transaction
+
 
 _AGAIN_S = 0.1
 _QUICK = 1 << 20
@@ -55,6 +56,8 @@ class Result:
         Raises:
             DldError: The result is not valid, or there is no room for it.
         """
+        from dld_tui.core.document.model_swap import keep_model
+
         with scratch_folder() as folder:
             output = folder / (self._document.path or self.aside).name
             yield output
@@ -67,6 +70,8 @@ class Result:
         Raises:
             DldError: It cannot be written.
         """
+        from dld_tui.core.document.model_swap import write_kept
+
         names = itertools.chain(
             [self.aside],
             (self.aside.with_stem(f"{self.aside.stem}-{n}") for n in itertools.count(2)),
@@ -78,6 +83,8 @@ class Result:
 
 def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
     """Refuse a result with new errors; of a large model a process of its own looks for them."""
+    from dld_tui.core.checks.repairs import require_sound
+
     if before.stat().st_size <= _QUICK:
         require_sound(before, after, cancelled)
         return
@@ -133,6 +140,8 @@ class ApplyConversion(Controller):
                 self._tell(lines, transaction.title)
 
     def _tell(self, lines: Sequence[str], title: str) -> None:
+        from dld_tui.screens.model.opset_dialogs import AppliedDialog
+
         def answered(undo: bool | None) -> None:
             if undo:
                 self.history.undo()
@@ -147,6 +156,8 @@ class ApplyConversion(Controller):
             self.page.set_timer(_AGAIN_S, lambda: self._when_free(action))
 
     def _put_aside(self, result: Result, lines: Sequence[str]) -> None:
+        from dld_tui.screens.model.opset_dialogs import ConversionDialog
+
         written: list[Path] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.parameters.model import node_schema, place_text
+from dld_tui.widgets.parameters.model import place_text
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+    from dld_tui.widgets.dialogs.search import PickItem
+
 
 _OTHER = "another"
 _MOST = 9
@@ -77,6 +81,8 @@ class Bodies(Controller):
 
     def _ask_slot(self, node: Node, then: Callable[[Slot], None]) -> None:
         """Ask for the attribute that a new body goes into, unless there is only one."""
+        from dld_tui.widgets.parameters.model import node_schema
+
         slots = body_slots(node)
         if len(slots) == 1 and not slots[0].replaces:
             then(slots[0])
@@ -118,6 +124,8 @@ class Bodies(Controller):
     # --- copying --------------------------------------------------------------------------------
 
     def _ask_source(self, node: Node, slot: Slot) -> None:
+        from dld_tui.widgets.dialogs.search import PickDialog
+
         bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
         if not bodies:
             self.say("The model has no bodies to copy")
@@ -135,6 +143,8 @@ class Bodies(Controller):
     # --- deleting and moving --------------------------------------------------------------------
 
     def _ask_body(self, title: str, bodies: Sequence[Scope], then: Callable[[Scope], None]) -> None:
+        from dld_tui.widgets.dialogs.search import PickDialog
+
         if len(bodies) == 1:
             then(bodies[0])
             return
@@ -155,6 +165,8 @@ class Bodies(Controller):
 
 def body_slots(node: Node) -> list[Slot]:
     """Return the attributes that can take a body, those without one first."""
+    from dld_tui.widgets.parameters.model import node_schema
+
     schema = node_schema(node)
     wanted = (
         [item for item in schema.attributes if item.kind in ("graph", "graphs")] if schema else []
@@ -183,6 +195,8 @@ def _place_of(body: Scope) -> dict[str, JSON]:
 
 
 def _body_items(bodies: Sequence[Scope]) -> Iterable[PickItem]:
+    from dld_tui.widgets.dialogs.search import PickItem
+
     for at, body in enumerate(bodies):
         place, size = place_text(body), fmt.plural(len(body.nodes), "node")
         captured = len(body.captured())

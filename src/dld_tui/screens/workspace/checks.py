@@ -8,16 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import ClassVar, cast
-
-from textual.worker import Worker
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from dld_tui.core import fmt
-from dld_tui.core.checks import Checker, Finding
-from dld_tui.core.checks.findings import by_severity, findings_of, without_repeats
+from dld_tui.core.checks.findings import by_severity
 from dld_tui.core.checks.repairs import repair_steps
-from dld_tui.core.document import Change, Transaction
-from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
@@ -26,6 +21,11 @@ from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.findings import Findings
+
+if TYPE_CHECKING:
+    from dld_tui.core.checks import Checker, Finding
+    from dld_tui.core.document import Change, Transaction
+
 
 _BREAK_S = 0.002
 """How long the event loop is left alone between two slices of a check."""
@@ -93,6 +93,8 @@ class Checks(Controller):
 
     def check(self) -> None:
         """Check the whole model."""
+        from dld_tui.core.checks import Checker
+
         if self._checker is None:
             self._checker = Checker(self.document)
         self._checker.restart()
@@ -107,7 +109,7 @@ class Checks(Controller):
     def _start_checking(self) -> None:
         if not self._checks_run and self._checker is not None:
             self._checks_run = True
-            _: Worker[None] = self.page.run_worker(self._run_checks, group="check", name="check")
+            self.page.tasks.start(self._run_checks(), "check")
 
     async def _run_checks(self) -> None:
         checker = self._checker
@@ -165,6 +167,9 @@ class Checks(Controller):
         self._show_all()
 
     def _show_all(self) -> None:
+        from dld_tui.core.checks import Finding
+        from dld_tui.core.checks.findings import without_repeats
+
         external = [finding for found in self._external.values() for finding in found]
         external = without_repeats(external, self._found)
         findings = [*self.notices, *self._found, *external]
@@ -257,6 +262,9 @@ class Checks(Controller):
         self._check_with("Polygraphy lint", "polygraphy", values=True)
 
     def _check_with(self, title: str, source: str, *, values: bool) -> None:
+        from dld_tui.core.checks.findings import findings_of
+        from dld_tui.core.files.view import discard_view, external_view
+
         document = self.document
 
         @contextmanager

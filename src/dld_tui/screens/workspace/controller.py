@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace.cursor import Cursor
@@ -17,6 +16,8 @@ from dld_tui.widgets.shell.page import Page
 if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
+
+    from dld_tui.core.document import Document
 
 Answer = TypeVar("Answer")
 

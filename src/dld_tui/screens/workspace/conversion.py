@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import cast
 
 from dld_tui.activities import registry as activities
-from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines, values_lines
+from dld_tui.core.conversion.report_text import loss_lines
 from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.model_set import plan_model
-from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.operators.registry import newest_opset
 from dld_tui.core.params import is_same_file, settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.activity.convert_form import ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog, VersionDialog
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
 from dld_tui.screens.workspace.controller import Controller
@@ -64,6 +61,8 @@ class Conversion(Controller):
         self._modify("convert_precisions", {"layer_precision": [], "preview": True})
 
     def _ask_settings(self, activity: str) -> None:
+        from dld_tui.screens.activity.convert_form import ConvertForm
+
         offered = self._offered(activity)
         path = self.document.path or Path.cwd() / "new.onnx"
         values: dict[str, JSON] = {"model": str(path), "output": str(offered)}
@@ -81,6 +80,9 @@ class Conversion(Controller):
         return path.with_name(f"{path.stem}-{_modification(activity).ending}.onnx")
 
     def _modify(self, activity: str, values: dict[str, JSON], *, applies: bool = False) -> None:
+        from dld_tui.core.conversion.report_text import is_wrong
+        from dld_tui.core.files.view import discard_view, external_view
+
         document = self.document
         folder = document.path.parent if document.path is not None else None
         is_written = not any(values.get(name) for name in _UNWRITTEN)
@@ -139,6 +141,8 @@ class Conversion(Controller):
         is_current: bool,
     ) -> None:
         """Apply a result with wrong values only when that is asked for."""
+        from dld_tui.core.conversion.report_text import values_lines
+
         settings = settings_of(activities.load(activity).request)
         choices = [
             Choice(
@@ -234,6 +238,8 @@ class Conversion(Controller):
         self.ask(prompt, given)
 
     def _convert(self, version: int, to: Path | Result) -> None:
+        from dld_tui.core.files.model_set import plan_model
+
         document = self.document
 
         @contextmanager
@@ -298,6 +304,8 @@ class LossDialog(ConversionDialog):
 
 def result_lines(result: dict[str, JSON]) -> list[str]:
     """Return what a conversion did, or would do. Fit for a terminal."""
+    from dld_tui.core.conversion.report_text import report_lines
+
     lines = [*cast("list[str]", result.get("lines", []))]
     if "tensors" in result:
         lines += loss_lines(cast("list[dict[str, JSON]]", result["tensors"]))

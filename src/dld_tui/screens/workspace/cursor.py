@@ -6,13 +6,17 @@ from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from dld_tui.core.checks import Finding
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.text import visible
 from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.parameters.rows import ParameterRow
-from dld_tui.widgets.parameters.terminals import Terminal, takes_more, terminal_at
+
+if TYPE_CHECKING:
+    from dld_tui.core.checks import Finding
+    from dld_tui.core.document import Node, Scope
+    from dld_tui.widgets.parameters.terminals import Terminal
+
 
 _MODEL_FACTS = ("IR version", "producer")
 """Rows about the model that the metadata page edits."""
@@ -54,6 +58,8 @@ class Cursor:
     @cached_property
     def terminal(self) -> Terminal | None:
         """The input or output under the cursor of the parameters pane."""
+        from dld_tui.widgets.parameters.terminals import terminal_at
+
         return terminal_at(self.subject, self.row) if self.in_parameters else None
 
     @property
@@ -69,12 +75,16 @@ class Cursor:
     @property
     def scope(self) -> Scope | None:
         """The scope in which :attr:`value` is meant."""
+        from dld_tui.core.document import Node
+
         subject = self.subject if self.in_parameters else self.node
         return subject.scope if isinstance(subject, Node) else subject
 
     @property
     def subject_scope(self) -> Scope | None:
         """The scope of what the parameters pane shows."""
+        from dld_tui.core.document import Node
+
         return self.subject.scope if isinstance(self.subject, Node) else self.subject
 
     @property
@@ -121,6 +131,9 @@ class Cursor:
 
     def facts(self) -> set[str]:
         """Return what holds for commands on what it is on: keys of ``commands.FACTS``."""
+        from dld_tui.core.document import Node
+        from dld_tui.widgets.parameters.terminals import takes_more
+
         terminal, node, row = self.terminal, self.node, self.row
         place, _ = self.place
         is_named = row is not None and bool(row.name_of)
@@ -165,6 +178,8 @@ class Cursor:
         return "node", f"{marked:,} marked nodes" if marked else _node_title(self.node)
 
     def _parameters_place(self) -> tuple[str, str]:
+        from dld_tui.core.document import Node
+
         row, subject, terminal = self.row, self.subject, self.terminal
         if row is None or subject is None:
             return "", ""

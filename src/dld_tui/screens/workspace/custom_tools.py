@@ -8,18 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from textual.worker import Worker
-
-from dld_tui.activities.run_tool import request_for
 from dld_tui.core.commands import Command
 from dld_tui.core.custom_tools.model import Tool, output_beside
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.params import to_json
 from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.activity.tool_job import ToolJobScreen
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
@@ -84,6 +79,8 @@ class CustomTools(Controller):
         self.ask(prompt, given)
 
     def _run_tool(self, tool: Tool, output: Path | None) -> None:
+        from dld_tui.core.files.model_set import plan_model
+
         document = self.document
         if document.path is not None and not document.dirty:
             self._start_tool(tool, document.path, output)
@@ -114,7 +111,7 @@ class CustomTools(Controller):
                 return
             self._start_tool(tool, model, output, folder, prepare)
 
-        _: Worker[None] = self.page.run_worker(begin(), group="tool", name=f"{tool.name}: snapshot")
+        self.page.tasks.start(begin(), "tool")
 
     def _start_tool(
         self,
@@ -124,6 +121,9 @@ class CustomTools(Controller):
         folder: Path | None = None,
         prepare: Callable[[CancelCheck], None] | None = None,
     ) -> None:
+        from dld_tui.activities.run_tool import request_for
+        from dld_tui.screens.activity.tool_job import ToolJobScreen
+
         home = self.document.path.parent if self.document.path is not None else Path.cwd()
         request = request_for(tool, model, output, model_folder=home)
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dld_tui.core import fmt
-from dld_tui.core.checks.operands import attribute_words
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.edits.deletion import bypass_source
-from dld_tui.core.document.literals import LISTS, format_literal, parse_literal
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -21,9 +17,9 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.parameters.edit_bar import EditBar
-from dld_tui.widgets.parameters.literal_preview import edit_value, editable_text
-from dld_tui.widgets.parameters.model import node_schema
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
 
 
 @dataclass(eq=False)
@@ -56,6 +52,8 @@ class Editing(Controller):
 
     def rename(self) -> None:
         """Rename the node, or the value under the cursor of the parameters pane."""
+        from dld_tui.core.document import Node
+
         row = self.cursor.row
         subject = self.cursor.subject
         if row is not None and row.name_of == "value" and subject is not None:
@@ -67,6 +65,8 @@ class Editing(Controller):
             self.say("Nothing here has a name that can be changed")
 
     def _rename_node(self, node: Node) -> None:
+        from dld_tui.widgets.parameters.edit_bar import EditBar
+
         shown, read = name_editor(node.name)
         scope: list[JSON] = list(node.scope.path)
 
@@ -76,6 +76,8 @@ class Editing(Controller):
         self.panes.mount_bar(EditBar("name", shown, accept, placeholder="no name"))
 
     def _rename_value(self, scope: Scope, value: str) -> None:
+        from dld_tui.widgets.parameters.edit_bar import EditBar
+
         shown, read = name_editor(value)
         path: list[JSON] = list(scope.path)
 
@@ -97,6 +99,13 @@ class Editing(Controller):
 
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
+        from dld_tui.core.checks.operands import attribute_words
+        from dld_tui.core.document import Node
+        from dld_tui.core.document.literals import LISTS, format_literal
+        from dld_tui.widgets.parameters.edit_bar import EditBar
+        from dld_tui.widgets.parameters.literal_preview import edit_value, editable_text
+        from dld_tui.widgets.parameters.model import node_schema
+
         node, row = self.cursor.subject, self.cursor.row
         if row is None or not isinstance(node, Node):
             return
@@ -134,6 +143,8 @@ class Editing(Controller):
 
     def revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""
+        from dld_tui.core.document import Node
+
         node, row = self.cursor.subject, self.cursor.row
         if row is None or not row.attribute or not isinstance(node, Node):
             self.say("Go to an attribute in the parameters pane first")
@@ -161,6 +172,8 @@ class Editing(Controller):
         self._ask_delete(nodes, uses)
 
     def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
+        from dld_tui.core.document.edits.deletion import bypass_source
+
         many = uses > _MOST_COUNTED
         what = (
             "The node's outputs are" if len(nodes) == 1 else f"Outputs of {len(nodes):,} nodes are"
@@ -211,6 +224,8 @@ def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
 
     A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
     """
+    from dld_tui.core.document.literals import format_literal, parse_literal
+
     if visible(name) == name:
         return name, lambda text: text
     shown = format_literal(name.encode("utf-8", "surrogateescape"), "string")[1:-1]

@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core import paths as folders
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.extraction import Extraction as Extracted
-from dld_tui.core.document.extraction import extract_body, extract_nodes
-from dld_tui.core.document.scripts import export_script
-from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.dialogs.extract import ExtractDialog
 from dld_tui.widgets.explorer.model import below
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+    from dld_tui.core.document.extraction import Extraction as Extracted
 
 
 @dataclass(eq=False)
@@ -72,6 +70,8 @@ class Extraction(Controller):
         self.inference.when_typed(lambda: self._extract_now(nodes, scope, call), always=True)
 
     def _extract_now(self, nodes: Sequence[Node], scope: Scope, call: Node | None) -> None:
+        from dld_tui.core.document.extraction import extract_body, extract_nodes
+
         document = self.document
         found: list[Extracted] = []
 
@@ -96,6 +96,8 @@ class Extraction(Controller):
         return str(folder / f"{stem}.{safe}.onnx")
 
     def _ask_extract(self, found: Extracted, start: str) -> None:
+        from dld_tui.widgets.dialogs.extract import ExtractDialog
+
         def chosen(path: Path | None) -> None:
             if path is None:
                 found.document.close()
@@ -110,6 +112,8 @@ class Extraction(Controller):
         self.ask(ExtractDialog(found, start), chosen)
 
     def _write_extract(self, found: Extracted, path: Path) -> None:
+        from dld_tui.core.document.serialise import save
+
         remarks: list[str] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
@@ -168,6 +172,9 @@ class Extraction(Controller):
 
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
+        from dld_tui.core.document.scripts import export_script
+        from dld_tui.screens.home.welcome import OpenPathDialog
+
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
-from dld_tui.core.document import Node, Scope, Transaction
-from dld_tui.core.document.edits.function_instances import unused_key
-from dld_tui.core.document.edits.functions import NEW_DOMAIN
-from dld_tui.core.document.local_functions import (
-    enclosing_function,
-    function_attributes,
-    function_of,
-)
-from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.model.functions import custom_dialog, make_dialog, parse_declaration
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
-from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.parameters.model import node_schema
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope, Transaction
+    from dld_tui.widgets.dialogs.search import PickItem
+
 
 _LOOKED_AT = 64
 """Marked nodes that are looked at for calls to tell which commands fit."""
@@ -57,6 +50,7 @@ class Functions(Controller):
 
     def show_list(self) -> None:
         """Show the list of local functions."""
+        from dld_tui.core.document import Node, Scope
         from dld_tui.screens.model.functions import (
             FunctionsScreen,  # lazy: few models have functions
         )
@@ -79,6 +73,8 @@ class Functions(Controller):
 
     def _one_scope(self) -> tuple[Scope, list[str]] | None:
         """Return the scope and refs of the chosen nodes; says so when they are of several."""
+        from dld_tui.screens.workspace.editing import outer_nodes
+
         found = by_scope(outer_nodes(self.model.chosen_nodes))
         if len(found) > 1:
             self.say("The marked nodes are in several graphs: choose those of one", 4)
@@ -89,6 +85,10 @@ class Functions(Controller):
 
     def make(self) -> None:
         """Make a function of the chosen nodes, and call it in their place."""
+        from dld_tui.core.document.edits.function_instances import unused_key
+        from dld_tui.core.document.edits.functions import NEW_DOMAIN
+        from dld_tui.screens.model.functions import make_dialog
+
         if (chosen := self._one_scope()) is None:
             return
         scope, refs = chosen
@@ -100,6 +100,8 @@ class Functions(Controller):
 
     def replace_by_custom(self) -> None:
         """Put one custom node in the place of the chosen nodes."""
+        from dld_tui.screens.model.functions import custom_dialog
+
         if (chosen := self._one_scope()) is not None:
             self.ask(custom_dialog(self._edit_and_show, *chosen))
 
@@ -134,6 +136,8 @@ class Functions(Controller):
 
     def _show(self, transaction: Transaction) -> None:
         """Say what an edit did, and go to the first node that it added."""
+        from dld_tui.core.document.primitives import Splice
+
         text = visible(transaction.title)
         self.say(text[:1].upper() + text[1:], 4)
         added = [
@@ -151,6 +155,8 @@ class Functions(Controller):
 
     def _attribute_inside(self, cursor: Cursor) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""
+        from dld_tui.core.document import Node
+
         row, node = cursor.row, cursor.subject
         if row is None or not row.attribute or not isinstance(node, Node):
             return None
@@ -159,6 +165,8 @@ class Functions(Controller):
 
     def refer(self) -> None:
         """Choose the attribute of the function that the one at the cursor takes its value from."""
+        from dld_tui.widgets.dialogs.search import PickDialog
+
         found = self._attribute_inside(self.cursor)
         if found is None:
             return
@@ -177,6 +185,8 @@ class Functions(Controller):
         self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
+        from dld_tui.widgets.parameters.model import node_schema
+
         kind = None
         if node.attribute(name) is None:
             schema = node_schema(node)
@@ -189,6 +199,9 @@ class Functions(Controller):
 
     def _declare(self, node: Node, name: str, function: Scope) -> None:
         """Declare an attribute of the function, and refer to it."""
+        from dld_tui.core.document.local_functions import function_attributes
+        from dld_tui.screens.model.functions import parse_declaration
+        from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
 
         def accept(texts: list[str]) -> None:
             declared, kind, value = parse_declaration(texts[0])
@@ -206,6 +219,9 @@ class Functions(Controller):
 
 
 def _reference_items(function: Scope) -> Iterable[PickItem]:
+    from dld_tui.core.document.local_functions import function_attributes
+    from dld_tui.widgets.dialogs.search import PickItem
+
     rows: Sequence[PickItem] = [
         PickItem(row.name, [(visible(row.text), "name")], visible(row.text))
         for row in function_attributes(function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from threading import Event, Thread
+from threading import Event
 
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node_table import NodeTexts
@@ -16,6 +16,7 @@ from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
 from dld_tui.widgets.graph.model import GraphModel
+from dld_tui.widgets.tasks import begin_thread
 
 _LOOK_S = 0.1
 
@@ -86,7 +87,7 @@ class EarlyGraph:
         try:
             drawn = graph_of(scope, constants=constants, texts=texts)
             arguments = (scope, constants, drawn, child)
-            Thread(target=self._make, args=arguments, daemon=True, name="begin the graph").start()
+            begin_thread(self._make, *arguments)
         except BaseException:
             child.close()
             raise

@@ -7,20 +7,18 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event
+from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.history import Change
 from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import JSON
-from dld_tui.screens.model.graph_picture import PictureWriter
 from dld_tui.screens.workspace.accuracy import Accuracy
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.graph_building import EarlyGraph, make_graph
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
@@ -32,6 +30,12 @@ from dld_tui.widgets.graph.overlays import memory_overlay
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import MarksChanged
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+    from dld_tui.screens.workspace.graph_building import EarlyGraph
+
 
 _LOOK_S, _LOOKS = 0.1, 20
 """How often to look whether the picture is painted: what is not seen is painted later."""
@@ -107,6 +111,8 @@ class Graphs(Controller):
             early: It has been begun already.
             finish: Called on the thread once the picture is there.
         """
+        from dld_tui.screens.workspace.graph_building import make_graph
+
         self.model.is_arranging = True
         self._begun = None
 
@@ -127,9 +133,7 @@ class Graphs(Controller):
             finish()
             self.page.call_later(self._graph_ended)
 
-        self.page.run_worker(
-            task, thread=True, group="graph", exclusive=True, name="arrange the graph"
-        )
+        self.page.tasks.start(on_thread(task), "graph", replace=True)
 
     def _is_gone(self) -> bool:
         return not self.page.is_attached
@@ -185,6 +189,8 @@ class Graphs(Controller):
 
     def reveal(self, subject: Node | Scope) -> None:
         """Show in the graph what the parameters pane shows."""
+        from dld_tui.core.document import Node
+
         scope = subject.scope if isinstance(subject, Node) else subject
         if scope is not self._graph_scope:
             self.show_graph(scope)
@@ -241,6 +247,8 @@ class Graphs(Controller):
 
     def show_marks(self, event: MarksChanged) -> None:
         """Mark in the graph what is marked in the explorer."""
+        from dld_tui.core.document import Node
+
         if event.view is self.panes.explorer.list:
             self.panes.graph.set_marked(mark for mark in event.marks if isinstance(mark, Node))
 
@@ -266,4 +274,6 @@ class Graphs(Controller):
 
     def save_picture(self) -> None:
         """Write what the graph pane shows as a picture."""
+        from dld_tui.screens.model.graph_picture import PictureWriter
+
         PictureWriter(self.page, self.document, self.panes.graph, self.work).save()

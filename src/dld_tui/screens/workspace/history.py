@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dld_tui.core.document import Transaction
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -14,6 +14,10 @@ from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Transaction
+
 
 MANY = 300
 """Nodes, or primitive changes, of the largest edit that is made between two key presses."""

@@ -9,17 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual.timer import Timer
-from textual.worker import Worker
 
-from dld_tui.core.checks import Finding
-from dld_tui.core.checks.findings import predicted_findings
-from dld_tui.core.document import Change
 from dld_tui.core.document.locations import scope_at
-from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.type_inference import late_types, untyped_terminals
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event, Part
@@ -31,6 +25,12 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import SLICE_S, Jobs, Watch
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.targets import registry
+from dld_tui.widgets.tasks import on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Change
+    from dld_tui.core.document.staleness import Staleness
+
 
 RULE = "onnx:shape-inference"
 _WAIT_S = 0.05
@@ -69,6 +69,8 @@ class TypeInference(Controller):
 
     @property
     def _stale_marks(self) -> Staleness:
+        from dld_tui.core.document.staleness import Staleness
+
         if self._staleness is None:
             self._staleness = Staleness(self.document)
         return self._staleness
@@ -97,6 +99,7 @@ class TypeInference(Controller):
 
         It is asked at once, and not waited for longer than a person would.
         """
+        from dld_tui.core.document.type_inference import untyped_terminals
 
         def is_ready() -> bool:
             if not self.INFER or self.model.has_fresh_types or self.model.is_closed:
@@ -113,7 +116,7 @@ class TypeInference(Controller):
         if is_ready():
             task()
         else:
-            self.page.run_worker(wait(), group="await types", name="wait for types")
+            self.page.tasks.start(wait(), "await types")
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -125,9 +128,7 @@ class TypeInference(Controller):
             self._infer_later()  # a thread may be editing or saving the model
             return
         snapshot = self._take_snapshot(self.model.version)
-        _: Worker[None] = self.page.run_worker(
-            snapshot, group="snapshot", exclusive=True, name="snapshot"
-        )
+        self.page.tasks.start(snapshot, "snapshot", replace=True)
 
     async def _take_snapshot(self, version: int) -> None:
         folder = hold_folder(Path(tempfile.gettempdir()), SNAPSHOTS)
@@ -137,7 +138,7 @@ class TypeInference(Controller):
                 await asyncio.sleep(_WAIT_S)  # what a person waits for goes first
             if await self.jobs.write_snapshot(path):
                 if version == self.model.version:
-                    self._start_inference(path, version)
+                    self.page.tasks.start(self._infer_types(path, version), "infer")
                     return
             elif self.work.is_running:
                 self._infer_later()  # a thread may be editing the model
@@ -145,28 +146,28 @@ class TypeInference(Controller):
             self._not_inferred(version, DldError(f"no snapshot can be written: {error}"))
         _remove(folder)
 
-    def _start_inference(self, path: Path, version: int) -> None:
-        home = self.document.path
-
-        def task() -> None:
-            try:
-                found = infer_types(
-                    path, home, lambda: self.model.is_closed or version != self.model.version
-                )
-            except CancelledError:
-                return
-            except DldError as error:
-                self.page.call_later(self._not_inferred, version, error)
-            else:
-                self.page.call_later(self._inferred, version, found)
-            finally:
-                _remove(path.parent)
-
-        self.page.run_worker(task, thread=True, group="infer", name="infer shapes")
+    async def _infer_types(self, path: Path, version: int) -> None:
+        try:
+            found = await on_thread(
+                infer_types,
+                path,
+                self.document.path,
+                lambda: self.model.is_closed or version != self.model.version,
+            )
+        except CancelledError:
+            return
+        except DldError as error:
+            self._not_inferred(version, error)
+        else:
+            self._inferred(version, found)
+        finally:
+            _remove(path.parent)
 
     # --- showing --------------------------------------------------------------------------------
 
     def _inferred(self, version: int, found: InferredTypes) -> None:
+        from dld_tui.core.checks.findings import predicted_findings
+
         if not self.page.is_attached or version != self.model.version:
             return
         document = self.document
@@ -185,6 +186,8 @@ class TypeInference(Controller):
 
     def _declare_late(self) -> None:
         """Give inputs and outputs that edits made without a type the one that is known by now."""
+        from dld_tui.core.document.type_inference import late_types
+
         for arguments in late_types(self.document):
             key = (str(arguments["scope"]), str(arguments["value"]))
             if key not in self._declared:  # once: an undo of it is not taken back
@@ -192,6 +195,8 @@ class TypeInference(Controller):
                 self.document.apply("set_value_type", **arguments)
 
     def _not_inferred(self, version: int, error: DldError) -> None:
+        from dld_tui.core.checks import Finding
+
         if self.page.is_attached and version == self.model.version:
             self.model.has_fresh_types = True
             message = f"shapes are not known: {visible(error.message)}"

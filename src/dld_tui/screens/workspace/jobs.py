@@ -9,11 +9,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from time import perf_counter, sleep
 from typing import TypeAlias
-
-from textual.worker import Worker
 
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
@@ -25,6 +23,7 @@ from dld_tui.targets import registry
 from dld_tui.targets.base import Job
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.progress import JobLine
+from dld_tui.widgets.tasks import begin_thread, on_thread
 
 SLICE_S = 0.004
 """How long the event loop works on one thing before it looks at the keys."""
@@ -54,7 +53,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         """Begin to ask."""
-        Thread(target=self._look, daemon=True, name="watch a job").start()
+        begin_thread(self._look)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -144,46 +143,55 @@ class Jobs(Controller):
         self._job = cancel = Event()
         line = JobLine(title)
         self.page.mount(line, before="KeyBar")
+        running = self._run_beside(title, activity, prepare, done, cancel, line)
+        self.page.tasks.start(running, "job", name=title)
+
+    async def _run_beside(
+        self,
+        title: str,
+        activity: str,
+        prepare: Prepare,
+        done: Done,
+        cancel: Event,
+        line: JobLine,
+    ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
         path = folder / "snapshot.onnx"
 
-        def finish(result: dict[str, JSON] | None, error: DldError | None, version: int) -> None:
-            shutil.rmtree(folder, ignore_errors=True)
+        def run() -> dict[str, JSON]:
+            try:
+                with prepare(path, cancel.is_set) as request:
+                    return self._job_result(activity, request, cancel, line)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        result: dict[str, JSON] | None = None
+        failure: DldError = CancelledError()
+        version = self.model.version
+        try:
+            if await self._snapshot_for(path, cancel):
+                version = self.model.version
+                result = await on_thread(run)
+        except DldError as error:
+            failure = error
+        finally:
+            if result is None:
+                shutil.rmtree(folder, ignore_errors=True)
             self._job = None
             if line.is_attached:
                 line.remove()
-            if not self.page.is_attached:
-                return
-            self.page.refresh_bindings()
-            if error is not None:
-                self._say_failed(title, error)
-            elif result is not None:
-                done(result, version == self.model.version)
+            if self.page.is_attached:
+                self.page.refresh_bindings()
+        if result is not None:
+            done(result, version == self.model.version)
+        elif self.page.is_attached:
+            self._say_failed(title, failure)
 
-        def task(version: int) -> None:
-            try:
-                with prepare(path, cancel.is_set) as request:
-                    result = self._job_result(activity, request, cancel, line)
-            except DldError as error:
-                self.page.call_later(finish, None, error, version)
-            except BaseException:
-                self.page.call_later(finish, None, CancelledError(), version)
-                raise  # a fault of the program: the app shows it
-            else:
-                self.page.call_later(finish, result, None, version)
-
-        async def start() -> None:
-            try:
-                if not await self.snapshot_when_still(path, cancel.is_set):
-                    finish(None, CancelledError(), self.model.version)
-                    return
-            except OSError as error:
-                finish(None, DldError(f"no snapshot can be written: {error}"), self.model.version)
-                return
-            version = self.model.version
-            self.page.run_worker(lambda: task(version), thread=True, group="job", name=title)
-
-        _: Worker[None] = self.page.run_worker(start(), group="job", name=f"{title}: snapshot")
+    async def _snapshot_for(self, path: Path, cancel: Event) -> bool:
+        try:
+            return await self.snapshot_when_still(path, cancel.is_set)
+        except OSError as error:
+            raise DldError(f"no snapshot can be written: {error}") from None
 
     def _job_result(
         self, activity: str, request: dict[str, JSON], cancel: Event, line: JobLine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -15,6 +15,10 @@ from dld_tui.screens.workspace.cursor import DOC_STRING
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node
+
 
 _CLEAR = "clear"
 _KEYS = "1234567890"
@@ -42,6 +46,8 @@ class Metadata(Controller):
 
     def edit(self) -> None:
         """Edit the doc string or metadata entry under the cursor."""
+        from dld_tui.core.document import Node
+
         key, node = self.cursor.text_key, self.cursor.subject
         if key is not None and isinstance(node, Node):
             self._edit_text(node, key)
@@ -71,6 +77,8 @@ class Metadata(Controller):
 
     def delete(self) -> None:
         """Remove the doc string or metadata entry of the node."""
+        from dld_tui.core.document import Node
+
         key, node = self.cursor.text_key, self.cursor.subject
         if key is not None and isinstance(node, Node):
             self._set_text(node, key, None)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from dld_tui.core.document import Change, Document, Node, Scope, Transaction
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.widgets.explorer.model import ExplorerModel, all_nodes
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Change, Document, Node, Scope, Transaction
+
 
 Event = TypeVar("Event")
 
@@ -95,6 +98,8 @@ class WorkspaceModel:
 
 def is_alive(thing: Node | Scope) -> bool:
     """Return whether a node or scope is in the document now, and has not been deleted."""
+    from dld_tui.core.document import Node
+
     while True:
         if isinstance(thing, Node):
             if thing not in thing.scope.nodes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
@@ -21,6 +21,10 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.parameters.model import place_text
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+
 
 _REST_S = 0.05
 """The parameters follow the cursor when it has rested so long: holding a key down stays quick."""
@@ -91,6 +95,8 @@ class Navigation(Controller):
 
     def show_subject(self, subject: Node | Scope) -> None:
         """Show a node or a scope in the parameters pane."""
+        from dld_tui.core.document import Node
+
         self.panes.parameters.show(subject)
         scope = subject.scope if isinstance(subject, Node) else subject
         self.page.crumb(place_text(scope))

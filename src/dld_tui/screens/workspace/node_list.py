@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document import Change, Node
 from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
@@ -18,12 +17,15 @@ from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import Sort, View
-from dld_tui.widgets.explorer.model import ExplorerModel, model_anew
-from dld_tui.widgets.explorer.node_filter import NodeFilter
+from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Change, Node
+    from dld_tui.widgets.explorer.node_filter import NodeFilter
+
 
 STATE = ("layouts", "explorer")
 
@@ -65,6 +67,8 @@ class NodeList(Controller):
 
     def filter(self) -> None:
         """Choose operator types and conditions."""
+        from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+
         nodes = [node for scope in self.document.scopes() for node in scope.nodes]
 
         def chosen(found: NodeFilter | None) -> None:
@@ -127,6 +131,8 @@ class NodeList(Controller):
 
         Large models would hold the event loop up.
         """
+        from dld_tui.widgets.explorer.model import model_anew
+
         with collector_paused():
             anew = model_anew(self.model.listing)
             if not is_alive(anew.root):

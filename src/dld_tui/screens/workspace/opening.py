@@ -10,20 +10,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dld_tui.core.checks import Finding
-from dld_tui.core.document import Document
 from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_journals
 from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files.writer import sweep
-from dld_tui.core.graph.child import FROM as CHILD_FROM
-from dld_tui.core.new_model import NewModel, new_document
 from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.graph_building import EarlyGraph
 from dld_tui.widgets.explorer.model import ExplorerModel
+
+if TYPE_CHECKING:
+    from dld_tui.core.checks import Finding
+    from dld_tui.core.document import Document
+    from dld_tui.core.new_model import NewModel
+    from dld_tui.screens.workspace.graph_building import EarlyGraph
+
 
 AT_ONCE = 1_000
 """Nodes of the largest scope whose graph is made between two key presses."""
@@ -77,6 +80,9 @@ def open_model(
         InputError: It cannot be opened.
         CancelledError: `cancelled` said so.
     """
+    from dld_tui.core.document import Document
+    from dld_tui.core.new_model import NewModel, new_document
+
     with _no_collections():
         if path is None:
             document = new_document(new or NewModel())
@@ -97,6 +103,9 @@ def _indexed(
     arrange: Callable[[ExplorerModel], None],
 ) -> OpenedModel:
     """Work out what would stall the screen if it were asked for on the event loop."""
+    from dld_tui.core.graph.child import FROM as CHILD_FROM
+    from dld_tui.screens.workspace.graph_building import EarlyGraph
+
     explorer = ExplorerModel(document)
     arrange(explorer)
     main = NodeTexts(document.main.nodes)  # once, for all that follows

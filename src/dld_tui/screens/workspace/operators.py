@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.edits.operators import added_node
-from dld_tui.core.document.operator_palette import operator_palette
-from dld_tui.core.document.wiring import Wiring
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.palette import PaletteOperator, warm_up
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.dialogs.opset import OpsetDialog
-from dld_tui.widgets.dialogs.wiring import AddNode, WiringDialog
+from dld_tui.widgets.tasks import on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Scope
+    from dld_tui.core.document.wiring import Wiring
 
 
 @dataclass(eq=False)
@@ -26,10 +26,14 @@ class Operators(Controller):
 
     def warm_up(self) -> None:
         """Read the schemas on a thread: a tenth of a second that the first key must not wait."""
-        self.page.run_worker(warm_up, thread=True, group="schemas", name="operator schemas")
+        self.page.tasks.start(on_thread(warm_up), "schemas")
 
     def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""
+        from dld_tui.core.document.operator_palette import operator_palette
+        from dld_tui.core.document.wiring import Wiring
+        from dld_tui.widgets.dialogs.wiring import AddNode
+
         scope = self._home
         palette = operator_palette(scope, self.model.listing.count_kinds())
         source = self._source(scope)
@@ -43,6 +47,8 @@ class Operators(Controller):
     @property
     def _home(self) -> Scope:
         """The scope that new nodes go to."""
+        from dld_tui.core.document import Scope
+
         node = self.cursor.node
         if node is not None:
             return node.scope
@@ -60,6 +66,7 @@ class Operators(Controller):
 
     def ask_wiring(self, wiring: Wiring) -> None:
         """Ask what feeds a new node, and add it."""
+        from dld_tui.widgets.dialogs.wiring import WiringDialog
 
         def answered(answer: Wiring | None) -> None:
             if answer is not None:
@@ -69,6 +76,9 @@ class Operators(Controller):
 
     def add_wired(self, wiring: Wiring) -> None:
         """Add a node and go to it."""
+        from dld_tui.core.document import Node
+        from dld_tui.core.document.edits.operators import added_node
+
         try:
             transaction = self.history.edit("add_operator", **wiring.arguments())
         except DldError as error:
@@ -81,4 +91,6 @@ class Operators(Controller):
 
     def show_opsets(self) -> None:
         """Show the imported operator sets; import, change or remove one."""
+        from dld_tui.widgets.dialogs.opset import OpsetDialog
+
         self.ask(OpsetDialog(self.document, self.history.try_edit))

@@ -12,7 +12,6 @@ from textual import events, on
 from textual.binding import BindingType
 from textual.message import Message
 from textual.widget import Widget
-from textual.worker import Worker
 
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
@@ -24,7 +23,6 @@ from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.context_menu import open_menu
 from dld_tui.screens.workspace.accuracy import Accuracy
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion
 from dld_tui.screens.workspace.bodies import Bodies
@@ -63,6 +61,10 @@ from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import on_thread
+
+_PAINTED_S = 0.05
+"""So long after the panes are there the first rows are painted."""
 
 
 class WorkspaceScreen(Page):
@@ -243,7 +245,6 @@ class WorkspaceScreen(Page):
 
     def on_mount(self) -> None:
         """Open the model on a thread."""
-        self.operators.warm_up()
         self.panes.recall_layout()
         opened: list[OpenedModel] = []
         listed = host(self).state.get(*STATE)
@@ -252,13 +253,10 @@ class WorkspaceScreen(Page):
             arrange = partial(recall_arrangement, listed)
             opened.append(open_model(self.path, progress, cancelled, self._new, arrange))
 
-        async def show() -> None:
-            await self._opened(opened[0])
-
         def ended(error: DldError | None) -> None:
             if error is None:
                 self.graphs.begin(opened[0])
-                _: Worker[None] = self.run_worker(show, group="opened", name="show the model")
+                self.tasks.start(self._opened(opened[0]), "opened")
                 return
             host(self).close_page(self)
             if not isinstance(error, CancelledError):
@@ -289,8 +287,13 @@ class WorkspaceScreen(Page):
         if opened.left:
             self._ask_restore(opened.left[0])
         self.checks.check()
+        self.set_timer(_PAINTED_S, partial(self._prepare, opened))
+
+    def _prepare(self, opened: OpenedModel) -> None:
+        """Begin what nobody sees in the first rows."""
         self.inference.infer()
-        _: Worker[None] = self.run_worker(opened.clean_up, thread=True, group="clean up")
+        self.operators.warm_up()
+        self.tasks.start(on_thread(opened.clean_up), "clean up")
 
     def on_unmount(self) -> None:
         """Stop what runs for this model, and close it."""
@@ -381,6 +384,8 @@ class WorkspaceScreen(Page):
 
     def action_context_menu(self) -> None:
         """Show the commands for what is under the cursor."""
+        from dld_tui.screens.context_menu import open_menu
+
         place, title = self.model.cursor.place
         if not place or not open_menu(self.app, self, place, title):
             self.notify("There is nothing to do here", timeout=3)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.containers import Container
 from textual.message import Message
 from textual.widget import Widget
 
-from dld_tui.core.document import Node
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.cursor import Cursor
@@ -21,9 +21,12 @@ from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.widgets.parameters.edit_bar import EditBar
+
 
 _STEP_COLUMNS, _STEP_ROWS = 4, 2
 _SECTION, _LAST, _NAMED = "layouts", "workspace", "workspace named"
@@ -77,6 +80,8 @@ class Panes(Controller):
     @property
     def cursor(self) -> Cursor:
         """What the cursor is on."""
+        from dld_tui.core.document import Node
+
         subject, item = self.parameters.subject, self.explorer.item
         in_parameters = self.parameters.list.has_focus
         in_graph = self.graph.has_focus_within

@@ -11,7 +11,6 @@ from pathlib import Path
 from dld_tui.core import paths as folders
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
@@ -74,6 +73,8 @@ class Profiling(Controller):
             host(self.page).start_activity(activity, {"model": str(path)})
 
     def _copy_for(self, activity: str) -> None:
+        from dld_tui.core.files.model_set import plan_model
+
         document = self.document
         name = document.path.name if document.path is not None else "new.onnx"
         folder = folders.cache_dir() / "unsaved" / f"{os.getpid()}-{time.time_ns():x}"

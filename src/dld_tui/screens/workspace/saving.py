@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import paths as folders
-from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import on_thread
 
 
 @dataclass(eq=False)
@@ -47,6 +46,8 @@ class Saving(Controller):
             self._write(None, done)
 
     def _ask_path(self, done: Callable[[], None]) -> None:
+        from dld_tui.screens.home.welcome import OpenPathDialog
+
         present = self.document.path
 
         def chosen(path: Path | None) -> None:
@@ -88,6 +89,8 @@ class Saving(Controller):
     def _write_now(
         self, path: Path | None, done: Callable[[], None], *, force: bool = False
     ) -> None:
+        from dld_tui.core.document.serialise import save
+
         if self.work.is_running:
             self.complain(DldError("wait until the running work has ended"))
             return
@@ -130,15 +133,11 @@ class Saving(Controller):
         """Say so, once, when another program has changed the file. The look runs on a thread."""
         if not self.model.is_open or self._said_changed or self.work.is_running:
             return
-        document = self.document
+        self.page.tasks.start(self._look_at_disk(), "disk", replace=True)
 
-        def look() -> None:
-            if document.changed_on_disk():
-                self.page.call_later(self._found_changed)
-
-        self.page.run_worker(
-            look, thread=True, group="disk", exclusive=True, name="look at the file"
-        )
+    async def _look_at_disk(self) -> None:
+        if await on_thread(self.document.changed_on_disk):
+            self._found_changed()
 
     def _found_changed(self) -> None:
         if self._said_changed or self.app.screen is not self.page:

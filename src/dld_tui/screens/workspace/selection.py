@@ -8,33 +8,33 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.app import App
-from textual.worker import Worker
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node, Transaction
-from dld_tui.core.document import traversal as reach
-from dld_tui.core.document.fragment import Fragment, fragment_of
 from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.screens.workspace.editing import Editing, outer_nodes
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.batch import BatchDialog, TypeGroup, groups_of
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import name_separator
 from dld_tui.widgets.explorer.model import all_nodes, matching_nodes
-from dld_tui.widgets.explorer.node_filter import NodeFilter
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Transaction
+    from dld_tui.core.document.fragment import Fragment
+    from dld_tui.screens.workspace.editing import Editing
+    from dld_tui.widgets.dialogs.batch import TypeGroup
+    from dld_tui.widgets.explorer.node_filter import NodeFilter
+
 
 _SLICE_S = 0.015
 _FEW = 4_000
@@ -69,6 +69,8 @@ class Selection(Controller):
 
     def add_marks(self, nodes: Iterable[Node]) -> None:
         """Mark more nodes."""
+        from dld_tui.core.document import Node
+
         before = {mark for mark in self.panes.explorer.list.marks if isinstance(mark, Node)}
         self.set_marks(before.union(nodes))
 
@@ -100,19 +102,16 @@ class Selection(Controller):
 
     def mark_filter(self) -> None:
         """Mark the nodes that an advanced filter lets through."""
+        from dld_tui.widgets.explorer.filter_dialog import FilterDialog
+
         nodes = list(all_nodes(self.model.listing))
         dialog = FilterDialog(nodes, self.model.listing.count_kinds(), None)
         dialog.TITLE_TEXT = "Mark by filter"
         dialog.KEYS = "Enter mark  Space choose  ^X clear  Esc close"
 
         def chosen(found: NodeFilter | None) -> None:
-            if found is None:
-                return
-
-            async def judge() -> None:
-                await self._mark_fitting(nodes, found)
-
-            _: Worker[None] = self.page.run_worker(judge, group="mark", exclusive=True)
+            if found is not None:
+                self.page.tasks.start(self._mark_fitting(nodes, found), "mark", replace=True)
 
         self.ask(dialog, chosen)
 
@@ -169,14 +168,20 @@ class Selection(Controller):
 
     def mark_between(self) -> None:
         """Mark all nodes on paths between the marked ones."""
+        from dld_tui.core.document import traversal as reach
+
         self._follow(reach.between, self.model.marked(self.cursor))
 
     def mark_upstream(self) -> None:
         """Mark what the chosen nodes are computed from."""
+        from dld_tui.core.document import traversal as reach
+
         self._follow(reach.upstream_of, self.model.chosen_nodes)
 
     def mark_downstream(self) -> None:
         """Mark what is computed from the chosen nodes."""
+        from dld_tui.core.document import traversal as reach
+
         self._follow(reach.downstream_of, self.model.chosen_nodes)
 
     def _follow(self, along: Callable[[Sequence[Node]], set[Node]], start: Sequence[Node]) -> None:
@@ -231,6 +236,9 @@ class Selection(Controller):
         self._copy("cut", lambda nodes: self.editing.delete_nodes(nodes, reconnect=False))
 
     def _copy(self, word: str, then: Callable[[Sequence[Node]], None]) -> None:
+        from dld_tui.core.document.fragment import fragment_of
+        from dld_tui.screens.workspace.editing import outer_nodes
+
         nodes = outer_nodes(self.model.chosen_nodes)
         if not nodes:
             return
@@ -275,6 +283,8 @@ class Selection(Controller):
         )
 
     def _show_pasted(self, transaction: Transaction) -> None:
+        from dld_tui.core.document.primitives import Splice
+
         pasted = [
             node
             for primitive in transaction.primitives
@@ -291,6 +301,8 @@ class Selection(Controller):
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""
+        from dld_tui.widgets.dialogs.batch import BatchDialog, groups_of
+
         nodes = self.model.chosen_nodes
         if not nodes:
             return

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document import Node
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.parameters.literal_preview import editable_text
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.parameters.rows import ParameterRow
 
@@ -40,6 +38,9 @@ class Tensors(Controller):
 
     def edit(self) -> None:
         """Edit a tensor that is too large for one line, or an initializer, in its own page."""
+        from dld_tui.core.document import Node
+        from dld_tui.widgets.parameters.literal_preview import editable_text
+
         row, subject = self.cursor.tensor_row, self.cursor.subject
         if row is not None and row.attribute and isinstance(subject, Node):
             attribute = subject.attribute(row.attribute)
@@ -56,6 +57,7 @@ class Tensors(Controller):
             self.open_tensor(place)
 
     def _place_of(self, row: ParameterRow) -> TensorPlace | None:
+        from dld_tui.core.document import Node
         from dld_tui.screens.tensors.tensor_place import (
             TensorPlace,  # lazy: few sessions edit tensors
         )

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document import wiring as wirings
-from dld_tui.core.document.operator_palette import operator_palette
-from dld_tui.core.document.traversal import depends_on
 from dld_tui.core.document.value_types import format_type, parse_type
 from dld_tui.core.errors import UsageError
-from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.operators.palette import PaletteOperator
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -23,11 +19,12 @@ from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.operators import Operators
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.dialogs.pickers import NodePicker, TerminalPicker, ValuePicker
-from dld_tui.widgets.dialogs.wiring import AddNode
-from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.parameters.rows import ParameterLines
-from dld_tui.widgets.parameters.terminals import Terminal
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+    from dld_tui.widgets.parameters.terminals import Terminal
+
 
 _NEAR = 8
 """Values made just before a node that are offered first."""
@@ -46,6 +43,8 @@ class Wiring(Controller):
 
     def connect(self) -> None:
         """Connect the terminal under the cursor, or one of the node's after asking which."""
+        from dld_tui.widgets.dialogs.pickers import TerminalPicker
+
         terminal, node = self.cursor.terminal, self.cursor.node
         if terminal is not None:
             self._connect(terminal)
@@ -65,6 +64,10 @@ class Wiring(Controller):
 
     def connect_input(self, node: Node, index: int) -> None:
         """Ask for a value and connect it to an input of a node."""
+        from dld_tui.core.operators.matching import mismatch
+        from dld_tui.widgets.dialogs.pickers import ValuePicker
+        from dld_tui.widgets.parameters.terminals import Terminal
+
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
         own = {name for name in node.outputs if name}
@@ -84,6 +87,8 @@ class Wiring(Controller):
         self.ask(picker, chosen)
 
     def _link(self, node: Node, index: int, value: str) -> None:
+        from dld_tui.core.operators.matching import mismatch
+
         why_not = mismatch(node, index, node.scope.value_type(value)) if value else None
         if not self.history.try_edit(
             "set_input",
@@ -100,6 +105,9 @@ class Wiring(Controller):
 
     def _ask_consumer(self, terminal: Terminal) -> None:
         """Ask which node is to use a value, and at which input."""
+        from dld_tui.core.document.traversal import depends_on
+        from dld_tui.widgets.dialogs.pickers import NodePicker
+
         source = terminal.node
         picker = NodePicker(
             terminal.scope,
@@ -119,6 +127,8 @@ class Wiring(Controller):
         self.ask(picker, chosen)
 
     def _ask_input_of(self, node: Node, terminal: Terminal) -> None:
+        from dld_tui.widgets.dialogs.pickers import TerminalPicker
+
         value = terminal.value
         picker = TerminalPicker(
             node,
@@ -135,6 +145,8 @@ class Wiring(Controller):
 
     def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
+        from dld_tui.widgets.dialogs.pickers import ValuePicker
+
         picker = ValuePicker(
             terminal.scope,
             title=f"Which value instead of output {visible(terminal.value)}?",
@@ -158,6 +170,8 @@ class Wiring(Controller):
 
     def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
+        from dld_tui.widgets.parameters.terminals import Terminal
+
         terminal = self.cursor.terminal
         if terminal is None or not terminal.value:
             return
@@ -218,6 +232,9 @@ class Wiring(Controller):
 
     def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
+        from dld_tui.core.operators.matching import mismatch
+        from dld_tui.widgets.dialogs.pickers import ValuePicker
+
         value, scope = self.cursor.value, self.cursor.scope
         found = scope.resolve(value) if scope is not None and value else None
         if scope is None or not value:
@@ -247,6 +264,10 @@ class Wiring(Controller):
 
     def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
+        from dld_tui.core.document import wiring as wirings
+        from dld_tui.core.document.operator_palette import operator_palette
+        from dld_tui.widgets.dialogs.wiring import AddNode
+
         terminal, value, scope = self.cursor.terminal, self.cursor.value, self.cursor.scope
         if scope is None or not value:
             return
@@ -354,6 +375,8 @@ class Wiring(Controller):
 
     def declare_type(self) -> None:
         """Edit the declared type of the value under the cursor; an empty text takes it away."""
+        from dld_tui.widgets.parameters.edit_bar import EditBar
+
         value, scope = self.cursor.value, self.cursor.scope
         if scope is None or not value:
             return

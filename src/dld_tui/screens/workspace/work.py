@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event
-from time import monotonic
 
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkPanel
-
-_TELL_S = 0.1
-"""Progress goes through the event loop at most so often."""
 
 
 class Work:
@@ -24,12 +20,11 @@ class Work:
 
     def __init__(self, page: Page) -> None:
         self._page = page
-        self._cancel: Event | None = None
 
     @property
     def is_running(self) -> bool:
         """Whether a thread may be editing, reading or writing the model."""
-        return self._cancel is not None
+        return self._page.tasks.is_working
 
     def run(
         self,
@@ -48,42 +43,30 @@ class Work:
                 the page has been closed.
             line: Show one row above the keys; False: a panel in the middle.
         """
-        page = self._page
         panel = WorkPanel(title, classes="-line" if line else None)
+        # Of the app: the page itself may be gone before the thread is.
+        host(self._page).tasks.start(self._run(task, done, panel), "work", name=title)
+
+    async def _run(
+        self,
+        task: Callable[[ProgressCallback, CancelCheck], None],
+        done: Callable[[DldError | None], None],
+        panel: WorkPanel,
+    ) -> None:
+        page = self._page
         page.mount(panel, before="KeyBar")
-        self._cancel = cancel = Event()
-        later = page.app.call_later  # the page itself may be gone before the thread is
-        last = monotonic()
-
-        def progress(finished: int, total: int) -> None:
-            nonlocal last
-            if monotonic() - last >= _TELL_S:
-                last = monotonic()
-                later(panel.report, finished, total)
-
-        def run() -> None:
-            try:
-                task(progress, cancel.is_set)
-            except DldError as error:
-                later(finish, error)
-            except BaseException:
-                later(finish, CancelledError())
-                raise  # a fault of the program: the app shows it
-            else:
-                later(finish, None)
-
-        def finish(failure: DldError | None) -> None:
-            self._cancel = None
+        failure: DldError | None = CancelledError()
+        try:
+            await page.tasks.work(task, panel.report)
+            failure = None
+        except DldError as error:
+            failure = error
+        finally:
             if panel.is_attached:
                 panel.remove()
             if page.is_attached:
                 done(failure)
 
-        page.run_worker(run, thread=True, group="work", name=title)
-
     def cancel(self) -> bool:
         """Ask the running work to stop; False when nothing runs."""
-        if self._cancel is None:
-            return False
-        self._cancel.set()
-        return True
+        return self._page.tasks.cancel_work()

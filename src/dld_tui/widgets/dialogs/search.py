@@ -9,14 +9,12 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from time import monotonic
 from typing import ClassVar, TypeVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
-from textual.worker import Worker
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, text_field
@@ -140,7 +138,7 @@ class CollectingDialog(SearchDialog[T]):
         """List what is there and collect the rest."""
         super().on_mount()
         if not self.complete:
-            _: Worker[None] = self.run_worker(self._collect_rest(), group="collect", name="collect")
+            self.tasks.start(self._collect_rest(), "collect")
 
     async def _collect_rest(self) -> None:
         deadline = monotonic() + _SLICE_S
@@ -201,8 +199,7 @@ class PickDialog(SearchDialog[Hashable]):
     def search_again(self, keep: bool = False) -> None:
         """Look through the items, in slices, so that keys are answered meanwhile."""
         self.view.empty = "searching …"
-        find = partial(self._find, self.query_text.lower().split())
-        _: Worker[None] = self.run_worker(find, exclusive=True, group="pick", name="pick")
+        self.tasks.start(self._find(self.query_text.lower().split()), "pick", replace=True)
 
     async def _find(self, words: Sequence[str]) -> None:
         found: list[PickItem] = []

@@ -18,7 +18,6 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label
-from textual.worker import Worker
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -152,10 +151,7 @@ class FilterDialog(Dialog[NodeFilter]):
             self._answer(error)
             return
 
-        async def count() -> None:
-            await self._count_fitting(chosen)
-
-        _: Worker[None] = self.run_worker(count, group="count", exclusive=True)
+        self.tasks.start(self._count_fitting(chosen), "count", replace=True)
 
     async def _count_fitting(self, chosen: NodeFilter) -> None:
         """Count in slices between which keys are answered."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,10 +21,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
-from textual.worker import Worker
 
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import Splice
 from dld_tui.widgets.explorer.filter_dialog import FilterBar
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.model import (
@@ -31,13 +30,11 @@ from dld_tui.widgets.explorer.model import (
     ExplorerModel,
     all_nodes,
     below,
-    model_anew,
     next_match,
     reveal,
     set_all_unfolded,
     unfold_to_fill,
 )
-from dld_tui.widgets.explorer.node_filter import NodeFilter
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
@@ -45,11 +42,13 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from dld_tui.core.document.history import Change
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
+    from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
 class ExplorerList(LineView):
@@ -156,6 +155,9 @@ _VIEWS, _SORTS = list(View), list(Sort)
 
 class Explorer(Frame, Vertical):
     """The pane: filter line, column names, rows."""
+
+    tasks = cached_property(Tasks)
+    """Its long work."""
 
     @dataclass
     class Selected(Message):
@@ -456,12 +458,7 @@ class Explorer(Frame, Vertical):
         """Show only nodes that an advanced filter lets through."""
         active = node_filter is not None and node_filter.active > 0
         self.node_filter = node_filter if active else None
-        chosen = self.node_filter
-
-        async def judge() -> None:
-            await self._judge(chosen)
-
-        _: Worker[None] = self.run_worker(judge, group="filter", exclusive=True)
+        self.tasks.start(self._judge(self.node_filter), "filter", replace=True)
 
     async def _judge(self, node_filter: NodeFilter | None) -> None:
         """Ask the filter about every node, in slices between which keys are answered."""
@@ -513,6 +510,9 @@ class Explorer(Frame, Vertical):
 
     def apply_change(self, change: Change, anew: ExplorerModel | None = None) -> None:
         """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
+        from dld_tui.core.document.primitives import Splice
+        from dld_tui.widgets.explorer.model import model_anew
+
         transaction = change.transaction
         if transaction is None or transaction.is_whole:
             self.model = anew or model_anew(self.model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,6 +19,7 @@ from dld_tui.widgets.forms.text_field import TextField, drawn
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.tasks import on_thread
 
 
 def step_focus(widget: Widget, step: int) -> None:
@@ -117,7 +117,7 @@ class _Paths(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         if not value:
             return None
-        found = await asyncio.to_thread(find_matches, value)
+        found = await on_thread(find_matches, value)
         longer = complete(value, found[:1]) if found else value
         return (
             longer

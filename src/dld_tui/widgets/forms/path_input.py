@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,12 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
 from dld_tui.core import fmt
 from dld_tui.widgets.dialogs.dialogs import text_field
 from dld_tui.widgets.lists.row_table import RowTable
 from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.tasks import Tasks, on_thread, task
 
 _MOST = 2000
 """Entries of a folder that are looked at."""
@@ -96,6 +97,9 @@ def _size(match: Match) -> Cell:
 class PathInput(Vertical):
     """The field and its matches. With `matches_always` they show for an empty text too."""
 
+    tasks = cached_property(Tasks)
+    """Its long work."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete", "complete", show=False, priority=True),
         Binding("down", "move(1)", "next", show=False),
@@ -109,13 +113,6 @@ class PathInput(Vertical):
         """A path was entered; it may not exist."""
 
         path: Path
-
-    @dataclass
-    class Found(Message):
-        """A folder was read."""
-
-        text: str
-        matches: list[Match]
 
     def __init__(
         self,
@@ -161,21 +158,10 @@ class PathInput(Vertical):
         event.stop()
         self._look(event.value)
 
-    def _look(self, text: str) -> None:
-        self.run_worker(
-            lambda: self._search(text), group="path", exclusive=True, thread=True, name="path"
-        )
-
-    def _search(self, text: str) -> None:
-        found = find_matches(text) if text else []
-        if not get_current_worker().is_cancelled:
-            self.post_message(self.Found(text, found))
-
-    def on_path_input_found(self, event: Found) -> None:
-        """Show the matches, unless the text has changed meanwhile."""
-        event.stop()
-        text, found = event.text, event.matches
-        if text != self.value:
+    @task("path", replace=True)
+    async def _look(self, text: str) -> None:
+        found = await on_thread(find_matches, text) if text else []
+        if text != self.value:  # it has changed meanwhile
             return
         self._matches = found
         self._moved = False

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dld_tui.core.graph.cells import boxes_in_row, line_row
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, lay_out
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay
-from dld_tui.widgets.graph.rows import GLYPHS
 from dld_tui.widgets.graph.viewed import GraphView, ViewedGraph
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell import glyphs
@@ -102,6 +100,8 @@ def draw(
 def _texts(
     graph: Graph, vertex: int, zoom: int, style: str, says: Says, cut: tuple[int, int]
 ) -> list[list[Piece]]:
+    from dld_tui.widgets.graph.rows import GLYPHS
+
     kind, name = graph.kinds[vertex], visible(graph.names[vertex])
     label = visible(graph.labels[vertex])
     if kind != Kind.NODE:
@@ -150,6 +150,8 @@ def drawn_line(
         lit: The nets that stand out.
         grid: Whether to show dots where there is neither a box nor a line.
     """
+    from dld_tui.core.graph.cells import boxes_in_row, line_row
+
     layout = drawing.layout
     cells = [(" ", "")] * width
     if grid and y % GRID_ROWS == 0:

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.metadata import position_of, precision_of
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
-from dld_tui.core.graph.pictures.content import Content, types_of, whole
 from dld_tui.core.graph.weights import Weights
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
@@ -29,6 +27,10 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.operators.browser import operator_style
 from dld_tui.widgets.parameters.rows import shown_type
 from dld_tui.widgets.shell import glyphs
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+    from dld_tui.core.graph.pictures.content import Content
 
 LEVELS = ("error", "warning")
 """Findings that are shown, the worst first."""
@@ -160,10 +162,14 @@ class GraphModel(ViewedGraph):
 
     def named_type(self, name: str) -> str:
         """Return the type of a value."""
+        from dld_tui.core.graph.pictures.content import types_of
+
         return types_of(self.scope)(name)
 
     def content(self, title: str) -> Content:
         """Return all of it as the content of a picture, boxes where they were moved to."""
+        from dld_tui.core.graph.pictures.content import whole
+
         return whole(self.drawn, title)
 
     def is_same(self, other: ViewedGraph) -> bool:
@@ -172,6 +178,8 @@ class GraphModel(ViewedGraph):
 
     def holds(self, subject: Hashable) -> bool:
         """Return whether a node is one of the scope."""
+        from dld_tui.core.document import Node
+
         return isinstance(subject, Node) and subject.scope is self.scope
 
     def subject(self, vertex: int) -> Node | str:
@@ -180,17 +188,23 @@ class GraphModel(ViewedGraph):
 
     def node_at(self, vertex: int) -> Node | None:
         """Return the node of a vertex."""
+        from dld_tui.core.document import Node
+
         found = self.drawn.subjects[vertex]
         return found if isinstance(found, Node) else None
 
     def vertex(self, subject: Hashable) -> int | None:
         """Return the vertex of a node of the scope, or of a value."""
+        from dld_tui.core.document import Node
+
         if isinstance(subject, Node) and subject.scope is not self.scope:
             return None
         return self.drawn.vertex(subject) if isinstance(subject, Node | str) else None
 
     def vertex_now(self, subject: Hashable) -> int | None:
         """Return the vertex of what a vertex of an older graph of the scope stood for."""
+        from dld_tui.core.document import Node
+
         return self.vertex_of(subject) if isinstance(subject, Node) else self.vertex(subject)
 
     def vertex_of(self, node: Node) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from dld_tui.widgets.graph.viewed import ViewedGraph
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.tasks import Tasks, on_thread, task
 
 _MOST_ROWS = 400
 """Rows of a fold whose precisions are looked at, the first ones."""
@@ -232,6 +233,8 @@ Called on a thread where the graph is large."""
 class Colours(_Base):
     """The part of the graph pane that says what the colours mean."""
 
+    tasks = cached_property(Tasks)
+    """Its long work."""
     model: ViewedGraph | None
     notes: GraphNotes | None
     list: LineView
@@ -272,46 +275,39 @@ class Colours(_Base):
         self._overlay = Overlay()
         if self._overlay_name == Overlay.name:
             return
-        is_large = self._is_large
+        self._with_overlays(self._take_same)
 
-        def take(found: Sequence[Overlay]) -> None:
-            same = (overlay for overlay in found if overlay.name == self._overlay_name)
-            self._overlay = next(same, self._overlay)
-            if is_large:
-                self.show_view(self.cursor_vertex)
-
-        self._with_overlays(take)
+    def _take_same(self, found: Sequence[Overlay]) -> None:
+        same = (overlay for overlay in found if overlay.name == self._overlay_name)
+        self._overlay = next(same, self._overlay)
+        if self._is_large:
+            self.show_view(self.cursor_vertex)
 
     def next_overlay(self) -> None:
         """Let the colours say the next thing."""
+        self._with_overlays(self._take_next)
 
-        def take(found: Sequence[Overlay]) -> None:
-            names = [overlay.name for overlay in found]
-            at = names.index(self._overlay.name) if self._overlay.name in names else -1
-            self._overlay = found[(at + 1) % len(found)]
-            self._overlay_name = self._overlay.name
-            self.show_view(self.cursor_vertex)
-
-        self._with_overlays(take)
+    def _take_next(self, found: Sequence[Overlay]) -> None:
+        names = [overlay.name for overlay in found]
+        at = names.index(self._overlay.name) if self._overlay.name in names else -1
+        self._overlay = found[(at + 1) % len(found)]
+        self._overlay_name = self._overlay.name
+        self.show_view(self.cursor_vertex)
 
     @property
     def _is_large(self) -> bool:
         return self.model is not None and len(self.model.graph) > AT_ONCE
 
-    def _with_overlays(self, take: Callable[[Sequence[Overlay]], None]) -> None:
+    @task("overlays", replace=True)
+    async def _with_overlays(self, take: Callable[[Sequence[Overlay]], None]) -> None:
         """Find out what the colours can say; a report may have a time for each of many nodes."""
         if not self._is_large:
             take(self.overlays())
             return
         model = self.model
-
-        def arrived(found: Sequence[Overlay]) -> None:
-            if self.is_attached and self.model is model:
-                take(found)
-
-        def task() -> None:
-            # An edit may change the model while it is read: then all is found again after it.
-            with suppress(RuntimeError, KeyError, IndexError):
-                self.call_later(arrived, self.overlays())
-
-        self.run_worker(task, thread=True, group="overlays", exclusive=True, name="find overlays")
+        try:
+            found = await on_thread(self.overlays)
+        except (RuntimeError, KeyError, IndexError):
+            return  # an edit has changed the model while it was read: all is found again after it
+        if self.model is model:
+            take(found)

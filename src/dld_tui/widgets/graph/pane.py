@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import BindingType
 from textual.message import Message
 
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.graph.folding import Fold
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS
@@ -24,6 +23,10 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.core.document import Node, Scope
+
 
 _STATE = ("layouts", "graph")
 _CYCLE = (GraphView.FOLDED, GraphView.RAIL, GraphView.CANVAS)
@@ -112,11 +115,15 @@ class GraphPane(Commands, GraphViews):
     @property
     def node(self) -> Node | None:
         """The node under the cursor."""
+        from dld_tui.core.document import Node
+
         found = self.subject_at_cursor
         return found if isinstance(found, Node) else None
 
     def say_marked(self, marks: Iterable[Hashable]) -> None:
         """Say which nodes are marked now."""
+        from dld_tui.core.document import Node
+
         self.post_message(self.Marked(frozenset(m for m in marks if isinstance(m, Node))))
 
     def say_selected(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 from time import sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import Graph, Kind
@@ -22,10 +22,13 @@ from dld_tui.core.graph.overview import (
     neighbourhood,
     part_of,
 )
-from dld_tui.core.graph.pictures.content import Content, of_graph
 from dld_tui.core.graph.weights import Weights
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.line_source import Piece
+
+if TYPE_CHECKING:
+    from dld_tui.core.graph.pictures.content import Content
+
 
 CANVAS_BOXES = 1_500
 """Boxes of the largest canvas; more are to be folded first."""
@@ -98,6 +101,8 @@ class ViewedGraph:
         Raises:
             UsageError: It has too many vertices.
         """
+        from dld_tui.core.graph.pictures.content import of_graph
+
         return of_graph(self.graph, title)
 
     def is_same(self, other: ViewedGraph) -> bool:

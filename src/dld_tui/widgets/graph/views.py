@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from textual.app import ComposeResult
@@ -16,11 +16,11 @@ from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import Boxes, Drawing
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Colours, Overlay
-from dld_tui.widgets.graph.rows import GraphRows
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.tasks import on_thread
 
 AT_ONCE = 300
 """Boxes of the largest canvas that is arranged between two key presses."""
@@ -250,6 +250,8 @@ class GraphViews(Colours, Frame, Vertical):
             self.canvas.move_to(self.box_of(fold))
 
     def _show_list(self, vertex: int) -> None:
+        from dld_tui.widgets.graph.rows import GraphRows
+
         model, notes = self.model, self.notes
         assert model is not None  # the callers have looked
         assert notes is not None
@@ -288,18 +290,22 @@ class GraphViews(Colours, Frame, Vertical):
         if not self.canvas.display:
             self._show_list(vertex)  # its rows may be others now
         self.boxes, self._wanted = [], vertex
-        asked = self._drawing = object()
+        self._drawing = asked = object()
+        self.tasks.start(
+            self._draw(partial(boxes.drawing, part.graph, zoom, cuts), things, asked),
+            "canvas",
+            replace=True,
+        )
 
-        def arrived(drawing: Drawing) -> None:
-            if self.is_attached and self._drawing is asked and self._wanted is not None:
-                self._show_drawing(drawing, things, self._wanted)
-
-        def task() -> None:
-            # An edit may change the model while it is read: then all is drawn again after it.
-            with suppress(RuntimeError, KeyError, IndexError):
-                self.call_later(arrived, boxes.drawing(part.graph, zoom, cuts))
-
-        self.run_worker(task, thread=True, group="canvas", exclusive=True, name="draw the graph")
+    async def _draw(
+        self, draw: Callable[[], Drawing], things: list[int | Fold], asked: object
+    ) -> None:
+        try:
+            drawing = await on_thread(draw)
+        except (RuntimeError, KeyError, IndexError):
+            return  # an edit has changed the model while it was read: all is drawn again after it
+        if self._drawing is asked and self._wanted is not None:
+            self._show_drawing(drawing, things, self._wanted)
 
     def _show_drawing(self, drawing: Drawing, things: list[int | Fold], vertex: int) -> None:
         """Show a drawing on the canvas, whose boxes are so many things."""

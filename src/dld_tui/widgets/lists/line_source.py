@@ -70,9 +70,12 @@ class ListSource:
 if TYPE_CHECKING:
     from textual.scroll_view import ScrollView
 
+    from dld_tui.widgets.tasks import Tasks
+
     class _Base(ScrollView):
         lines: LineSource
         cursor: int
+        tasks: Tasks
 else:
     _Base = object
 
@@ -118,14 +121,7 @@ class LineSearch(_Base):
         if not pattern:
             return
         steps = self._search_steps(pattern, backwards, start)
-        deadline = monotonic() + _SLICE_S
-        for found in steps:
-            if found is not None:
-                return self.search_ended(found)
-            if monotonic() > deadline:
-                self.run_worker(self._search_on(steps), group="search", exclusive=True)
-                return None
-        return self.search_ended(None)
+        self.tasks.start(self._search_on(steps), "search", replace=True)
 
     async def _search_on(self, steps: Iterator[int | None]) -> None:
         deadline = monotonic() + _SLICE_S

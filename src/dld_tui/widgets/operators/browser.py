@@ -23,7 +23,6 @@ from dld_tui.core.operators.listing import operator_page
 from dld_tui.core.operators.palette import Grouping, OperatorPalette, Origin, PaletteOperator
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
-from dld_tui.core.plan.graph import colour_of_type
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
@@ -38,6 +37,8 @@ def operator_style(op_type: str, domain: str = "") -> str:
 
 def layer_style(kind: str) -> str:
     """Return the style class of a layer's type, which may be an operator's or TensorRT's own."""
+    from dld_tui.core.plan.graph import colour_of_type
+
     found = colour_class(kind)
     return f"op-{colour_of_type(kind) if found == 'other' else found}"
 

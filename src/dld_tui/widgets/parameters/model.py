@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document.local_functions import function_attributes, function_of
+from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
@@ -26,7 +26,6 @@ from dld_tui.widgets.operators.browser import operator_style
 from dld_tui.widgets.parameters.literal_preview import attribute_text, literal_text
 from dld_tui.widgets.parameters.rows import ParameterRow, section, shown_type, wrapped
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.tensors.side import value_text
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Attribute, Node
@@ -95,6 +94,8 @@ def describe_source(row: ParameterRow, scope: Scope, name: str, found: Definitio
 
 def constant_text(node: Node) -> str:
     """Return a short value of a Constant node, e.g. ``= [1, -1]``; empty for other nodes."""
+    from dld_tui.widgets.parameters.literal_preview import attribute_text
+
     if node.op_type != "Constant" or node.domain:
         return ""
     for attribute in node.attributes():
@@ -107,6 +108,8 @@ def constant_text(node: Node) -> str:
 
 def tensor_text(tensor: Tensor) -> str:
     """Return the values of a small tensor that is in the model file; else an empty text."""
+    from dld_tui.widgets.tensors.side import value_text
+
     if tensor.is_external or tensor.element_count > _MAX_INLINE or tensor.dtype == "undefined":
         return ""
     try:
@@ -589,6 +592,8 @@ class ScopeRows:
             yield row
 
     def _function(self) -> Iterator[ParameterRow]:
+        from dld_tui.core.document.local_functions import function_attributes
+
         declared = function_attributes(self.scope)
         if declared:
             yield section("Attributes", len(declared))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Event
-from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -25,12 +25,13 @@ from dld_tui.widgets.parameters.model import DEFAULTS, DOCUMENTATION, NodeRows, 
 from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.tensors.side import TensorPreview, preview_rows
+from dld_tui.widgets.tasks import Tasks, task, with_progress
 
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.summary import ModelSummary
     from dld_tui.core.document.tensor import Tensor
+    from dld_tui.widgets.tensors.side import TensorPreview
 
 _REPORT_S = 0.1
 """How often a tensor that is being read says how far it is."""
@@ -110,6 +111,9 @@ class Parameters(Frame, Vertical):
         preview_bytes: Tensors up to this size are read as soon as they are unfolded.
         id: The widget's id.
     """
+
+    tasks = cached_property(Tasks)
+    """Its long work."""
 
     @dataclass
     class Jumped(Message):
@@ -276,6 +280,8 @@ class Parameters(Frame, Vertical):
     # --- tensors --------------------------------------------------------------------------------
 
     def _tensor_rows(self, key: Hashable, tensor: Tensor) -> list[ParameterRow]:
+        from dld_tui.widgets.tensors.side import TensorPreview, preview_rows
+
         preview = self._previews.get(key)
         if preview is None:
             preview = self._previews[key] = TensorPreview(tensor)
@@ -292,23 +298,19 @@ class Parameters(Frame, Vertical):
                 self._read(preview)
                 return
 
-    def _read(self, preview: TensorPreview) -> None:
+    @task("tensor")
+    async def _read(self, preview: TensorPreview) -> None:
         self._stop = stop = Event()
         preview.state = "reading"
-        last = monotonic()
 
-        def progress(done: int, total: int) -> None:
-            nonlocal last
+        def report(done: int, total: int) -> None:
             preview.fraction = done / total if total else 0.0
-            if monotonic() - last > _REPORT_S:
-                last = monotonic()
-                self.post_message(self._PreviewChanged(preview))
-
-        def work() -> None:
-            preview.read(stop.is_set, progress)
             self.post_message(self._PreviewChanged(preview))
 
-        self.run_worker(work, thread=True, group="tensor", name="tensor", exit_on_error=False)
+        await with_progress(
+            lambda progress, cancelled: preview.read(cancelled, progress), report, stop
+        )
+        self.post_message(self._PreviewChanged(preview))
 
     def _open_tensor(self, row: ParameterRow) -> None:
         """Read a tensor that waits to be asked for; open any other in the editor."""

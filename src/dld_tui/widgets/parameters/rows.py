@@ -9,12 +9,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document import Scope
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Scope
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.tensor import Tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +12,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 
 from dld_tui.core import commands
 from dld_tui.core.keys import key_name
+from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
@@ -48,6 +50,8 @@ class Commands(_Base):
     """
 
     SCOPE: ClassVar[str] = ""
+    tasks = cached_property(Tasks)
+    """Its long work and its dialogs."""
 
     def facts(self) -> set[str]:
         """Return the facts that hold now: keys of ``commands.FACTS``."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from textual.await_complete import AwaitComplete
+
+from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -23,6 +26,9 @@ class Front(_Base):
     """
 
     _held_until = 0.0
+
+    tasks = cached_property(Tasks)
+    """Its long work and its dialogs."""
 
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.

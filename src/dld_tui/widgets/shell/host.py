@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dld_tui.core.document.fragment import Fragment
     from dld_tui.widgets.shell.page import Page
+    from dld_tui.widgets.tasks import Tasks
 
 
 class Host(Protocol):
@@ -32,6 +33,10 @@ class Host(Protocol):
 
     def use_config(self, config: Config) -> None:
         """Show the program with other settings."""
+
+    @property
+    def tasks(self) -> Tasks:
+        """Long work and dialogs that belong to no screen."""
 
     @property
     def pages(self) -> Sequence[Page]:
@@ -68,8 +73,9 @@ class Host(Protocol):
     def show_error(self, error: BaseException, title: str = "") -> None:
         """Show an error in a dialog whose text can be copied."""
 
-    ended_jobs: Collection[EndedJob]
-    """The jobs that have ended in this session, the newest last."""
+    @property
+    def ended_jobs(self) -> Collection[EndedJob]:
+        """The jobs that have ended in this session, the newest last."""
 
     def job_ended(self, job: EndedJob) -> None:
         """Keep what stays of a job."""

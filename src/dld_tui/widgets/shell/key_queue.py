@@ -32,6 +32,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.tasks import GROUPS, Keys
 
 if TYPE_CHECKING:
     from textual.message import Message
@@ -111,18 +112,6 @@ _PAINT_S = 0.1
 """While keys wait the screen is painted so often."""
 _STUCK_S = 10.0
 """Something that never comes to rest does not hold keys for longer."""
-_OPENING = frozenset(("await types", "demo", "load", "open", "opened"))
-"""Groups of workers without whose result there is nothing that a key could be meant for."""
-_ANSWERS = frozenset(("filter", "mark", "operators", "search", "work"))
-"""Groups of workers that answer a key, whatever has the focus."""
-_BESIDE = frozenset(
-    (
-        "check", "clean", "disk", "forget", "graph", "infer", "job", "jobs", "libraries",
-        "overlays", "schemas", "statistics", "test",
-    )
-)  # fmt: skip
-"""Groups of workers, their first words, that go on beside the keys."""
-
 Typed = events.Key | events.Paste | events.MouseEvent
 
 
@@ -316,15 +305,16 @@ class KeyQueue:
         return 0.0
 
     def _is_answer(self, worker: Worker[Any], near: Sequence[object]) -> bool:
-        if worker.is_finished or worker.group.partition(" ")[0] in _BESIDE:
+        keys = GROUPS.get(worker.group, Keys.WAIT_NEARBY)
+        if worker.is_finished or keys is Keys.GO_ON:
             return False
         node, stack = worker.node, self._app.screen_stack
         is_here = node is self._app or node in stack or node in near
-        if worker.group in _OPENING:
+        if keys is Keys.WAIT:
             return is_here
         if monotonic() - worker._created_time > _PATIENCE_S:
             return False
-        if worker.group in _ANSWERS:
+        if keys is Keys.WAIT_SHORTLY:
             return is_here or node.screen in stack
         return node in near
 
