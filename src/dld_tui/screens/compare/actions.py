@@ -228,7 +228,6 @@ class CompareActions(_Base):
     @task()
     async def action_add_report(self) -> None:
         """Compare with one more report."""
-
         path = await ask_report(host(self), "Compare with", self.paths)
         if path is not None:
             self.paths.append(path)

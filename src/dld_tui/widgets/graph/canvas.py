@@ -161,7 +161,6 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
 
     def _fit(self) -> None:
         """Make the map, where there is room for it and more to see than fits."""
-
         if self.drawing is None:
             return
         layout, size = self.drawing.layout, self.scrollable_content_region.size
@@ -180,7 +179,6 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
     @property
     def _room(self) -> Size:
         """The cells in which the drawing is seen."""
-
         size = self.scrollable_content_region.size
         return Size(size.width - (CELLS if self._map is not None else 0), size.height)
 
@@ -370,7 +368,6 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of what is seen."""
-
         width = self._room.width
         if self.drawing is None or not len(self.drawing.graph):
             text = "Nothing to draw" if y == 0 else ""

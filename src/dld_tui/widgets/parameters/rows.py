@@ -14,7 +14,6 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Scope
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.tensor import Tensor
