@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import ActivityError, CancelledError
+from dld_tui.core.files import view as file_view
 from dld_tui.core.files.view import external_view
-from dld_tui.screens.workspace import checks
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.shell.progress import JobLine
@@ -141,7 +141,7 @@ async def test_a_new_model_and_polygraphy(tmp_path: Path, monkeypatch: pytest.Mo
         made.append(settings["values"])
         return real(*arguments, **settings)
 
-    monkeypatch.setattr(checks, "external_view", view)
+    monkeypatch.setattr(file_view, "external_view", view)
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("shift+f7")
         await session.until(lambda: held.requests)

@@ -11,13 +11,13 @@ import pytest
 
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.node_table import NodeTexts
-from dld_tui.core.graph import build
+from dld_tui.core.graph import build, child
 from dld_tui.core.graph.build import ScopeGraph
 from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
-from dld_tui.screens.workspace import graph_building, opening
+from dld_tui.screens.workspace import graph_building
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.opening import AT_ONCE
 from tests.support.workspace import WIDE, opened
@@ -45,11 +45,11 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
 ) -> None:
     if in_child:
         monkeypatch.setattr(graph_building, "CHILD_FROM", AT_ONCE)
-        monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
+        monkeypatch.setattr(child, "FROM", AT_ONCE)
     answers: list[Arranged | None] = []
 
-    def noted(child: ArrangingChild, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
-        answers.append(arrange(child, graph, cancelled))
+    def noted(self: ArrangingChild, graph: Graph, cancelled: CancelCheck) -> Arranged | None:
+        answers.append(arrange(self, graph, cancelled))
         return answers[-1]
 
     arrange = ArrangingChild.arrange
