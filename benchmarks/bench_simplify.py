@@ -102,7 +102,7 @@ def _run(command: list[str], model: Path, output: Path) -> tuple[int | None, str
 
 
 def _problem(model: Path, output: Path) -> str | None:
-    from dld_tui.backends.conversion.same_values import SameValues
+    from dld_tui.backends.conversion.verification import SameValues
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
 

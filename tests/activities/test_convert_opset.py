@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
@@ -8,11 +9,10 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.activities.convert_opset import Request, run
-from dld_tui.core.document import Document
+from dld_tui.core.document import opset_conversion
 from dld_tui.core.document.opset_conversion import ConversionError
-from dld_tui.core.document.serialise import snapshot
-from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.events import Finished, Progress
+from dld_tui.core.errors import ActivityError, InputError, SaveError
+from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.types import JSON
 from tests.core.document.test_opset_conversion import OLD
 from tests.support import models
@@ -20,7 +20,7 @@ from tests.support import models
 
 def convert(request: Request) -> dict[str, JSON]:
     *steps, last = run(request)
-    assert all(isinstance(step, Progress) for step in steps)
+    assert all(isinstance(step, (Log, Progress)) for step in steps)
     assert isinstance(last, Finished)
     return last.result
 
@@ -54,34 +54,45 @@ def test_weights_come_along(tmp_path: Path) -> None:
     assert made.opset_import[0].version == 18
 
 
-def test_a_skeleton_stays_one(tmp_path: Path) -> None:
-    path, _ = with_weights(tmp_path)
-    document = Document.open(path)
-    skeleton, out = tmp_path / "skeleton", tmp_path / "converted"
-    skeleton.write_bytes(b"".join(snapshot(document)))
-    document.close()
-    convert(Request(skeleton, out, 18, skeleton=True))
-
-    assert out.stat().st_size < 4_000
-    assert onnx.ModelProto.FromString(out.read_bytes()).opset_import[0].version == 18
-
-
 def test_failures(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     out = tmp_path / "out.onnx"
     with pytest.raises(ConversionError) as caught:
         convert(Request(path, out, 3))
     assert caught.value.where == str(path)
-    with pytest.raises(ConversionError) as caught:
-        convert(Request(path, out, 3, skeleton=True))
-    assert caught.value.where is None
     with pytest.raises(InputError):
         convert(Request(tmp_path / "absent", out, 19))
-    with pytest.raises(InputError):
-        convert(Request(tmp_path / "absent", out, 19, skeleton=True))
     (tmp_path / "text").write_bytes(b"\xff" * 9)
     with pytest.raises(InputError):
-        convert(Request(tmp_path / "text", out, 19, skeleton=True))
+        convert(Request(tmp_path / "text", out, 19))
     with pytest.raises(SaveError):
-        convert(Request(path, tmp_path / "no" / "out", 19, skeleton=True))
+        convert(Request(path, tmp_path / "no" / "out", 19))
+    assert not out.exists()
+
+
+def test_the_result_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A converter that changes what is computed is found out; what cannot be run is not written."""
+    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
+    values = cast("dict[str, JSON]", convert(Request(path, out, 19))["values"])
+    assert (values["is_good"], values["skipped"]) == (True, "")
+
+    real = opset_conversion.convert_opset
+
+    def changed(op_type: str) -> None:
+        def wrong(model: onnx.ModelProto, version: int) -> opset_conversion.Conversion:
+            report = real(model, version)
+            model.graph.node[0].op_type = op_type
+            return report
+
+        monkeypatch.setattr(opset_conversion, "convert_opset", wrong)
+
+    first = onnx.load(path).graph.node[0].op_type
+    changed("Neg" if first != "Neg" else "Abs")
+    values = cast("dict[str, JSON]", convert(Request(path, out, 20))["values"])
+    assert not values["is_good"]
+    assert cast("dict[str, JSON]", values["first"])["op_type"] == first
+    out.unlink()
+    changed("Nonexistent")
+    with pytest.raises(ActivityError, match="cannot be used"):
+        convert(Request(path, out, 20))
     assert not out.exists()

@@ -324,3 +324,62 @@ def test_fp8_where_the_operators_have_it(tmp_path: Path) -> None:
     types = {tensor.data_type for tensor in onnx.load(out).graph.initializer}
     assert onnx.TensorProto.FLOAT8E4M3FN in types
     assert cast("dict[str, Any]", result["values"])["is_good"]
+
+
+CLASHES = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 4, 8, 8] x) => (float[1, 4, 8, 8] y)
+{
+    [first] b2 = Conv(x, w, b)
+    [scale] x_scale = Relu(b2)
+    [second] c = Conv(x_scale, w, b)
+    [sum] y = Add(c, w_scale)
+}
+"""
+"""The library would call the second bias ``b2``, and two scales as values are called."""
+
+
+def test_names_that_the_library_would_give_twice(tmp_path: Path) -> None:
+    model, rng = models.parse(CLASHES), np.random.default_rng(0)
+    for name, dims in (("w", (4, 4, 1, 1)), ("b", (4,)), ("b1", (4,)), ("w_scale", (4, 1, 1))):
+        values = rng.standard_normal(dims).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    path, folder = tmp_path / "m.onnx", tmp_path / "c"
+    path.write_bytes(model.SerializeToString())
+    folder.mkdir()
+    np.save(folder / "x.npy", rng.standard_normal((1, 4, 8, 8)).astype(np.float32))
+    result = convert("quantize", path, tmp_path / "o.onnx", calibration=folder)
+    assert cast("dict[str, Any]", result["values"])["is_good"]
+    made = onnx.load(tmp_path / "o.onnx").graph
+    names = [one.name for one in made.initializer] + [o for n in made.node for o in n.output]
+    assert len(names) == len(set(names))
+
+
+def test_a_real_model_whose_names_clash(real_files: Path, tmp_path: Path) -> None:
+    path, folder = real_files / "basic_pitch_nmp.onnx", tmp_path / "c"
+    folder.mkdir()
+    x = np.random.default_rng(0).uniform(-0.5, 0.5, (1, 43844, 1)).astype(np.float32)
+    tensor = numpy_helper.from_array(x, onnx.load(path).graph.input[0].name)
+    (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
+    result = convert(
+        "quantize", path, tmp_path / "o.onnx", calibration=folder, method="minmax", measure=False
+    )
+    assert cast("dict[str, Any]", result["values"])["skipped"] == ""
+    assert cast("dict[str, Any]", result["after"])["operators"]["QuantizeLinear"] > 100
+
+
+def test_the_tensors_are_listed_without_calibration(tmp_path: Path) -> None:
+    path = with_matrix(tmp_path, LAYERS, 4, 4)
+    result = convert("quantize", path, None, list_only=True)
+    points = {one["tensor"]: one for one in cast("list[dict[str, Any]]", result["points"])}
+    assert points["w"]["kind"] == "weight"
+    assert cast("list[str]", result["lines"])[0].startswith(f"{len(points)} tensors quantized for")
+    folder = tmp_path / "c"
+    folder.mkdir()
+    np.save(folder / "x.npy", GOOD)
+    made = convert("quantize", path, tmp_path / "o.onnx", calibration=folder)
+    assert made["points"] == result["points"], "what is listed is what is done"
+    with pytest.raises(UsageError, match="--list is of static"):
+        convert("quantize", path, None, list_only=True, dynamic=True)
+    with pytest.raises(UsageError, match="an output is needed"):
+        convert("quantize", path, None, calibration=folder)

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from dld_tui.activities import convert_sanitize
 from dld_tui.activities.convert_sanitize import Request, run
 from dld_tui.backends.conversion import library_file, simplifiers
-from dld_tui.backends.conversion.same_values import SameValues
+from dld_tui.backends.conversion.verification import SameValues
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress

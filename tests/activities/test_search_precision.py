@@ -7,8 +7,9 @@ import json
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from dld_tui.activities.search_precision import Request, run
@@ -24,6 +25,7 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.inputs.feeds import input_feeds
+from tests.activities.test_convert_batch import convert
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
 from tests.support.precision_models import write_attention
@@ -183,3 +185,43 @@ def test_trials_by_copies_find_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     assert result["minimal"]
     assert result["estimate"]["ranking_trials"] == 0
     assert len(trials) == result["trials"] <= 8
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_nodes_to_leave_in_float_are_found_for_int8(real_files: Path, tmp_path: Path) -> None:
+    """On a real classifier: the command that takes the names gives a model that is good."""
+    model, script, sets = real_files / "ppocrv2_cls.onnx", tmp_path / "names.txt", tmp_path / "c"
+    for number in range(2):
+        (sets / f"test_data_set_{number}").mkdir(parents=True)
+        x = np.random.default_rng(number).uniform(-1, 1, (1, 3, 32, 64)).astype(np.float32)
+        np.save(sets / f"test_data_set_{number}" / "x.npy", x)
+    tolerance = ("snr=30",)
+    asked = Request(model, precision="int8", calibration=sets, tolerance=tolerance, script=script)
+    result, _ = search(asked)
+    kept = result["kept"]
+    assert kept, "all quantized is not good enough"
+    assert len(kept) < result["candidates"] // 4
+    assert result["minimal"]
+    assert result["edits"] == []
+    assert script.read_text().split() == [one["node"] for one in kept]
+
+    def quantized(names: Path | None) -> bool:
+        made = convert(
+            "quantize", model, tmp_path / "o.onnx", calibration=sets, method="minmax",
+            exclude_from=names, tolerance=tolerance,
+        )  # fmt: skip
+        return bool(cast("dict[str, Any]", made["values"])["is_good"])
+
+    assert quantized(script)
+    assert not quantized(None)
+
+
+def test_int8_needs_calibration_and_says_what_does_not_go_with_it(tmp_path: Path) -> None:
+    path = models.write(tmp_path, OVERFLOWS)
+    with pytest.raises(UsageError, match="needs --calibration"):
+        list(run(Request(path, precision="int8")))
+    with pytest.raises(UsageError, match="is for --search int8"):
+        list(run(Request(path, calibration=tmp_path)))
+    with pytest.raises(UsageError, match="is tried by ONNX Runtime on the CPU"):
+        list(run(Request(path, precision="int8", calibration=tmp_path, backend="tensorrt")))

@@ -19,7 +19,7 @@ from dld_tui.backends.accuracy import precision_switches
 from dld_tui.backends.accuracy.precision_switches import SwitchedModel
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
-from dld_tui.core.tensorrt.retyping import lowered
+from dld_tui.core.tensorrt.retyping import lowered, switchable
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
 X = np.linspace(0, 1, 4 * WIDTH, dtype=np.float32).reshape(4, WIDTH)
@@ -46,6 +46,10 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return made
 
 
+def switched(document: Document, precision: str) -> SwitchedModel:
+    return SwitchedModel(switchable(document, precision), None, SETTINGS, ["y"], ["x"])
+
+
 def check(document: Document, model: SwitchedModel) -> None:
     nodes = model.nodes
     for kept in ([], nodes[::2], nodes[3:4], nodes, nodes[1::2]):
@@ -56,7 +60,7 @@ def check(document: Document, model: SwitchedModel) -> None:
 
 
 def test_trials_need_no_more_sessions(document: Document, sessions: list[list[str]]) -> None:
-    with contextlib.closing(SwitchedModel(document, "fp16", SETTINGS, ["y"], ["x"])) as model:
+    with contextlib.closing(switched(document, "fp16")) as model:
         next(model.each((), [{"x": X}]))
         first = len(sessions)
         assert sessions[-1] == ["y"]
@@ -67,7 +71,7 @@ def test_trials_need_no_more_sessions(document: Document, sessions: list[list[st
 
 
 def test_it_computes_what_copies_compute(document: Document) -> None:
-    with contextlib.closing(SwitchedModel(document, "fp16", SETTINGS, ["y"], ["x"])) as model:
+    with contextlib.closing(switched(document, "fp16")) as model:
         check(document, model)
 
 
@@ -76,7 +80,7 @@ def test_weights_that_are_not_kept_are_rounded_again(
 ) -> None:
     monkeypatch.setattr(precision_switches, "_KEPT_BYTES", 1)
     monkeypatch.setattr(precision_switches, "_TOGETHER", 3)
-    with contextlib.closing(SwitchedModel(document, "bf16", SETTINGS, ["y"], ["x"])) as model:
+    with contextlib.closing(switched(document, "bf16")) as model:
         (exact,) = model.each(model.nodes, [{"x": X}])
         (rounded,) = model.each((), [{"x": X}])
         (again,) = model.each(model.nodes, [{"x": X}])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import onnx
 import pytest
-from textual.widgets import Input
 
+from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
+from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.cli.test_convert import NEW
 from tests.core.document.test_opset_conversion import OLD
 from tests.support import models
@@ -26,20 +27,17 @@ def told(session: Session) -> str:
     return " ".join(notice.message for notice in session.app._notifications)
 
 
-async def choose(session: Session, *keys: str) -> None:
-    """Choose a version, and wait to be asked what to do with the result."""
+async def choose(session: Session, *keys: str, write: bool = False) -> ParamForm:
+    """Choose a version, and wait for the form; `write` asks for a file."""
     session.screen.conversion.convert_opset()
     await session.until(lambda: isinstance(session.app.screen, VersionDialog))
     await session.pilot.press(*keys, "enter")
-    await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
-
-
-async def ask(session: Session, ups: int) -> str:
-    """Choose the version some rows above the present one; return the file that is offered."""
-    await choose(session, *["up"] * ups)
-    await session.pilot.press("w")
-    await session.until(lambda: isinstance(session.app.screen, PromptDialog))
-    return session.app.screen.query_one(Input).value
+    await session.until(lambda: isinstance(session.app.screen, ConvertForm))
+    screen = session.app.screen
+    if write:
+        screen.query_one("#target ChoiceField", ChoiceField).value = WRITE
+        await session.until(lambda: not screen.query_one(ParamForm).rows["output"].why_not)
+    return screen.query_one(ParamForm)
 
 
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
@@ -47,16 +45,17 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
     before = path.read_bytes()
     async with opened(path, NARROW) as session:
         session.screen.history.edit("rename_node", scope=[], node="add", name="plus")
-        offered = await ask(session, 6)
+        fields = await choose(session, *["up"] * 6, write=True)
+        offered = fields.values()["output"]
         assert offered == str(tmp_path / "model-opset18.onnx")
-        await session.pilot.press("enter")
+        await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
         assert "opset 12 to 18: 3 changed, 3 added" in session.text
         assert "ReduceSum" in session.text
 
         await session.pilot.press("enter")
         await session.until(lambda: len(session.app.pages) == 2)
-        made = onnx.load(offered)
+        made = onnx.load(str(offered))
         assert made.opset_import[0].version == 18
         assert [node.name for node in made.graph.node][3] == "plus"
         assert path.read_bytes() == before
@@ -65,7 +64,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, NEW)) as session:
         await choose(session, "end")
-        await session.pilot.press("a")
+        await session.pilot.press("f5")
         await session.until(lambda: "operators of opset 1 work in another way" in told(session))
         assert not session.screen.document.dirty
         assert list(tmp_path.glob("*opset*")) == []
@@ -75,28 +74,13 @@ async def test_the_result_is_applied_as_one_edit(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, OLD), NARROW) as session:
         document = session.screen.document
         await choose(session, *["up"] * 6)
-        await session.pilot.press("a")
+        await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         assert "opset 12 to 18: 3 changed, 3 added" in session.text
         assert "one edit: convert to opset 18" in session.text
         await session.pilot.press("enter")
         assert (document.opset_imports[""], len(document.history.done)) == (18, 1)
     assert list(tmp_path.glob("*opset*")) == []
-
-
-async def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "model-opset18.onnx").write_text("mine")
-    async with opened(models.write(tmp_path, OLD)) as session:
-        await ask(session, 6)
-        await session.until(lambda: "the file exists" in session.text)
-        await session.pilot.press("enter")
-        assert isinstance(session.app.screen, PromptDialog)
-        session.app.screen.query_one(Input).value = str(tmp_path / "absent" / "x.onnx")
-        await session.until(lambda: "there is no such folder" in session.text)
-        session.app.screen.query_one(Input).value = " "
-        await session.until(lambda: "a name is needed" in session.text)
-        await session.pilot.press("escape")
-    assert (tmp_path / "model-opset18.onnx").read_text() == "mine"
 
 
 async def test_a_model_without_the_operators(tmp_path: Path) -> None:

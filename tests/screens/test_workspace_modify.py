@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import onnx
 import pytest
@@ -13,8 +14,9 @@ from dld_tui.screens.model.opset_dialogs import ConversionDialog
 from dld_tui.screens.workspace.conversion import LossDialog, PreviewDialog, result_lines
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.fields import ChoiceField, SwitchField
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.tick_dialog import TickDialog
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -125,3 +127,56 @@ async def test_the_open_model_is_not_written_over(tmp_path: Path) -> None:
             lambda: any("the model that is open" in n.message for n in session.app._notifications)
         )
     assert path.read_bytes() == before
+
+
+async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:
+    async with opened(model_file(tmp_path), NARROW) as session:
+        names = [one.name for one in session.screen.document.main.initializers]
+        fields = await form(session, "t")
+        session.app.screen.set_focus(fields.rows["filter"].field)
+        await session.until(lambda: "tickable" in cast("ConvertForm", session.app.screen).facts())
+        await session.pilot.press("f2")
+        await session.until(lambda: isinstance(session.app.screen, TickDialog))
+        dialog = cast("TickDialog", session.app.screen)
+        listed = [str(item.key) for item in dialog.items]
+        assert set(listed) <= set(names)
+        assert len(listed) > 1
+        await session.pilot.press("down", "enter", "f2")
+        await session.until(lambda: isinstance(session.app.screen, ConvertForm))
+        assert fields.values()["filter"] == listed[1:2]
+        await session.pilot.press("f2")
+        await session.until(lambda: isinstance(session.app.screen, TickDialog))
+        assert cast("TickDialog", session.app.screen).ticked == {listed[1]}
+        await session.pilot.press("f3", "f2")
+        await session.until(lambda: isinstance(session.app.screen, ConvertForm))
+        assert fields.values()["filter"] == listed
+
+
+QUANTIZABLE = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 4] x) => (float[1, 4] y)
+<float[4, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}>
+{
+    [mul] m = MatMul(x, w)
+    [bent] s = Sin(m)
+    [sum] y = Add(s, m)
+}
+"""
+
+
+async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, QUANTIZABLE)) as session:
+        fields = await form(session, "q")
+        cast("SwitchField", fields.rows["list_only"].field).value = "on"
+        await session.until(lambda: bool(fields.values()["list_only"]))
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, LossDialog))
+        assert "quantized for 2 nodes" in session.text
+        await session.pilot.press("escape")
+        counts, title = session.screen.model.quantized
+        assert {node.name: count for node, count in counts.items()} == {"mul": 3, "sum": 3}
+        graph = session.screen.panes.graph
+        await session.until(lambda: graph.model is not None)
+        (shown,) = [one for one in graph.overlays() if one.name == "quantized"]
+        assert shown.legend == "2 of 3 nodes would be"
+        assert title == " would be"

@@ -1,132 +1,47 @@
 """Quantization by ONNX Runtime: static with QuantizeLinear and DequantizeLinear, or dynamic.
 
 Result: that of :func:`dld_tui.core.conversion.request.written` with ``"sets"``, the calibration
-inputs used, ``"method"``, ``"ops"``, and what :mod:`dld_tui.backends.conversion.verification` says.
+inputs used, ``"method"``, ``"ops"``, what :mod:`dld_tui.backends.conversion.verification` says, and
+``"points"``, the tensors with QuantizeLinear and DequantizeLinear of static quantization:
+``[{"tensor", "kind": "activation", "weight" or "bias", "nodes": [NAME, ...]}, ...]``. With
+`list_only` nothing is written, and the result is these, ``"notes"`` and ``"lines"`` for people.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, cast
 
-from dld_tui.core.conversion.request import ConversionRequest, Repair, Verification
-from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
-from dld_tui.core.events import Event, Log, Progress
-from dld_tui.core.params import param
+from dld_tui.core.conversion.quantization_plan import point_lines
+from dld_tui.core.conversion.request import (
+    PreviewedRequest,
+    QuantizationSettings,
+    Repair,
+    Verification,
+)
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Checked, Verifier
+    from dld_tui.backends.quantizer import Made, Quantizer
     from dld_tui.core.conversion.error_attribution import Culprit
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
-    from dld_tui.core.inputs.feeds import InputSet
-    from dld_tui.core.inputs.shapes import InputSpec
 
-_Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
-_AXES_SINCE = 13
-"""The version of the operators from which DequantizeLinear can have a scale for each channel."""
 _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormalization")
 """Operators that dynamic quantization takes, but for convolutions."""
-_WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "LSTM")
-"""Operators whose second input has to be an initializer."""
 _ROUNDS = 12
-_WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
 
 
 @dataclass(frozen=True)
-class Request(Repair, Verification, ConversionRequest):
+class Request(Repair, Verification, QuantizationSettings, PreviewedRequest):
     """What is quantized, and how."""
-
-    calibration: Path | None = param(
-        None,
-        label="Calibration",
-        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these.",
-        kind="folder",
-        spellings=("--calibration",),
-        metavar="DIR",
-    )
-    dynamic: bool = param(
-        False,
-        label="Dynamic",
-        help="Compute the scales of activations while the model runs; needs no calibration.",
-        spellings=("--dynamic",),
-    )
-    weights_only: bool = param(
-        False,
-        label="Weights only",
-        help="Store the weights of matrix products in blocks of 4 or 8 bits and compute in floating"
-        " point; needs no calibration.",
-        spellings=("--weights-only",),
-    )
-    runtime: str = param(
-        "onnxruntime",
-        label="For",
-        help="What is to run the result; tensorrt takes symmetric types and no quantized biases.",
-        choices=("onnxruntime", "tensorrt"),
-        spellings=("--for",),
-    )
-    weights: str = param(
-        "int8",
-        label="Weights",
-        help="Element type of weights.",
-        choices=("int8", "uint8", "int4", "uint4", "int16", "uint16", "fp8"),
-        spellings=("--weights",),
-    )
-    activations: str = param(
-        "int8",
-        label="Activations",
-        help="Element type of activations.",
-        choices=("int8", "uint8", "int16", "uint16", "fp8"),
-        spellings=("--activations",),
-    )
-    block: int = param(
-        128,
-        label="Block size",
-        help="How many weights have a scale in common, with weights only.",
-        minimum=16,
-        maximum=256,
-        spellings=("--block",),
-        metavar="N",
-    )
-    method: str = param(
-        "auto",
-        label="Method",
-        help="How ranges are found; auto: minmax, and the best of all where values come out wrong.",
-        choices=("auto", "minmax", "entropy", "percentile"),
-        spellings=("--method",),
-    )
-    ops: tuple[str, ...] = param(
-        (),
-        label="Operators",
-        help="Quantize only these operators, separated by commas. By default all that can be, and"
-        " of dynamic quantization those that make the model faster here.",
-        spellings=("--ops",),
-        metavar="OP,OP",
-    )
-    exclude: tuple[str, ...] = param(
-        (),
-        label="Exclude",
-        help="Name of a node that is not quantized.",
-        spellings=("--exclude",),
-        metavar="NAME",
-    )
-    per_channel: bool = param(
-        True,
-        label="Per channel",
-        help="A scale for each channel of a weight, where the model's opset has that.",
-        spellings=("--per-channel",),
-    )
-    reduce_range: bool = param(
-        False,
-        label="Reduced range",
-        help="7 bits for weights, for processors without VNNI.",
-        spellings=("--reduce-range",),
-    )
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -139,18 +54,21 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: It failed, or ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion import quantization
+    from dld_tui.backends.quantizer import Quantizer
     from dld_tui.core.conversion.copies import open_model
 
     _require_settings(request)
-    if absent := quantization.missing():
-        raise UnavailableError(
-            f"{absent[0]} is not installed", hint=f"Install it with: {quantization.INSTALL}"
-        )
+    if request.output is None and not request.list_only:
+        raise UsageError("an output is needed: -o OUT, or --list")
     yield Progress(0, None, stage="Opening the model")
-    with contextlib.closing(open_model(request.model)) as document:
-        _require_nodes(document, request.exclude)
-        yield from _quantized(request, document)
+    with (
+        contextlib.closing(open_model(request.model)) as document,
+        Quantizer(document, request) as quantizer,
+    ):
+        if request.list_only:
+            yield from _listed(request, quantizer)
+        elif request.output is not None:
+            yield from _quantized(request, document, quantizer, request.output)
 
 
 def _require_settings(request: Request) -> None:
@@ -163,7 +81,10 @@ def _require_settings(request: Request) -> None:
         raise UsageError("--weights-only computes in floating point: leave out --dynamic")
     if request.weights_only and request.weights not in ("int4", "uint4", "int8", "uint8"):
         raise UsageError(f"--weights-only stores int4, uint4, int8 or uint8, not {request.weights}")
-    if not (request.dynamic or request.weights_only) and request.calibration is None:
+    if request.list_only and (request.dynamic or request.weights_only):
+        raise UsageError("--list is of static quantization: leave out --dynamic and --weights-only")
+    is_static = not (request.dynamic or request.weights_only or request.list_only)
+    if is_static and request.calibration is None:
         raise UsageError(
             "static quantization needs --calibration DIR", hint="Or add --dynamic or --weights-only"
         )
@@ -196,7 +117,7 @@ class _Quantized:
     """What one way has made."""
 
     variant: _Variant
-    document: Document
+    made: Made
     checked: Checked
     figures: dict[str, JSON]
 
@@ -213,54 +134,44 @@ class _Quantized:
         return None if latency is None else latency["after"]
 
 
-def _quantized(request: Request, document: Document) -> Iterator[Event]:
+def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
+    plan = yield from quantizer.plan(_chosen_ops(request))
+    points = plan.points()
+    yield Finished({"points": [one.to_json() for one in points], "notes": [*quantizer.notes],
+                    "lines": [*point_lines(points)], "remarks": []})  # fmt: skip
+
+
+def _quantized(
+    request: Request, document: Document, quantizer: Quantizer, output: Path
+) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import Verifier
-    from dld_tui.core import fmt
     from dld_tui.core.conversion.agreement import QUANTIZED
     from dld_tui.core.conversion.request import written
 
-    with contextlib.ExitStack() as stack:
-        specs, sets, shapes = _inputs(document), 0, set[_Shapes]()
-        if request.calibration is not None and not (request.dynamic or request.weights_only):
-            for sets, shape in enumerate(_checked(request.calibration, specs), start=1):
-                shapes.add(shape)
-                yield Progress(sets, None, "sets", "Reading the calibration inputs")
-        prepared, names, notes = _prepared(document)
-        stack.callback(prepared.close)
-        base = _options(request, specs, is_uniform=len(shapes) == 1)
-        computed = [] if request.weights_only else _with_computed_weights(prepared)
-        if computed:
-            names_of = fmt.plural(len(computed), "node")
-            notes.append(f"{names_of} not quantized, as the weights are computed by other nodes")
-        if request.per_channel and not _has_axes(document) and not request.dynamic:
-            base["per_channel"] = False
-            notes.append(
-                "a scale for each tensor, as DequantizeLinear has one for each channel from opset"
-                f" {_AXES_SINCE}: dld convert opset --to {_AXES_SINCE}"
-            )
-        verifier = stack.enter_context(
-            Verifier(request, document, request.output, QUANTIZED, hint=_HINT,
-                     calibration=None if request.inputs else request.calibration)
-        )  # fmt: skip
+    yield from quantizer.check_calibration()
+    notes = quantizer.notes
+    calibration = None if request.inputs else request.calibration
+    verification = Verifier(
+        request, document, output, QUANTIZED, hint=_HINT, calibration=calibration
+    )
+    with verification as verifier:
 
         def attempt(variant: _Variant) -> Generator[Event, None, _Quantized]:
-            kept = [names[_place(node)] for node in variant.kept]
-            excluded: list[JSON] = [*request.exclude, *computed, *kept]
-            options = base | {
-                "method": variant.method, "ops": [*variant.ops], "exclude": excluded
-            }  # fmt: skip
-            result = yield from _by_library(prepared, options, stack, sets)
-            checked = yield from verifier.check(result)
-            verified = yield from verifier.figures(result, checked, variant.kept, _advice)
-            return _Quantized(variant, result, checked, verified)
+            made = yield from quantizer.quantize(variant.method, variant.ops, variant.kept)
+            checked = yield from verifier.check(made.document)
+            verified = yield from verifier.figures(made.document, checked, variant.kept, _advice)
+            return _Quantized(variant, made, checked, verified)
 
         best = yield from _best(request, document, verifier, attempt, notes)
-        if _quantized_nodes(best.document) <= _quantized_nodes(document):
+        result = best.made.document
+        if _quantized_nodes(result) <= _quantized_nodes(document):
             notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
+        plan = best.made.plan
         yield from written(
-            document, best.document, request.output, notes=[*notes, *best.checked.notes],
-            more={"sets": sets, "method": best.variant.method, "ops": [*best.variant.ops],
-                  **best.figures},
+            document, result, output, notes=[*notes, *best.checked.notes],
+            more={"sets": quantizer.sets, "method": best.variant.method,
+                  "ops": [*best.variant.ops], **best.figures,
+                  "points": [] if plan is None else [one.to_json() for one in plan.points()]},
         )  # fmt: skip
 
 
@@ -332,22 +243,6 @@ def _repaired(
     return best
 
 
-def _by_library(
-    prepared: Document, options: dict[str, JSON], stack: contextlib.ExitStack, sets: int
-) -> Generator[Event, None, Document]:
-    from dld_tui.backends.conversion import quantization
-    from dld_tui.backends.conversion.library_file import by_library
-
-    try:
-        return (
-            yield from by_library(
-                prepared, quantization.__name__, options, "Quantizing", stack, sets
-            )
-        )
-    except ActivityError as error:
-        raise ActivityError(error.message, hint=_WAY_OUT, details=error.details) from error
-
-
 def _advice(first: Culprit) -> str:
     from dld_tui.core.text import clip, visible
 
@@ -355,79 +250,9 @@ def _advice(first: Culprit) -> str:
     return f"--exclude {node} leaves it as it was; --repair leaves all such nodes"
 
 
-def _with_computed_weights(prepared: Document) -> list[str]:
-    """Return the names of nodes whose weights are no initializers, which the library refuses."""
-    main = prepared.main
-    stored = main.named("initializer")
-    return [
-        node.name
-        for node in main.nodes
-        if node.op_type in _WEIGHTED and len(node.inputs) > 1 and node.inputs[1] not in stored
-    ]
-
-
 def _has(document: Document, op_type: str) -> bool:
     """Return whether a node of an operator is anywhere in a model."""
     return any(scope.nodes_of_type(op_type) for scope in document.scopes())
-
-
-def _place(node: Node) -> tuple[tuple[str, ...], str]:
-    return tuple(node.scope.path), node.ref
-
-
-def _prepared(
-    document: Document,
-) -> tuple[Document, dict[tuple[tuple[str, ...], str], str], list[str]]:
-    """Return a copy in which ONNX Runtime finds what can be quantized.
-
-    Returns:
-        The copy, the names of its nodes by scope and ref as they were before it was changed
-        further, and notes on what was done.
-    """
-    from dld_tui.core import fmt
-    from dld_tui.core.conversion.copies import copy_of, inline_calls, lift_constants
-
-    prepared = copy_of(document)
-    _import_once(prepared)
-    inlined = inline_calls(prepared)
-    names = _named(prepared)
-    lifted = lift_constants(prepared)
-    notes = []
-    if inlined:
-        calls = fmt.plural(inlined, "call")
-        notes.append(f"{calls} of local functions replaced by the nodes of the function")
-    if lifted:
-        notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
-    return prepared, names, notes
-
-
-def _named(prepared: Document) -> dict[tuple[tuple[str, ...], str], str]:
-    """Give names to the nodes that have none, as ONNX Runtime excludes nodes by name only."""
-    from dld_tui.core.document.edits.nodes import free_node_name
-    from dld_tui.core.document.history import Transaction
-    from dld_tui.core.document.primitives import SetText
-
-    transaction, names = Transaction("name_nodes", {}), {}
-    for scope in prepared.main.walk():
-        for node, place in [(node, _place(node)) for node in scope.nodes]:
-            if not node.name:
-                name = free_node_name(scope, f"node_of_{next(filter(None, node.outputs), '')}")
-                transaction.do(SetText(scope, "node", node, node.proto, "name", None, name))
-            names[place] = node.name
-    return names
-
-
-def _import_once(prepared: Document) -> None:
-    """Remove repeated imports of operators, which ONNX Runtime cannot quantize with."""
-    import onnx
-
-    entries = {
-        (entry.domain, entry.version): entry for entry in prepared.model.opset_import
-    }.values()
-    if len(entries) < len(prepared.model.opset_import):
-        kept = [onnx.OperatorSetIdProto.FromString(one.SerializeToString()) for one in entries]
-        del prepared.model.opset_import[:]
-        prepared.model.opset_import.extend(kept)
 
 
 def _quantized_nodes(document: Document) -> int:
@@ -439,74 +264,5 @@ def _quantized_nodes(document: Document) -> int:
     )
 
 
-def _options(request: Request, specs: Sequence[InputSpec], *, is_uniform: bool) -> dict[str, JSON]:
-    inputs: list[JSON] = [
-        {"name": spec.name, "dtype": spec.dtype,
-         "dims": None if spec.dims is None else [*spec.dims]}
-        for spec in specs
-    ]  # fmt: skip
-    return {
-        "dynamic": request.dynamic, "weights_only": request.weights_only,
-        "runtime": request.runtime, "weights": request.weights, "block": request.block,
-        "activations": request.activations, "per_channel": request.per_channel,
-        "reduce_range": request.reduce_range, "inputs": inputs, "is_uniform": is_uniform,
-        "calibration": "" if request.calibration is None else str(request.calibration.absolute()),
-    }  # fmt: skip
-
-
-def _require_nodes(document: Document, names: Sequence[str]) -> None:
-    for name in names:
-        if not any(scope.nodes_named(name) for scope in document.scopes()):
-            raise UsageError(f"no node is named {name!r}", hint="See dld inspect --nodes")
-
-
 def _chosen_ops(request: Request) -> tuple[str, ...]:
     return tuple(op.strip() for text in request.ops for op in text.split(",") if op.strip())
-
-
-def _has_axes(document: Document) -> bool:
-    return document.opset_imports.get("", _AXES_SINCE) >= _AXES_SINCE
-
-
-def _inputs(document: Document) -> list[InputSpec]:
-    """Return the inputs that have to be fed."""
-    from dld_tui.core.inputs.shapes import InputSpec
-
-    main, specs = document.main, []
-    for name in main.inputs:
-        if name in main.named("initializer"):
-            continue
-        known = main.value_type(name)
-        if known is None or known.dtype is None:
-            raise InputError(f"the type of input {name!r} is not known")
-        specs.append(InputSpec(name, known.dtype, known.dims))
-    return specs
-
-
-def _checked(folder: Path, specs: Sequence[InputSpec]) -> Iterator[_Shapes]:
-    """Read every set once, so that what does not fit is named before anything is done."""
-    from dld_tui.core.inputs.feeds import load_input_sets, set_folders
-
-    for path in set_folders(folder):
-        (one,) = load_input_sets(path, specs)
-        yield tuple(shape for spec in specs for shape in _shapes(one, spec))
-
-
-def _shapes(one: InputSet, spec: InputSpec) -> Iterator[tuple[int, ...]]:
-    """Yield the shapes of an input.
-
-    Raises:
-        InputError: There is no number in it, or one that no range can hold.
-    """
-    import numpy as np
-
-    value = one.values[spec.name]
-    for array in value if isinstance(value, list) else (value,):
-        if not array.size:
-            raise InputError(f"input {spec.text} has no elements", where=str(one.folder))
-        if array.dtype.kind not in "biuSUO" and not np.isfinite(array).all():
-            raise InputError(
-                f"input {spec.text} holds values that are infinite or not a number",
-                where=str(one.folder),
-            )
-        yield array.shape

@@ -17,16 +17,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.conversion.request import ConversionRequest, Verification
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
-from dld_tui.core.inputs.params import VERIFIED_HELP, about_shape
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.conversion.same_values import SameValues
+    from dld_tui.backends.conversion.verification import SameValues
     from dld_tui.core.document.document import Document
 
 BEST = "best"
@@ -39,7 +38,7 @@ _MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class Request(ConversionRequest):
+class Request(Verification, ConversionRequest):
     """Which model, where to, and what to do."""
 
     by: str = param(
@@ -103,13 +102,6 @@ class Request(ConversionRequest):
         help="Put nodes into an order in which each comes after its inputs.",
         spellings=("--toposort",),
     )
-    verify: bool = param(
-        True,
-        label="Verify",
-        help="Run model and result with ONNX Runtime, and take a result that computes the same.",
-        spellings=("--verify",),
-    )
-    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP))
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -121,6 +113,8 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A shape does not fit.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.conversion.verification import verified
+    from dld_tui.core.conversion.agreement import SAME
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.request import written
 
@@ -137,11 +131,6 @@ def run(request: Request) -> Iterator[Event]:
             same = yield from _values_of(document, request, notes)
         search = _Search(request, document, same, stack)
         yield from search.run(libraries)
-        if large and request.verify and search.best is not None:
-            from dld_tui.backends.conversion.verification import verify
-
-            notes += yield from verify(document, search.best, request.output, request.shape)
-            notes.append("tried with stand-ins for the weights: values are not compared")
         if search.best is None:
             notes.append("nothing was simplified: " + search.why())
             result = copy_of(document)
@@ -149,9 +138,16 @@ def run(request: Request) -> Iterator[Event]:
         else:
             result = search.best
             yield Log(f"Simplified by {', then '.join(search.steps)}")
-        yield from written(
-            document, result, request.output, notes=notes, more={"tried": [*search.tried]}
+        unchanged = "nothing was changed" if search.best is None else ""
+        outcome, said = yield from verified(
+            request, document, result, request.output, SAME, unchanged=unchanged
         )
+        # What the search found out already is not said twice.
+        notes += [note for note in said if not (notes and note.startswith("not verified"))]
+        yield from written(
+            document, result, request.output, notes=notes,
+            more={"tried": [*search.tried], **outcome},
+        )  # fmt: skip
 
 
 def _installed(by: str) -> list[str]:
@@ -173,7 +169,7 @@ def _values_of(
     document: Document, request: Request, notes: list[str]
 ) -> Generator[Event, None, SameValues | None]:
     """Run the model; return what results are compared with, None where it cannot be run."""
-    from dld_tui.backends.conversion.same_values import SameValues
+    from dld_tui.backends.conversion.verification import SameValues
 
     yield Progress(0, None, stage="Running the model")
     try:

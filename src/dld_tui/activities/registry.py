@@ -251,10 +251,10 @@ ACTIVITIES: tuple[Activity, ...] = (
             "Convert to another version of the operators.",
             "show_opset",
             help="Convert a model to another version of the ai.onnx operators.\n\nBy the version"
-            " converter of onnx; weights are not loaded, and metadata, documentation and local"
-            " functions are kept. Prints what changed. Exit status 1 when a part could not be"
-            " converted.",
+            " converter of onnx; metadata, documentation and local functions are kept. Prints what"
+            " changed. Exit status 1 when a part could not be converted, or values are wrong.",
         ),
+        modification=Modification("o", "opset", "convert the opset"),
     ),
     _own(
         "convert_shape",
@@ -267,7 +267,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "convert_quantize",
         "Quantize",
         "Quantize a model with ONNX Runtime, with calibration inputs or dynamically.",
-        command=_convert("quantize", "Quantize weights and values."),
+        command=_convert("quantize", "Quantize weights and values.", "show_quantization"),
         modification=Modification("q", "quantized", "quantize"),
     ),
     _own(

@@ -1,11 +1,12 @@
 """Find the smallest set of nodes that must stay in fp32 when a model runs in a lower precision.
 
-Result: ``{"precision", "backend", "kept": [{"scope", "node", "op_type"}], "minimal", "untried": N,
-"lowered", "candidates", "trials", "seconds", "estimate": {...}, "errors": {OUTPUT: {...}},
-"edits": [...], "script": PATH or null}``. `kept` is null when not even keeping all nodes is good
-enough, and with `estimate_only` nothing but the estimate is there. When the trials allowed were not
-enough, `minimal` is false and `untried` counts the kept nodes that may not be needed. `edits` are
-those of an edit script that assigns the precisions.
+Result: ``{"precision", "backend", "sets", "kept": [{"scope", "node", "op_type"}], "minimal",
+"untried": N, "lowered", "candidates", "trials", "seconds", "estimate": {...}, "errors": {OUTPUT:
+{...}}, "edits": [...], "script": PATH or null}``. `kept` is null when not even keeping all nodes is
+good enough, and with `estimate_only` nothing but the estimate is there. When the trials allowed
+were not enough, `minimal` is false and `untried` counts the kept nodes that may not be needed.
+`edits` are those of an edit script that assigns the precisions; for int8 there are none, and
+`script` holds the names of the kept nodes, one on each line.
 
 Each trial is noted at once, so a search that was stopped goes on where it was.
 """
@@ -38,6 +39,11 @@ _OWN_PRECISIONS = ("fp16", "bf16", "trust")
 """Settings of engines that mean nothing to a search."""
 _NO_MATTER = ("most_trials", "script", "estimate_only", "again")
 """Settings that change no trial."""
+_SETS = 8
+"""Sets of calibration inputs that are compared."""
+_DEFAULT_TOLERANCE = (Request.atol, Request.rtol)
+_AGAIN = 5
+"""How often a search goes on when the result is not what the trials have told."""
 _TOLD = 0.8
 """A good set is told of when it is so many times as large as the one told last."""
 
@@ -61,9 +67,13 @@ def run(request: Request) -> Iterator[Event]:
             library = _library(request)
         yield Progress(0, None, stage="Reading the model")
         document = stack.enter_context(contextlib.closing(Document.open(request.model)))
-        yield Progress(0, None, stage="Running the model as it is")
-        trials = stack.enter_context(contextlib.closing((yield from _trials(request, document))))
-        search = _Search(request, document, trials)
+        if request.precision == "int8":
+            trials = yield from _quantization_trials(request, document, stack)
+        else:
+            yield Progress(0, None, stage="Running the model as it is")
+            trials = yield from _trials(request, document)
+        stack.enter_context(contextlib.closing(trials))
+        search = _Search(request, trials)
         if library is not None:
             engines = stack.enter_context(contextlib.closing(search.build_with(library)))
             yield from search.rank()
@@ -75,6 +85,13 @@ def _check(request: Request) -> None:
     for name in _OWN_PRECISIONS:
         if getattr(request, name):
             raise UsageError(f"--{name} does not go with --search")
+    if request.precision == "int8":
+        if request.calibration is None:
+            raise UsageError("--search int8 needs --calibration DIR")
+        if request.backend == "tensorrt" or request.provider != "CPU":
+            raise UsageError("--search int8 is tried by ONNX Runtime on the CPU")
+    elif request.calibration is not None:
+        raise UsageError("--calibration is for --search int8")
     if request.backend != "tensorrt" and request.engine_options:
         raise UsageError(
             f"{request.engine_options[0]} is for TensorRT", hint="Give --backend tensorrt"
@@ -98,6 +115,39 @@ def _library(request: Request) -> Library:
     if problems := refused(settings, library.facts):
         raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
     return library
+
+
+def _quantization_trials(
+    request: Request, document: Document, stack: contextlib.ExitStack
+) -> Generator[Event, None, PrecisionTrials]:
+    from dld_tui.backends.onnxruntime.tensors import TensorRunner
+    from dld_tui.backends.quantization_trials import QuantizationTrials, plan_of
+    from dld_tui.backends.quantizer import Quantizer
+    from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+    from dld_tui.core.conversion.agreement import QUANTIZED
+    from dld_tui.core.conversion.request import QuantizationSettings
+    from dld_tui.core.inputs.feeds import load_input_sets, set_folders
+
+    is_told = request.tolerance or (request.atol, request.rtol) != _DEFAULT_TOLERANCE
+    tolerances, agreement = Tolerances(QUANTIZED.tolerance), None if is_told else QUANTIZED
+    if is_told:
+        tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
+    asked = QuantizationSettings(
+        calibration=request.calibration, runtime=request.runtime, method=request.method
+    )
+    quantizer = stack.enter_context(Quantizer(document, asked))
+    yield from quantizer.check_calibration()
+    made = yield from quantizer.quantize(request.method, ())
+    yield Progress(0, None, stage="Running the model as it is")
+    settings, folder = _settings(request), request.inputs or request.calibration
+    assert folder is not None
+    with TensorRunner(document, settings) as runner:
+        specs = runner.inputs
+    most = None if request.inputs else _SETS
+    feeds = [load_input_sets(one, specs)[0].values for one in set_folders(folder)[:most]]
+    return QuantizationTrials(
+        quantizer, plan_of(made), request.method, (), feeds, tolerances, settings, agreement
+    )
 
 
 def _trials(request: Request, document: Document) -> Generator[Event, None, PrecisionTrials]:
@@ -138,11 +188,11 @@ def _settings(request: Request) -> SessionSettings:
 class _Search:
     """One search."""
 
-    def __init__(self, request: Request, document: Document, trials: PrecisionTrials) -> None:
+    def __init__(self, request: Request, trials: PrecisionTrials) -> None:
         self._request = request
-        self._document = document
+        self._document = trials.document
         self._trials = trials
-        self._keys = _keys(document, trials.candidates())
+        self._keys = _keys(trials.document, trials.candidates())
         self._library: Library | None = None
         self.engines: EngineTrials | None = None
         self._ranked: list[str] | None = None
@@ -177,7 +227,7 @@ class _Search:
         self._ranked = sorted(noise, key=lambda key: -noise[key])
 
     def events(self) -> Iterator[Event]:
-        from dld_tui.core.accuracy.search import unproven
+        from dld_tui.core.accuracy.search import Outcome, unproven
 
         every = frozenset(self._keys)
         first = yield from self._trial(frozenset())
@@ -194,14 +244,29 @@ class _Search:
         if frozenset() not in known and not first.is_good:
             journal.add(frozenset(), first.outcome)
         known[frozenset()] = first.outcome
-        found, is_whole = yield from self._steps(known, journal)
+        final = None
+        for attempt in range(_AGAIN):
+            found, is_whole = yield from self._steps(known, journal)
+            if found is None:
+                break
+            final = yield from self._confirmed(frozenset(found))
+            if final.is_good:
+                break
+            yield Log(f"{len(found):,} kept: {final.problem} when it is converted")
+            outcome = Outcome(False, known[frozenset(found)].noise)
+            known[frozenset(found)] = outcome
+            journal.add(frozenset(found), outcome)
+            if attempt + 1 == _AGAIN or not self._is_quick:
+                raise ActivityError(
+                    f"the result is not good when it is tried again: {final.problem}",
+                    hint="The model may give other results from run to run",
+                )
         result: dict[str, JSON] = {
             "precision": self._request.precision, "backend": self._request.backend,
-            "candidates": len(every), "kept": None, "minimal": is_whole, "untried": 0,
-            "script": None, "edits": [],
+            "sets": len(self._trials.feeds), "candidates": len(every), "kept": None,
+            "minimal": is_whole, "untried": 0, "script": None, "edits": [],
         }  # fmt: skip
-        if found is not None:
-            final = yield from self._confirmed(frozenset(found))
+        if found is not None and final is not None:
             verdicts = {kept: outcome.good for kept, outcome in known.items()}
             left = unproven(frozenset(found), verdicts)
             result |= {"minimal": not left, "untried": len(left)}
@@ -286,11 +351,6 @@ class _Search:
             self._made, self._seconds = self._made + 1, self._seconds + final.seconds
         elif final is None:  # it was tried in an earlier search
             final = yield from self._trial(found)
-        if not final.is_good:
-            raise ActivityError(
-                f"the result is not good when it is tried again: {final.problem}",
-                hint="The model may give other results from run to run",
-            )
         return final
 
     def _estimated(self, seconds: float) -> dict[str, JSON]:
@@ -319,12 +379,15 @@ class _Search:
             OutcomeJournal,
             model_and_inputs,
             search_name,
+            stamps,
         )
         from dld_tui.core.paths import cache_dir
 
         request = self._request
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
         facts = model_and_inputs(settings, self._document, request.inputs)
+        if request.calibration is not None:
+            facts["calibration"] = stamps(sorted(request.calibration.rglob("*")))
         if self._library is not None:
             facts["library"] = [self._library.facts.title, self._library.facts.path]
         path = cache_dir() / "precision-search" / f"{search_name(facts)}.jsonl"
@@ -343,9 +406,13 @@ class _Search:
             for nodes, precision in ((kept, "fp32"), (others, request.precision))
             if nodes
         ]
+        if request.precision == "int8":  # Q and DQ nodes are no precision of a layer
+            edits = []
         if request.script is not None:
-            lines = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
-            write_text(request.script, lines)
+            lines = [json.dumps(edit, ensure_ascii=False) for edit in edits]
+            if request.precision == "int8":
+                lines = [node.name for node in kept]
+            write_text(request.script, "".join(f"{line}\n" for line in lines))
         return {
             "kept": [
                 {"scope": list(node.scope.path), "node": node.ref, "op_type": node.op_type}

@@ -22,7 +22,7 @@ class SearchSettings:
         "fp16",
         label="Precision",
         help="What all nodes that can are to compute in.",
-        choices=("fp16", "bf16"),
+        choices=("fp16", "bf16", "int8"),
         spellings=("--search", "--precision"),
     )
     tolerance: tuple[str, ...] = param(
@@ -34,6 +34,30 @@ class SearchSettings:
     )
     atol: float = param(1e-2, **about_atol())
     rtol: float = param(1e-2, **about_rtol())
+    calibration: Path | None = param(
+        None,
+        label="Calibration",
+        help="For int8: folder with input_0.pb, … or NAME.npy, or with folders of these,"
+        " test_data_set_0, …. Outputs are compared for the first ones if --inputs gives no others.",
+        kind="folder",
+        spellings=("--calibration",),
+        metavar="DIR",
+    )
+    runtime: str = param(
+        "onnxruntime",
+        label="For",
+        help="For int8: what is to run the result; tensorrt takes symmetric types and no quantized"
+        " biases.",
+        choices=("onnxruntime", "tensorrt"),
+        spellings=("--for",),
+    )
+    method: str = param(
+        "minmax",
+        label="Method",
+        help="For int8: how the ranges of activations are found.",
+        choices=("minmax", "entropy", "percentile"),
+        spellings=("--method",),
+    )
     inputs: Path | None = param(None, **about_inputs())
     shape: tuple[str, ...] = param((), **about_shape())
     seed: int = param(0, **about_seed())
@@ -63,8 +87,9 @@ class SearchSettings:
     )
     script: Path | None = param(
         None,
-        label="Edit script",
-        help="Where to write the edit script that assigns the precisions.",
+        label="Script",
+        help="Where to write the edit script that assigns the precisions; for int8 the names of the"
+        " nodes to leave in floating point, which dld convert quantize --exclude-from takes.",
         spellings=("--script",),
         kind="output",
         metavar="FILE",

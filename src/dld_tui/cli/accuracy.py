@@ -38,8 +38,10 @@ when an output is not within its tolerance.
 
 With --search it finds the fewest nodes that must stay in fp32 so that the outputs are within their
 tolerances when all others compute in fp16 or bf16, by trials with ONNX Runtime, or by engines with
---backend tensorrt. It says first how long that takes; Ctrl+C stops it, and the same command goes on
-from there. Exit status 1 when no set of nodes is enough, or when --most-trials came before the end.
+--backend tensorrt. With --search int8 --calibration DIR the others are quantized; the nodes that it
+names are for dld convert quantize --exclude, or --exclude-from the file of --script. It says first
+how long that takes; Ctrl+C stops it, and the same command goes on from there. Exit status 1 when no
+set of nodes is enough, or when --most-trials came before the end.
 """
 
 
@@ -120,9 +122,9 @@ def _search_option() -> click.Parameter:
     """Return the option whose value may be left out."""
     return click.Option(
         ["precision", "--search", "--precision"], is_flag=False, flag_value="fp16",
-        type=click.Choice(["fp16", "bf16"]),
-        help="Find the fewest nodes that must stay in fp32 when all others compute in this;"
-        " fp16 when it is left out.  [also --precision]",
+        type=click.Choice(["fp16", "bf16", "int8"]),
+        help="Find the fewest nodes that must stay in fp32 when all others compute in this, or for"
+        " int8 are quantized; fp16 when it is left out.  [also --precision]",
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from dld_tui.core.text import visible
 def show_search(result: Mapping[str, Any], model: Path) -> None:
     """Print what a search found, for people."""
     precision = result["precision"]
+    is_int8 = precision == "int8"
     if "kept" not in result:
         write(cost_text(result["estimate"]))
         return
@@ -37,7 +38,7 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
         write(f"There is no node that {precision} changes")
         return
     else:
-        write(f"All nodes can compute in {precision}")
+        write("All nodes can be quantized" if is_int8 else f"All nodes can compute in {precision}")
     write(f"{fmt.plural(result['lowered'], 'node')} in {precision}; {cost}")
     for name, data in result["errors"].items():
         error = TensorError.from_json(data)
@@ -47,7 +48,15 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
         )
     write()
     script = result["script"]
-    if script is None:
+    if is_int8 and kept:
+        given = "--exclude NAME …" if script is None else f"--exclude-from {visible(script)}"
+        path = visible(str(model))
+        write(f"Quantize the others: dld convert quantize {path} --calibration DIR {given} -o OUT")
+        if script is None:
+            write("Add --script nodes.txt to write the names to a file for --exclude-from")
+    elif is_int8:
+        write("Quantize it: dld convert quantize --calibration DIR")
+    elif script is None:
         write("Add --script precisions.jsonl to write the edit script that sets the precisions")
     else:
         path, file = visible(str(model)), visible(script)

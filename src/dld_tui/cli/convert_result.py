@@ -9,7 +9,6 @@ from dld_tui.cli.activity import Result
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
-from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, RATIO
@@ -42,13 +41,20 @@ def show_conversion(result: Result, as_json: bool) -> int:
 
 
 def show_opset(result: Result, as_json: bool) -> int:
-    """Print what changed; exit status 1 when a part could not be converted."""
-    _narrate(result)
+    """Print what changed; exit status 1 when a part could not be converted, or values are wrong."""
+    status: int = ExitStatus.FOUND if result["unconverted"] else ExitStatus.DONE
+    return max(status, show_conversion(result, as_json))
+
+
+def show_quantization(result: Result, as_json: bool) -> int:
+    """Print the tensors that would be quantized where they are only listed, else the conversion."""
+    if "path" in result:
+        return show_conversion(result, as_json)
     if as_json:
         write_json(result)
-    for line in () if as_json else conversion_lines(result):
+    for line in () if as_json else (*cast("list[str]", result["lines"]), *report_lines(result)):
         write(line)
-    return ExitStatus.FOUND if result["notes"] else ExitStatus.DONE
+    return ExitStatus.DONE
 
 
 def show_precisions(result: Result, as_json: bool) -> int:

@@ -22,13 +22,14 @@ def opened(folder: Path, text: str) -> Document:
 @pytest.mark.parametrize("text", [models.CHAIN, models.PLAIN_BRANCHES, CALLS])
 def test_it_computes_what_a_copy_for_each_choice_computes(tmp_path: Path, text: str) -> None:
     document = opened(tmp_path, text)
-    copy, switches = switchable(document, "fp16")
-    nodes = [*switches]
+    switched = switchable(document, "fp16")
+    nodes = [*switched.nodes]
     feeds = {"x": X * 1e5 / 3, "choice": np.array(True)}
     feeds = {name: feeds[name] for name in document.main.inputs}
     for kept in ([], nodes[:1], nodes[::2], nodes):
-        chosen = {switch: np.array(node not in kept) for node, switch in switches.items()}
-        mine = run(copy, **feeds, **chosen)
+        lowered_ones = switched.on(kept)
+        chosen = {switch: np.array(switch in lowered_ones) for switch in switched.names}
+        mine = run(switched.document, **feeds, **chosen)
         theirs = run(lowered(document, "fp16", kept, rounded=True).document, **feeds)
         for one, two in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(one, two)
@@ -37,8 +38,8 @@ def test_it_computes_what_a_copy_for_each_choice_computes(tmp_path: Path, text: 
 def test_nodes_with_a_precision_of_their_own_keep_it(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     document.apply("set_precision", nodes=[[[], "second"]], precision="fp32")
-    _, switches = switchable(document, "fp16")
-    assert [node.name for node in switches] == ["first", "third", "last"]
+    switched = switchable(document, "fp16")
+    assert [node.name for node in switched.nodes] == ["first", "third", "last"]
 
 
 def test_precisions_are_set_in_the_copy_only(tmp_path: Path) -> None:

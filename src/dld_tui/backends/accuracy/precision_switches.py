@@ -10,6 +10,7 @@ import contextlib
 import math
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,10 @@ import onnx
 
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, taken_by
-from dld_tui.core.document.document import Document
+from dld_tui.core.document.casting import Switched
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.shapes import AnyArray
-from dld_tui.core.tensorrt.retyping import switchable
 
 _KEPT_BYTES = 1 << 30
 """Of rounded weights, at most."""
@@ -35,8 +35,8 @@ class SwitchedModel:
     """A model whose nodes round their values by choice. Close it before the document.
 
     Args:
-        document: The model; it stays open and as it is.
-        precision: What values are rounded to.
+        switched: The model with its switches, which is closed with this.
+        folder: Where the weights can be referred to.
         settings: How to run.
         outputs: What is wanted of a run.
         fed: The inputs that runs will give.
@@ -47,19 +47,19 @@ class SwitchedModel:
 
     def __init__(
         self,
-        document: Document,
-        precision: str,
+        switched: Switched,
+        folder: Path | None,
         settings: SessionSettings,
         outputs: Sequence[str],
         fed: Collection[str],
     ) -> None:
         self._outputs = [*outputs]
-        folder = document.path.parent if document.path is not None else None
+        self._switched = switched
         with contextlib.ExitStack() as stack:
-            copy, self._switches = switchable(document, precision)
-            stack.enter_context(contextlib.closing(copy))
-            runner = stack.enter_context(TensorRunner(copy, settings, folder=folder))
-            needs = _from_weights(runner.graph, set(self._switches.values()), self._outputs, fed)
+            stack.enter_context(contextlib.closing(switched.document))
+            runner = TensorRunner(switched.document, settings, folder=folder)
+            stack.enter_context(runner)
+            needs = _from_weights(runner.graph, set(switched.names), self._outputs, fed)
             self._weights = _Weights(runner, needs)
             self._session: TensorSession | None = None
             self._runner = runner
@@ -73,7 +73,7 @@ class SwitchedModel:
     @property
     def nodes(self) -> list[Node]:
         """The nodes that can be lowered, in the order of the document."""
-        return [*self._switches]
+        return [*self._switched.nodes]
 
     def each(
         self, kept: Collection[Node], feeds: Sequence[Mapping[str, Any]]
@@ -87,12 +87,12 @@ class SwitchedModel:
         Raises:
             ActivityError: The model cannot be run.
         """
-        lowered = {switch for node, switch in self._switches.items() if node not in kept}
+        lowered = self._switched.on(kept)
         weights = self._weights.values(lowered)
         if self._session is None:
             self._session = self._runner.session(self._outputs, weights)
         taken = {spec.name for spec in self._session.inputs}
-        switches = {name: np.array(name in lowered) for name in self._switches.values()}
+        switches = {name: np.array(name in lowered) for name in self._switched.names}
         for feed in feeds:
             given = {**feed, **switches}
             fed = self._session.feed({name: given[name] for name in given if name in taken})

@@ -30,17 +30,19 @@ from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
 from dld_tui.backends.tensorrt.outputs import engine_outputs
+from dld_tui.core.accuracy.channels import lost_channels
 from dld_tui.core.accuracy.search import Outcome
 from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances
-from dld_tui.core.document.casting import Relink
+from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.document.casting import Relink, Switched
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
-from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered
+from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
 
@@ -84,6 +86,8 @@ class PrecisionTrials:
         feeds: Sets of inputs.
         tolerances: What outputs may be off.
         settings: How to run; the reference is run in the same way.
+        agreement: What is near enough besides, where nobody gave a tolerance.
+        folder: Where weights can be referred to, for a document without a path.
 
     Raises:
         ActivityError: The model itself cannot be run.
@@ -96,15 +100,19 @@ class PrecisionTrials:
         feeds: Sequence[Mapping[str, Any]],
         tolerances: Tolerances,
         settings: SessionSettings,
+        agreement: Agreement | None = None,
+        folder: Path | None = None,
     ) -> None:
-        self._document = document
+        self.document = document
+        """The model whose nodes are meant."""
+        self._agreement = agreement
         self._precision = precision
         self.feeds = feeds
         self.tolerances = tolerances
         self._settings = settings
         self._rounded = not settings.uses_cuda
-        self._folder = document.path.parent if document.path is not None else None
-        with TensorRunner(document, settings) as runner:
+        self._folder = document.path.parent if document.path is not None else folder
+        with TensorRunner(document, settings, folder=folder) as runner:
             self._outputs = runner.outputs
             tolerances.require_names(self._outputs)
             self.reference = [*runner.each(self._outputs, feeds)]
@@ -116,9 +124,7 @@ class PrecisionTrials:
         """Return the model whose nodes round by choice; None where it cannot be run so."""
         fed = [*self.feeds[0]]
         try:
-            model = SwitchedModel(
-                self._document, self._precision, self._settings, self._outputs, fed
-            )
+            model = SwitchedModel(self.switches(), self._folder, self._settings, self._outputs, fed)
         except ActivityError:
             return None
         try:
@@ -130,6 +136,10 @@ class PrecisionTrials:
             model.close()
             raise
         return model
+
+    def switches(self) -> Switched:
+        """Return a copy in which inputs turn the lower precision of nodes on and off."""
+        return switchable(self.document, self._precision)
 
     def close(self) -> None:
         """Remove what was made for the trials."""
@@ -147,7 +157,7 @@ class PrecisionTrials:
             return self._switched.nodes
         if self._ranked is None:
             self._ranked = self._by_noise()
-        order = {node: at for at, node in enumerate(_nodes(self._document))}
+        order = {node: at for at, node in enumerate(_nodes(self.document))}
         return sorted(self._ranked, key=order.__getitem__)
 
     def ranked(self) -> list[Node]:
@@ -163,17 +173,17 @@ class PrecisionTrials:
         return self._ranked
 
     def _by_noise(self) -> list[Node]:
-        retyping = lowered(self._document, self._precision, rounded=self._rounded)
+        retyping = lowered(self.document, self._precision, rounded=self._rounded)
         with contextlib.closing(retyping.document):
             changed = {
                 (link.node.scope.path, link.node.ref): link for link in retyping.plan.relinks
             }
             main: dict[Node, Relink] = {}
             others: list[Node] = []
-            for scope in self._document.scopes():
+            for scope in self.document.scopes():
                 for node in scope.nodes:
                     link = changed.get((scope.path, node.ref))
-                    if scope is self._document.main and link is not None:
+                    if scope is self.document.main and link is not None:
                         main[node] = link
                     elif link is not None or (retyping.inlined and scope.is_function):
                         others.append(node)  # in a copy, functions are inlined
@@ -194,9 +204,9 @@ class PrecisionTrials:
             if theirs
         }
         found: dict[str, float] = {}
-        types = types_with(self._document, self.feeds[0])
+        types = types_with(self.document, self.feeds[0])
         with (
-            TensorRunner(self._document, self._settings) as reference,
+            TensorRunner(self.document, self._settings) as reference,
             TensorRunner(retyping.document, self._settings, folder=self._folder) as other,
         ):
             for group in groups(types, list(pairs), _BUDGET // 2):
@@ -234,7 +244,7 @@ class PrecisionTrials:
     def convert(self, kept: Collection[Node]) -> Trial:
         """Do the same with a copy that is converted for this very choice."""
         begin = time.perf_counter()
-        retyping = lowered(self._document, self._precision, kept, rounded=self._rounded)
+        retyping = lowered(self.document, self._precision, kept, rounded=self._rounded)
         with (
             contextlib.closing(retyping.document),
             TensorRunner(retyping.document, self._settings, folder=self._folder) as runner,
@@ -245,7 +255,7 @@ class PrecisionTrials:
 
     def _judged(self, results: Iterable[Mapping[str, AnyArray | None]]) -> Trial:
         try:
-            return judged(self.reference, results, self.tolerances)
+            return judged(self.reference, results, self.tolerances, self._agreement)
         except ActivityError as error:
             return Trial(f"it cannot be run: {error.message}")
 
@@ -254,6 +264,7 @@ def judged(
     reference: Sequence[Mapping[str, AnyArray | None]],
     results: Iterable[Mapping[str, AnyArray | None]],
     tolerances: Tolerances,
+    agreement: Agreement | None = None,
 ) -> Trial:
     """Compare outputs with those that are right.
 
@@ -261,6 +272,7 @@ def judged(
         reference: By name, of each set of inputs.
         results: The same; it is not asked for more once one is not good.
         tolerances: What outputs may be off.
+        agreement: What is near enough besides; channels that were lost are looked for, too.
     """
     worst: dict[str, TensorError] = {}
     problem, noise = "", 0.0
@@ -272,10 +284,14 @@ def judged(
             if found is None:
                 return Trial(f"{visible(name)}: there is no such output", noise=math.inf)
             error = compare(value, found, tolerances.of(name))
+            if agreement is not None and not error.mismatch:
+                error = replace(error, lost=lost_channels(value, found))
             noise = max(noise, error.noise)
             if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
                 worst[name] = error
             why = tolerances.of(name).problem(error)
+            if agreement is not None and agreement.is_harmless(error):
+                why = None
             problem = problem or (f"{visible(name)}: {why}" if why else "")
         if problem:
             break

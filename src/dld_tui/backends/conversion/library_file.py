@@ -55,7 +55,8 @@ def by_library(
     stack.callback(discard_view, view)
     result = view.with_name(f"{view.stem}-out.onnx")
     counter = step_file(result)
-    for made in (result, result.with_name(f"{result.name}.data"), counter):
+    also = (result.with_name(f"{result.name}.{kind}") for kind in ("data", "plan"))
+    for made in (result, *also, counter):
         stack.callback(made.unlink, missing_ok=True)
     running = run_tool(module, [str(view), str(result), json.dumps(dict(options))], None)
     with contextlib.closing(running):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import sys
@@ -38,7 +39,7 @@ def main() -> None:
     reader = None
     try:
         options = json.loads(text)
-        if not options["dynamic"] and not options["weights_only"]:
+        if not (options["dynamic"] or options["weights_only"] or options["points_only"]):
             reader = _Sets(options, Path(target))
         _quantize(source, target, options, reader)
         _tidy(target)
@@ -55,6 +56,9 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
     if options["weights_only"]:
         _quantize_weights(source, target, options)
         return
+    if options["points_only"]:
+        _plan_without_ranges(source, target, options)
+        return
     types = quantization.QuantType
     shared: dict[str, Any] = {
         "op_types_to_quantize": options["ops"] or None,
@@ -68,11 +72,8 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
         inside = {"EnableSubgraph": True, "MatMulConstBOnly": True}
         quantization.quantize_dynamic(source, target, extra_options=inside, **shared)
         return
-    extra: dict[str, Any] = {"CalibStridedMinMax": sets.part}
-    if options["runtime"] == "tensorrt":
-        # TensorRT takes no zero points but 0, and adds biases in floating point.
-        extra |= {"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False,
-                  "QDQKeepRemovableActivations": True}  # fmt: skip
+    extra = {"CalibStridedMinMax": sets.part, **_extra(options)}
+    asked = _recorded()
     quantization.quantize_static(
         source,
         target,
@@ -83,6 +84,156 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
         extra_options=extra,
         **shared,
     )
+    plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
+
+
+def plan_file(target: Path) -> Path:
+    """Return where the plan of a static quantization is written, beside its result."""
+    return target.with_name(f"{target.name}.plan")
+
+
+def _extra(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what the quantizer is told of the runtime."""
+    if options["runtime"] != "tensorrt":
+        return {}
+    # TensorRT takes no zero points but 0, and adds biases in floating point.
+    return {"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False,
+            "QDQKeepRemovableActivations": True}  # fmt: skip
+
+
+def _plan_without_ranges(source: str, target: str, options: dict[str, Any]) -> None:
+    """Write what would be quantized; nothing is calibrated, and the model stays as it is."""
+    from onnxruntime import quantization
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+    from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
+    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+    types = quantization.QuantType
+    model = load_model_with_shape_infer(Path(source))
+    asked: dict[str, Any] = {}
+    quantizer = QDQQuantizer(
+        model,
+        options["per_channel"],
+        options["reduce_range"],
+        types.from_string(_type(options["weights"])),
+        types.from_string(_type(options["activations"])),
+        None,
+        [],
+        options["exclude"],
+        options["ops"] or [*QLinearOpsRegistry, *QDQRegistry],
+        _extra(options),
+    )
+    _record(quantizer, asked)
+    plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
+    onnx.save(onnx.load(source, load_external_data=False), target)
+
+
+def _recorded() -> dict[str, Any]:
+    """Have the quantizer tell what its operators ask for, and the scales that it finds.
+
+    Returns:
+        What is filled when it quantizes; see
+        :meth:`dld_tui.core.conversion.quantization_plan.QuantizationPlan.from_json`.
+    """
+    from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+
+    # The package has a function of this name, too.
+    module: Any = importlib.import_module("onnxruntime.quantization.quantize")
+    asked: dict[str, Any] = {}
+
+    class Quantizer(QDQQuantizer):  # type: ignore[misc, unused-ignore]
+        def adjust_tensor_ranges(self) -> None:
+            self.seen_ranges = dict(self.tensors_range.items())
+            super().adjust_tensor_ranges()
+
+        def quantize_model(self) -> Any:
+            _record(self, asked)
+            return super().quantize_model()
+
+        def _adjust_weight_quant_params_for_bias_tensors(self) -> None:
+            super()._adjust_weight_quant_params_for_bias_tensors()
+            asked["scales"] |= {
+                f"weight:{name}": _parameters(one)
+                for name, one in self.initializer_quant_params.items()
+            }
+
+    module.QDQQuantizer = Quantizer
+    return asked
+
+
+def _record(quantizer: Any, asked: dict[str, Any]) -> None:
+    """Note what operators ask for, when what they look at is quantized already and when not."""
+    from onnxruntime.quantization.calibrate import TensorData
+
+    ranges = getattr(quantizer, "seen_ranges", {})
+    asked |= {"rules": [], "narrowed": [], "scales": {
+        f"range:{name}": _parameters(quantizer.calc_quant_params(one, {}))
+        for name, one in ranges.items()
+    }}  # fmt: skip
+    if ranges:
+        unit = TensorData(lowest=np.float32(0), highest=np.float32(1))
+        asked["scales"]["unit"] = _parameters(quantizer.calc_quant_params(unit, {}))
+    users = quantizer.model.input_name_to_nodes()
+    for node in quantizer.model.nodes():
+        if not quantizer.should_quantize_node(node):
+            continue
+        otherwise, _ = _asks(quantizer, node, quantized=False)
+        met, needs = _asks(quantizer, node, quantized=True)
+        asked["rules"].append({
+            "node": node.name, "needs": needs, "when_quantized": met, "otherwise": otherwise
+        })  # fmt: skip
+        if node.op_type in ("Clip", "Relu") and len(users[node.input[0]]) == 1:
+            if node.output[0] in ranges and node.input[0] in ranges:
+                entry = [node.input[0], node.name, f"range:{node.output[0]}"]
+                asked["narrowed"].append(entry)
+        elif node.op_type == "Softmax":
+            asked["narrowed"].append([node.output[0], node.name, "unit"])
+
+
+def _asks(quantizer: Any, node: Any, *, quantized: bool) -> tuple[list[list[str]], list[str]]:
+    """Return what an operator asks for, and which tensors it looks at; nothing is changed."""
+    from onnxruntime.quantization.registry import CreateQDQQuantizer
+
+    asks: list[list[str]] = []
+    needs: dict[str, None] = {}
+
+    def ask(kind: str, tensor: str, of: str = "", weight: str = "") -> None:
+        is_bias = kind == "bias" and quantizer.quantize_bias
+        if tensor and (is_bias or (kind != "bias" and quantizer._is_tensor_quantizable(tensor))):
+            asks.append([kind, tensor, of, weight])
+
+    def look(tensor: str) -> bool:
+        needs[tensor] = None
+        return quantized
+
+    stand_ins: dict[str, Any] = {
+        "quantize_activation_tensor": lambda name: ask("activation", name),
+        "quantize_output_same_as_input": lambda out, given, _: ask("same", out, given),
+        "quantize_weight_tensor": lambda name: ask("weight", name),
+        "quantize_weight_tensor_per_channel": lambda name, axis: ask("weight", name),
+        "quantize_bias_tensor": lambda _, bias, given, weight, *beta: ask(
+            "bias", bias, given, weight
+        ),
+        "is_tensor_quantized": look,
+        "try_replacing_upstream_output": lambda *names: False,
+    }
+    for name, stand_in in stand_ins.items():
+        setattr(quantizer, name, stand_in)
+    try:
+        CreateQDQQuantizer(quantizer, node).quantize()
+    finally:
+        for name in stand_ins:
+            delattr(quantizer, name)
+    return asks, [*needs]
+
+
+def _parameters(one: Any) -> dict[str, Any]:
+    return {
+        "scale": np.atleast_1d(one["scale"]).astype(float).tolist(),
+        "zero_point": np.atleast_1d(one["zero_point"]).astype(int).tolist(),
+        "dtype": onnx.TensorProto.DataType.Name(one["quant_type"]).lower(),
+        "axis": one.get("axis"),
+    }
 
 
 def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None:

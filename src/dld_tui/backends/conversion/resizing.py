@@ -16,8 +16,7 @@ from typing import Any, cast
 import numpy as np
 import onnx
 
-from dld_tui.backends.conversion.same_values import session_of
-from dld_tui.backends.conversion.verification import MANY_BYTES, verified, verify
+from dld_tui.backends.conversion.verification import MANY_BYTES, session_of, verified, verify
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement

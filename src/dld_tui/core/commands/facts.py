@@ -40,6 +40,7 @@ FACTS: Mapping[str, str] = {
     "range": "there is no profile yet: {profiles.add} adds one",
     "dynamic": "no input has a dimension that is not fixed",
     "target": "no target under the cursor: {targets.add} adds one",
+    "tickable": "the field under the cursor has no list",
     "targets": "there is only this machine: add a target first",
     "job": "no job under the cursor",
     "tool": "no tool under the cursor: {tools.add} adds one",

@@ -38,6 +38,8 @@ _ACTIVITY = table(
     ("activity.next_page", "next_page", "ctrl+pagedown", "", "next page", "Show the next page."),
     ("activity.previous_page", "previous_page", "ctrl+pageup", "", "previous page",
      "Show the previous page."),
+    ("activity.tick", "tick", "f2", "tickable", "tick in list",
+     "Tick in a list what of the model is meant, for the field under the cursor."),
     ("activity.defaults", "defaults", "f8", "", "defaults", "Set every field to its default."),
     ("activity.copy", "copy_command", "f9", "", "copy command", "Copy the equal command line."),
     ("activity.copy_trtexec", "copy_trtexec", "f7", "trtexec", "copy trtexec",

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.accuracy.tolerance import Tolerance
 
 
@@ -42,10 +43,12 @@ class Agreement:
 
     def judged(self, row: Row) -> Row:
         """Return a row without its problem where the noise of the whole tensor is small enough."""
-        error = row.error
+        return replace(row, problem="") if row.problem and self.is_harmless(row.error) else row
+
+    def is_harmless(self, error: TensorError) -> bool:
+        """Return whether the noise of a whole tensor is small enough, whatever single elements."""
         quiet = error.snr_db is not None and error.snr_db >= self.quiet_db
-        harmless = quiet and not (error.special or error.mismatch or error.lost)
-        return replace(row, problem="") if row.problem and harmless else row
+        return quiet and not (error.special or error.mismatch or error.lost)
 
 
 EXACT = Agreement(Tolerance(0.0, 0.0), math.inf)

@@ -17,6 +17,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.text import clip, visible
@@ -200,7 +201,7 @@ def report_lines(result: Mapping[str, JSON]) -> list[str]:
     Args:
         result: What the activity gives.
     """
-    lines: list[str] = []
+    lines = conversion_lines(result) if "unconverted" in result else []
     if "before" in result:
         before, after = (cast("dict[str, JSON]", result[side]) for side in ("before", "after"))
         lines += summary_lines(before, after)

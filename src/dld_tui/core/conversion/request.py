@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Any
 
 from dld_tui.core.accuracy.tolerance import about_tolerance
 from dld_tui.core.conversion.report_text import figures
@@ -26,41 +27,32 @@ _PAGE = "Verification"
 
 
 @dataclass(frozen=True)
-class ConversionRequest:
-    """The settings that all conversions have."""
-
+class _Model:
     model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path = param(
-        label="Output",
-        help="The file to write.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
-    _: KW_ONLY
-    in_place: bool = param(
-        False,
-        label="In place",
-        help="The output may be the model itself, which is replaced in one step.",
-        spellings=("--in-place",),
+
+
+def _about_output(text: str) -> dict[str, Any]:
+    """Return the declaration of the file that a conversion writes."""
+    return {
+        "label": "Output", "help": text, "kind": "output", "beside": ("{name}.data",),
+        "spellings": ("-o", "--output"), "metavar": "OUT",
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Written(_Model):
+    output: Path = param(**_about_output("The file to write."))
+
+
+@dataclass(frozen=True)
+class _MaybeWritten(_Model):
+    output: Path | None = param(
+        None, **_about_output("The file to write; not needed where nothing is written.")
     )
 
 
 @dataclass(frozen=True)
-class PreviewedRequest:
-    """The settings of conversions that can also say what they would do, and write nothing."""
-
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-    output: Path | None = param(
-        None,
-        label="Output",
-        help="The file to write; not needed where nothing is written.",
-        kind="output",
-        beside=("{name}.data",),
-        spellings=("-o", "--output"),
-        metavar="OUT",
-    )
+class _InPlace:
     _: KW_ONLY
     in_place: bool = param(
         False,
@@ -68,6 +60,17 @@ class PreviewedRequest:
         help="The output may be the model itself, which is replaced in one step.",
         spellings=("--in-place",),
     )
+
+
+# The fields of the last base come first.
+@dataclass(frozen=True)
+class ConversionRequest(_InPlace, _Written):
+    """The settings that all conversions have."""
+
+
+@dataclass(frozen=True)
+class PreviewedRequest(_InPlace, _MaybeWritten):
+    """The settings of conversions that can also say what they would do, and write nothing."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,113 @@ class Repair:
         help="Where outputs are not near enough, leave the nodes that cause it as they were.",
         spellings=("--repair",),
         page=_PAGE,
+    )
+
+
+@dataclass(frozen=True)
+class QuantizationSettings:
+    """What is quantized, and how."""
+
+    list_only: bool = param(
+        False,
+        label="List",
+        help="Only list the tensors that static quantization would give QuantizeLinear and"
+        " DequantizeLinear; needs no calibration.",
+        spellings=("--list",),
+    )
+    calibration: Path | None = param(
+        None,
+        label="Calibration",
+        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these.",
+        kind="folder",
+        spellings=("--calibration",),
+        metavar="DIR",
+    )
+    dynamic: bool = param(
+        False,
+        label="Dynamic",
+        help="Compute the scales of activations while the model runs; needs no calibration.",
+        spellings=("--dynamic",),
+    )
+    weights_only: bool = param(
+        False,
+        label="Weights only",
+        help="Store the weights of matrix products in blocks of 4 or 8 bits and compute in floating"
+        " point; needs no calibration.",
+        spellings=("--weights-only",),
+    )
+    runtime: str = param(
+        "onnxruntime",
+        label="For",
+        help="What is to run the result; tensorrt takes symmetric types and no quantized biases.",
+        choices=("onnxruntime", "tensorrt"),
+        spellings=("--for",),
+    )
+    weights: str = param(
+        "int8",
+        label="Weights",
+        help="Element type of weights.",
+        choices=("int8", "uint8", "int4", "uint4", "int16", "uint16", "fp8"),
+        spellings=("--weights",),
+    )
+    activations: str = param(
+        "int8",
+        label="Activations",
+        help="Element type of activations.",
+        choices=("int8", "uint8", "int16", "uint16", "fp8"),
+        spellings=("--activations",),
+    )
+    block: int = param(
+        128,
+        label="Block size",
+        help="How many weights have a scale in common, with weights only.",
+        minimum=16,
+        maximum=256,
+        spellings=("--block",),
+        metavar="N",
+    )
+    method: str = param(
+        "auto",
+        label="Method",
+        help="How ranges are found; auto: minmax, and the best of all where values come out wrong.",
+        choices=("auto", "minmax", "entropy", "percentile"),
+        spellings=("--method",),
+    )
+    ops: tuple[str, ...] = param(
+        (),
+        label="Operators",
+        help="Quantize only these operators, separated by commas. By default all that can be, and"
+        " of dynamic quantization those that make the model faster here.",
+        spellings=("--ops",),
+        metavar="OP,OP",
+    )
+    exclude: tuple[str, ...] = param(
+        (),
+        label="Exclude",
+        help="Name of a node that is not quantized.",
+        spellings=("--exclude",),
+        metavar="NAME",
+    )
+    exclude_from: Path | None = param(
+        None,
+        label="Exclude from",
+        help="Text file with the name of such a node on each line, as dld accuracy --search int8"
+        " --script writes it.",
+        kind="file",
+        spellings=("--exclude-from",),
+        metavar="FILE",
+    )
+    per_channel: bool = param(
+        True,
+        label="Per channel",
+        help="A scale for each channel of a weight, where the model's opset has that.",
+        spellings=("--per-channel",),
+    )
+    reduce_range: bool = param(
+        False,
+        label="Reduced range",
+        help="7 bits for weights, for processors without VNNI.",
+        spellings=("--reduce-range",),
     )
 
 

@@ -40,7 +40,7 @@ class Selection:
     """Which tensors are meant; all that are asked must fit."""
 
     names: tuple[str, ...] = ()
-    """Patterns with ``*``; one of them must fit. Empty for all."""
+    """Names, or patterns with ``*``; one of them must fit. Empty for all."""
     types: tuple[str, ...] = ()
     """Element types. Empty for all floating point types."""
     least_bytes: int = 0
@@ -93,7 +93,9 @@ def candidates(document: Document, dtype: str, chosen: Selection) -> Iterator[Ca
             tensor = found.tensor
             floating = tensor.dtype.startswith(("float", "bfloat"))
             typed = tensor.dtype in chosen.types if chosen.types else floating
-            named = not chosen.names or any(fnmatchcase(found.name, n) for n in chosen.names)
+            named = not chosen.names or any(
+                found.name == n or fnmatchcase(found.name, n) for n in chosen.names
+            )
             large = (tensor.nbytes or 0) >= chosen.least_bytes
             wanted = found.kind in chosen.kinds and tensor.dtype not in (dtype, "string")
             if typed and named and large and wanted and tensor.location != "none":

@@ -18,7 +18,7 @@ input of the model says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -433,6 +433,20 @@ _SELECTED = ("float32", "float64")
 """Types of which ONNX Runtime's ``Where`` takes values on a CPU."""
 
 
+@dataclass(frozen=True)
+class Switched:
+    """A model in which inputs turn the rounding of nodes on and off."""
+
+    document: Document
+    """The copy that has them. Close it before the document that it was made of."""
+    nodes: Sequence[Node]
+    """The nodes that the rounding can change, of that document and in its order."""
+    names: Sequence[str]
+    """The inputs: scalars, true to round."""
+    on: Callable[[Collection[Node]], Collection[str]]
+    """Returns the inputs that are true when some nodes do not round."""
+
+
 def add_switches(
     document: Document, precisions: Mapping[Node, str], switches: Mapping[Node, str]
 ) -> set[Node]:
@@ -512,35 +526,62 @@ class _Switching:
     def _choice(
         self, switch: str, source: str, target: str, value: str, before: str, dtype: str
     ) -> list[onnx.NodeProto]:
-        """Return nodes that round a value or pass it on.
-
-        What is not chosen costs nothing, unless the value is small. Then both are computed, as
-        ONNX Runtime may be wrong about the shapes of such values, scalars above all, and its
-        ``If`` relies on them.
-        """
+        """Return nodes that round a value or pass it on."""
         middle, rounded = (self._names.take(f"{target}_{what}") for what in (dtype, "rounded"))
         casts = [_node("Cast", [source], middle, dtype), _node("Cast", [middle], rounded, before)]
-        if before in _SELECTED and self._is_small(value):
-            return [*casts, _node("Where", [switch, rounded, source], target)]
-        same = self._names.take(f"{target}_same")
-        proto = _node("If", [switch], target)
-        for name, nodes, made in (
-            ("then_branch", casts, rounded),
-            ("else_branch", [_node("Identity", [source], same)], same),
-        ):
-            body = onnx.GraphProto(name=name, node=nodes)
-            info = body.output.add()
-            set_text(info, "name", made)
-            info.type.tensor_type.elem_type = dtype_number(before) or 0
-            proto.attribute.append(onnx.helper.make_attribute(name, body))
-        return [proto]
+        return choice(self._scope, self._names, switch, casts, source, rounded, target, value)
 
-    def _is_small(self, value: str) -> bool:
-        known = self._scope.value_type(value)
-        if known is None or known.dims is None:
-            return False
-        sizes = [dim for dim in known.dims if isinstance(dim, int)]
-        return len(sizes) == len(known.dims) and math.prod(sizes) <= _SMALL
+
+def choice(
+    scope: Scope,
+    names: FreshNames,
+    switch: str,
+    nodes: list[onnx.NodeProto],
+    source: str,
+    made: str,
+    target: str,
+    value: str,
+) -> list[onnx.NodeProto]:
+    """Return nodes that give what others make of a value, or another value, as a switch says.
+
+    What is not chosen costs nothing, unless the value is small. Then both are computed, as
+    ONNX Runtime may be wrong about the shapes of such values, scalars above all, and its
+    ``If`` relies on them.
+
+    Args:
+        scope: Where they will be.
+        names: Gives free names.
+        switch: A scalar; true for what `nodes` make.
+        nodes: They make `made`.
+        source: What is passed on when the switch is false.
+        made: What the nodes make.
+        target: What is chosen.
+        value: The value of the scope whose type and shape all of them have.
+    """
+    known = scope.value_type(value)
+    dtype = "" if known is None else known.dtype or ""
+    if dtype in _SELECTED and _is_small(scope, value):
+        return [*nodes, _node("Where", [switch, made, source], target)]
+    same = names.take(f"{target}_same")
+    proto = _node("If", [switch], target)
+    for name, body_nodes, result in (
+        ("then_branch", nodes, made),
+        ("else_branch", [_node("Identity", [source], same)], same),
+    ):
+        body = onnx.GraphProto(name=name, node=body_nodes)
+        info = body.output.add()
+        set_text(info, "name", result)
+        info.type.tensor_type.elem_type = dtype_number(dtype) or 0
+        proto.attribute.append(onnx.helper.make_attribute(name, body))
+    return [proto]
+
+
+def _is_small(scope: Scope, value: str) -> bool:
+    known = scope.value_type(value)
+    if known is None or known.dims is None:
+        return False
+    sizes = [dim for dim in known.dims if isinstance(dim, int)]
+    return len(sizes) == len(known.dims) and math.prod(sizes) <= _SMALL
 
 
 def _node(op_type: str, sources: list[str], target: str, to: str = "") -> onnx.NodeProto:

@@ -186,7 +186,8 @@ def conversion_lines(result: Mapping[str, JSON]) -> list[str]:
     if result["initializers"]:
         lines.append(f"  added    {fmt.plural(cast('int', result['initializers']), 'initializer')}")
     lines += [
-        f"  not converted: {visible(str(note))}" for note in cast("list[JSON]", result["notes"])
+        f"  not converted: {visible(str(note))}"
+        for note in cast("list[JSON]", result["unconverted"])
     ]
     return lines
 
@@ -217,7 +218,7 @@ class Conversion:
             "added": dict(self.added.most_common()),
             "removed": dict(self.removed.most_common()),
             "initializers": self.initializers,
-            "notes": list(self.notes),
+            "unconverted": list(self.notes),
         }
 
 

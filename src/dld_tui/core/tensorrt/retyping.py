@@ -20,6 +20,7 @@ from dld_tui.core.document.casting import (
     Cast,
     CastPlan,
     FreshNames,
+    Switched,
     add_switches,
     plan_casts,
     plan_rounding,
@@ -367,7 +368,7 @@ _SWITCH = "dld.switch"
 """The entry of ``metadata_props`` that names a node's switch."""
 
 
-def switchable(document: Document, precision: str) -> tuple[Document, dict[Node, str]]:
+def switchable(document: Document, precision: str) -> Switched:
     """Return a copy of a model whose nodes round values to a precision when inputs of it say so.
 
     As :func:`~dld_tui.core.tensorrt.retyping.lowered` with `rounded`, for any choice of nodes.
@@ -376,9 +377,6 @@ def switchable(document: Document, precision: str) -> tuple[Document, dict[Node,
         document: The model; it is not changed.
         precision: For example ``fp16``.
 
-    Returns:
-        The copy, to be closed before the document, and the input of each node of the document that
-        the precision can change: a scalar, true to round.
     """
     copy = copied(document)
     try:
@@ -408,7 +406,11 @@ def switchable(document: Document, precision: str) -> tuple[Document, dict[Node,
     except BaseException:
         copy.close()
         raise
-    return copy, {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
+    found = {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
+    inputs = [*dict.fromkeys(found.values())]
+    return Switched(
+        copy, [*found], inputs, lambda kept: {found[node] for node in found if node not in kept}
+    )
 
 
 def _switch_of(node: Node) -> str:

@@ -67,7 +67,8 @@ class PrecisionScreen(ModelResult):
         "The nodes that must stay in fp32 so that the outputs are within their tolerances: without "
         "any one of them they are not. {precision.apply} sets the precisions of all nodes in the"
         " editor, as one step that can be undone; {precision.script} writes the edit script that"
-        " does the same."
+        " does the same. Of int8, {precision.apply} shows the form of the quantization that leaves"
+        " these nodes out, and {precision.script} writes their names."
     )
 
     def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
@@ -81,6 +82,11 @@ class PrecisionScreen(ModelResult):
         """The nodes; None when there is no result."""
         found: list[Kept] | None = self.data.get("kept")
         return found
+
+    @property
+    def _is_int8(self) -> bool:
+        """Whether the nodes are those that a quantization leaves out."""
+        return bool(self.data["precision"] == "int8")
 
     def body(self) -> Iterable[Widget]:
         """Return what was found and the nodes."""
@@ -136,7 +142,8 @@ class PrecisionScreen(ModelResult):
 
     def facts(self) -> set[str]:
         """Return what holds now."""
-        known = {"precisions": bool(self.data.get("edits")), "kept_node": self._node is not None}
+        is_usable = bool(self.data.get("kept" if self._is_int8 else "edits"))
+        known = {"precisions": is_usable, "kept_node": self._node is not None}
         return super().facts() | {name for name, holds in known.items() if holds}
 
     @on(LineView.Activated)
@@ -158,6 +165,11 @@ class PrecisionScreen(ModelResult):
         if page is None or document is None:
             owner.open_path(self.model)
             self.app.notify("The model is being opened: apply again when it is there", timeout=5)
+            return
+        if self._is_int8:
+            owner.show_page(page)
+            names = [one["node"] for one in self.data["kept"]]
+            page.show_conversion_form("convert_quantize", {"exclude": names})
             return
         steps: list[JSON] = []
         for edit in self.data["edits"]:
@@ -191,9 +203,12 @@ class PrecisionScreen(ModelResult):
         """Write the edit script."""
 
         def write(path: Path, overwrite: bool) -> Sequence[str]:
-            edits = self.data["edits"]
-            text = "".join(f"{json.dumps(edit, ensure_ascii=False)}\n" for edit in edits)
+            lines = [json.dumps(edit, ensure_ascii=False) for edit in self.data["edits"]]
+            if self._is_int8:
+                lines = [one["node"] for one in self.data["kept"]]
+            text = "".join(f"{line}\n" for line in lines)
             return write_text(path, text, overwrite=overwrite)
 
-        name = str(self.model.with_suffix(".precisions.jsonl"))
-        ask_where(self, "Save the edit script", "Write it to", name, write)
+        ending = ".float-nodes.txt" if self._is_int8 else ".precisions.jsonl"
+        title = "Save the names of the nodes" if self._is_int8 else "Save the edit script"
+        ask_where(self, title, "Write it to", str(self.model.with_suffix(ending)), write)

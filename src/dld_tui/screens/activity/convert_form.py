@@ -10,15 +10,17 @@ from textual.widget import Widget
 from dld_tui.core.text import fit
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityBox, ActivityScreen
+from dld_tui.screens.convert_lists import Items
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.forms.fields import ChoiceField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import FieldRow, ParamForm
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tick_dialog import TickDialog
 
 APPLY, WRITE = "apply it to this document", "write a file"
 """What becomes of the result."""
-_KEYS = "{activity.run} run  {activity.copy} copy  {page.close} close"
+_KEYS = "{activity.run} run  {activity.tick} list  {activity.copy} copy  {page.close} close"
 _LABEL = 19
 _RESULT = "result"
 
@@ -35,7 +37,8 @@ class ConvertForm(ActivityScreen):
         "Fill in what differs from the defaults; an empty field is the default. {activity.run} "
         "runs it on the model as it is now, edits included, while you go on; {work.stop} stops "
         "it. The result takes the model's place as one edit that {edit.undo} takes back, or goes "
-        "to a file. {activity.copy} copies the command line that writes the file."
+        "to a file. {activity.copy} copies the command line that writes the file. {activity.tick} "
+        "in a field for names of tensors or nodes shows a list in which they are ticked."
     )
 
     def __init__(
@@ -43,10 +46,15 @@ class ConvertForm(ActivityScreen):
         activity: str,
         values: Mapping[str, JSON],
         chosen: Callable[[dict[str, JSON], bool], None],
+        lists: Mapping[str, Items] | None = None,
     ) -> None:
-        """Make the form; `chosen` takes the settings, and whether the result is to be applied."""
+        """Make the form; `chosen` takes the settings, and whether the result is to be applied.
+
+        `lists` makes what can be ticked for some settings.
+        """
         super().__init__(activity, values)
         self._chosen = chosen
+        self._lists = lists or {}
 
     def body(self) -> Iterable[Widget]:
         """Return the form and the equal command line."""
@@ -79,7 +87,34 @@ class ConvertForm(ActivityScreen):
 
     def facts(self) -> set[str]:
         """Return whether it may be run; it runs here."""
-        return super().facts() - {"targets"}
+        is_tickable = self._tickable is not None
+        return super().facts() - {"targets"} | ({"tickable"} if is_tickable else set())
+
+    @property
+    def _tickable(self) -> FieldRow | None:
+        """The row under the cursor, if what is meant can be ticked in a list."""
+        row = self.focused.parent if self.focused is not None else None
+        return row if isinstance(row, FieldRow) and row.setting.name in self._lists else None
+
+    def action_tick(self) -> None:
+        """Tick in a list what is typed in the field else."""
+        row = self._tickable
+        if row is None:
+            return
+        form, name = self.query_one(ParamForm), row.setting.name
+        present = row.value()[0]
+        ticked = [str(one) for one in present] if isinstance(present, list) else []
+
+        def done(chosen: list[str] | None) -> None:
+            if chosen is not None:
+                form.set_values({name: [*chosen]})
+
+        items = self._lists[name](form.values())
+        self.app.push_screen(TickDialog(row.setting.param.label, items, ticked), done)
+
+    def on_descendant_focus(self) -> None:
+        """Offer the list where there is one."""
+        self.refresh_bindings()
 
     def _targets(self) -> list[str]:
         return [targets.LOCAL]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import cast
 
 from dld_tui.activities import registry as activities
 from dld_tui.core.conversion.report_text import loss_lines
-from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.registry import newest_opset
 from dld_tui.core.params import is_same_file, settings_of
@@ -20,11 +19,11 @@ from dld_tui.screens.model.opset_dialogs import ConversionDialog, VersionDialog
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.host import host
 
-_OPSET = "opset"
+_OPSET = "convert_opset"
 _SHOWN = 8
 """Lines on wrong values above the question what to do."""
 _UNWRITTEN = ("preview", "list_only")
@@ -45,39 +44,41 @@ class Conversion(Controller):
             for about in activities.activities()
             if about.modification is not None
         ]
-        opset = Choice("o", f"{activities.find('convert_opset').title}", _OPSET)
 
         def answered(answer: str | None) -> None:
             if answer == _OPSET:
                 self.convert_opset()
             elif answer is not None:
-                self._ask_settings(answer)
+                self.ask_settings(answer, {})
 
-        dialog = ChoiceDialog("Modify", "What to make of the whole model?", [*rows, opset])
-        self.ask(dialog, answered)
+        self.ask(ChoiceDialog("Modify", "What to make of the whole model?", rows), answered)
 
     def preview_precisions(self) -> None:
         """Show the casts that the layers' precisions need, and offer to write the copy."""
         self._modify("convert_precisions", {"layer_precision": [], "preview": True})
 
-    def _ask_settings(self, activity: str) -> None:
+    def ask_settings(self, activity: str, given: Mapping[str, JSON]) -> None:
+        """Show the form of a modification with some values."""
         from dld_tui.screens.activity.convert_form import ConvertForm
+        from dld_tui.screens.convert_lists import lists_of
 
-        offered = self._offered(activity)
+        offered = self._offered(activity, given)
         path = self.document.path or Path.cwd() / "new.onnx"
-        values: dict[str, JSON] = {"model": str(path), "output": str(offered)}
+        values: dict[str, JSON] = {"model": str(path), "output": str(offered), **given}
 
-        def chosen(given: dict[str, JSON], applies: bool) -> None:
-            self._modify(activity, given, applies=applies)
+        def chosen(wanted: dict[str, JSON], applies: bool) -> None:
+            self._modify(activity, wanted, applies=applies)
 
         try:
-            self.ask(ConvertForm(activity, values, chosen))
+            lists = lists_of(self.document, activity)
+            self.ask(ConvertForm(activity, values, chosen, lists))
         except DldError as error:
             self.complain(error)
 
-    def _offered(self, activity: str) -> Path:
+    def _offered(self, activity: str, values: Mapping[str, JSON]) -> Path:
         path = self.document.path or Path.cwd() / "new.onnx"
-        return path.with_name(f"{path.stem}-{_modification(activity).ending}.onnx")
+        version = values.get("to", "") if activity == _OPSET else ""
+        return path.with_name(f"{path.stem}-{_modification(activity).ending}{version}.onnx")
 
     def _modify(self, activity: str, values: dict[str, JSON], *, applies: bool = False) -> None:
         from dld_tui.core.conversion.report_text import is_wrong
@@ -95,7 +96,9 @@ class Conversion(Controller):
         result: Result | None = None
         if applies and is_written:
             title = _modification(activity).edit
-            result = Result(document, title, self._offered(activity))
+            if activity == _OPSET:
+                title = f"convert to opset {values['to']}"
+            result = Result(document, title, self._offered(activity, values))
 
         @contextmanager
         def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
@@ -116,6 +119,8 @@ class Conversion(Controller):
 
         def done(told: dict[str, JSON], is_current: bool) -> None:
             lines = result_lines(told)
+            if "points" in told:
+                self._keep_points(cast("list[dict[str, JSON]]", told["points"]))
             if result is not None and is_wrong(told.get("values")):
                 self._ask_about_wrong(activity, values, result, told, is_current=is_current)
                 return
@@ -130,6 +135,14 @@ class Conversion(Controller):
                 self._show_modified(lines, target)
 
         self.jobs.run_beside(activities.find(activity).title, activity, view, done)
+
+    def _keep_points(self, told: list[dict[str, JSON]]) -> None:
+        """Let the graph show where tensors would be quantized, as one of its colours."""
+        from dld_tui.core.conversion.quantization_plan import Point, quantized_nodes
+
+        points = [Point.from_json(one) for one in told]
+        counts = quantized_nodes(self.document.main, points) if points else {}
+        self.model.quantized = counts, " would be" if counts else ""
 
     def _ask_about_wrong(
         self,
@@ -177,14 +190,14 @@ class Conversion(Controller):
 
         def answered(wanted: bool | None) -> None:
             if wanted:
-                self._ask_settings(activity)
+                self.ask_settings(activity, {})
 
         self.ask(PreviewDialog(lines), answered)
 
     # --- opset ----------------------------------------------------------------------------------
 
     def convert_opset(self) -> None:
-        """Ask for a version and a file, convert, and show what changed."""
+        """Ask for a version, and show the form of the conversion."""
         present = self.document.opset_imports.get("")
         newest = newest_opset()
         if present is None or newest is None:
@@ -193,87 +206,9 @@ class Conversion(Controller):
 
         def chosen(version: int | None) -> None:
             if version is not None:
-                self._ask_place(version)
+                self.ask_settings(_OPSET, {"to": version})
 
         self.ask(VersionDialog(present, newest), chosen)
-
-    def _ask_place(self, version: int) -> None:
-        path = self.document.path or Path.cwd() / "new.onnx"
-        offered = path.with_name(f"{path.stem}-opset{version}.onnx")
-
-        def answered(answer: str | None) -> None:
-            if answer == "apply":
-                self._convert(
-                    version, Result(self.document, f"convert to opset {version}", offered)
-                )
-            elif answer == "write":
-                self._ask_output(version, offered)
-
-        choices = [
-            Choice(
-                "a",
-                hint("apply it to this document, as one edit that {edit.undo} takes back"),
-                "apply",
-            ),
-            Choice("w", "write a file", "write"),
-        ]
-        title = f"Convert to opset {version}"
-        self.ask(ChoiceDialog(title, "What to do with the result?", choices), answered)
-
-    def _ask_output(self, version: int, offered: Path) -> None:
-        def problem(text: str) -> str | None:
-            target = Path(text).expanduser()
-            if not text.strip():
-                return "a name is needed"
-            if target.exists():
-                return "the file exists"
-            return None if target.parent.is_dir() else "there is no such folder"
-
-        def given(text: str | None) -> None:
-            if text is not None:
-                self._convert(version, Path(text).expanduser())
-
-        title = f"Convert to opset {version}"
-        prompt = PromptDialog(title, "Write the result to", str(offered), check=problem)
-        self.ask(prompt, given)
-
-    def _convert(self, version: int, to: Path | Result) -> None:
-        from dld_tui.core.files.model_set import plan_model
-
-        document = self.document
-
-        @contextmanager
-        def convert(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
-            converted = snapshot.with_name("converted.onnx")
-            with nullcontext(to) if isinstance(to, Path) else to.made(snapshot, cancelled) as path:
-                yield {
-                    "model": str(snapshot), "output": str(converted), "to": version,
-                    "skeleton": True,
-                }  # fmt: skip
-                plan = plan_model(
-                    converted.read_bytes(),
-                    document.blobs,
-                    path,
-                    external=document.external,
-                    spill=document.spill,
-                )
-                plan.write(overwrite=False, cancelled=cancelled)
-
-        def done(told: dict[str, JSON], is_current: bool) -> None:
-            lines = conversion_lines(told)
-            if isinstance(to, Result):
-                self.apply_conversion.apply(to, lines, is_current=is_current)
-                return
-
-            def answered(wanted: bool | None) -> None:
-                if wanted:
-                    host(self.page).open_path(to)
-
-            if not is_current:
-                lines.append("The model was edited meanwhile: the result is of before that.")
-            self.ask(ConversionDialog(lines, to.name), answered)
-
-        self.jobs.run_beside(f"Converting to opset {version}", "convert_opset", convert, done)
 
 
 def _modification(activity: str) -> activities.Modification:

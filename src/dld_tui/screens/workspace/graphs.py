@@ -59,6 +59,13 @@ class Graphs(Controller):
     _passed: Node | None = None
     """The node that the graph's cursor was on last."""
 
+    def _quantized(self) -> tuple[Mapping[Node, float], str]:
+        """Return around which nodes tensors are quantized in the model, or would be."""
+        from dld_tui.core.conversion.quantization_plan import quantized_nodes
+
+        there = quantized_nodes(self.document.main)
+        return (there, "") if there else self.model.quantized
+
     # --- making it ------------------------------------------------------------------------------
 
     def begin(self, opened: OpenedModel) -> None:
@@ -155,6 +162,7 @@ class Graphs(Controller):
             self.panes.graph.has_precisions = self.model.listing.has_precisions
             self.panes.graph.ask_times = self._node_times
             self.panes.graph.ask_errors = self.accuracy.tensor_errors
+            self.panes.graph.ask_quantized = self._quantized
             self.panes.graph.show(model)
             if self.panes.explorer.node is not None and not self.panes.graph.has_focus_within:
                 self.panes.graph.reveal(self.panes.explorer.node)

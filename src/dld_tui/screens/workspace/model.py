@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from dld_tui.core.types import JSON
@@ -58,6 +58,8 @@ class WorkspaceModel:
         """Edits, undos and redos so far."""
         self.has_fresh_types = False
         """Whether inference has told the types of the model as it is."""
+        self.quantized: tuple[Mapping[Node, float], str] = ({}, "")
+        """How many tensors around each node a quantization would quantize, and what says so."""
         self.changed: Signal[Change] = Signal()
         """An edit, undo or redo was made."""
         self.subject_shown: Signal[Node | Scope] = Signal()

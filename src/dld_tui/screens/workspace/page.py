@@ -414,6 +414,10 @@ class WorkspaceScreen(Page):
         apply = partial(self.document.apply, "repair", steps=steps, title=title)
         self.history.change(title, [apply], large=True, done=done)
 
+    def show_conversion_form(self, activity: str, given: Mapping[str, JSON]) -> None:
+        """Show the form of a conversion, with some values."""
+        self.conversion.ask_settings(activity, given)
+
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for the open model; False when it has none."""
         return self.accuracy.show_activity(activity)

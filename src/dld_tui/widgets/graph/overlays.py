@@ -165,6 +165,42 @@ class ErrorOverlay(HeatOverlay):
         return f"up to {self.shown(max(self._own, default=0.0))}{self._legend}"
 
 
+class QuantizedOverlay(Overlay):
+    """Around which nodes tensors are quantized, or would be."""
+
+    name = "quantized"
+    has_text = True
+
+    def __init__(self, own: Sequence[float], title: str) -> None:
+        self._own = own
+        self._title = title
+
+    def style(self, start: int, end: int) -> str | None:
+        """Return that of what is quantized."""
+        return "accent" if any(self._own[start:end]) else "faint"
+
+    def text(self, start: int, end: int) -> str:
+        """Return how many tensors of one node are, or of how many nodes of a fold some are."""
+        values = self._own[start:end]
+        count = round(values[0]) if len(values) == 1 else sum(map(bool, values))
+        if not count:
+            return ""
+        return f"{count} Q/DQ" if len(values) == 1 else f"{count:,} of {len(values):,}"[:9]
+
+    @property
+    def legend(self) -> str:
+        """Of how many nodes tensors are quantized."""
+        return f"{sum(map(bool, self._own)):,} of {len(self._own):,} nodes{self._title}"
+
+
+def quantized_overlay(
+    model: ViewedGraph, counts: Mapping[Any, float], title: str
+) -> QuantizedOverlay | None:
+    """Return around which nodes tensors are quantized; None when there is none in this graph."""
+    own = model.row_times(counts)
+    return QuantizedOverlay(own, title) if any(own) else None
+
+
 def memory_overlay(model: ViewedGraph) -> HeatOverlay | None:
     """Return the bytes as heat; None when there are none, or they are not known yet."""
     known = model.memory_heat
@@ -203,6 +239,7 @@ def overlays(
     times: Mapping[Any, float],
     title: str,
     errors: tuple[Mapping[Any, float], str] = ({}, ""),
+    quantized: tuple[Mapping[Any, float], str] = ({}, ""),
 ) -> list[Overlay]:
     """Return what can be shown of a graph, in the order of the key."""
     found: list[Overlay | None] = [
@@ -212,6 +249,7 @@ def overlays(
         memory_overlay(model),
         time_overlay(model, times, title) if times else None,
         error_overlay(model, *errors) if errors[0] else None,
+        quantized_overlay(model, *quantized) if quantized[0] else None,
     ]
     return [overlay for overlay in found if overlay is not None]
 
@@ -244,6 +282,8 @@ class Colours(_Base):
         self.ask_times: AskTimes = lambda: ({}, "")
         self.ask_errors: AskTimes = lambda: ({}, "")
         """The same, of errors relative to the values, from a comparison of results."""
+        self.ask_quantized: AskTimes = lambda: ({}, "")
+        """How many quantized tensors nodes take and make, or would."""
         self._overlay = Overlay()
         self._overlay_name = Overlay.name
 
@@ -260,7 +300,8 @@ class Colours(_Base):
         """Return what the colours can say now."""
         if self.model is None or self.notes is None:
             return [Overlay()]
-        return overlays(self.model, self.notes, *self.ask_times(), self.ask_errors())
+        told = self.ask_errors(), self.ask_quantized()
+        return overlays(self.model, self.notes, *self.ask_times(), *told)
 
     def weighed(self) -> None:
         """Show the sizes of the weights, which are known now."""

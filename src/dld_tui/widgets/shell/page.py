@@ -125,6 +125,9 @@ class Page(Front, Commands, Screen[None]):
             done: Called when they are made.
         """
 
+    def show_conversion_form(self, activity: str, given: Mapping[str, JSON]) -> None:
+        """Show the form of a conversion of the model that is edited here, with some values."""
+
     def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
         """Return the milliseconds of a model's nodes and what they are called.
 

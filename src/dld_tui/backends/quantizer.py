@@ -1,0 +1,371 @@
+"""Quantization of a document by ONNX Runtime, in a process of its own (:mod:`.quantization`)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Collection, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+
+from dld_tui.backends.conversion import quantization
+from dld_tui.backends.conversion.library_file import by_library
+from dld_tui.core import fmt
+from dld_tui.core.conversion.copies import (
+    copy_of,
+    inline_calls,
+    lift_constants,
+    relink,
+    relink_users,
+)
+from dld_tui.core.conversion.quantization_plan import UNNAMED, QuantizationPlan
+from dld_tui.core.conversion.request import QuantizationSettings
+from dld_tui.core.document.casting import FreshNames
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import SetLinks, SetText, Splice
+from dld_tui.core.document.proto_text import set_text
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
+from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.types import JSON
+
+_Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
+_Place: TypeAlias = "tuple[tuple[str, ...], str]"
+_AXES_SINCE = 13
+"""The version of the operators from which DequantizeLinear can have a scale for each channel."""
+_WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "LSTM")
+"""Operators whose second input has to be an initializer."""
+_BIAS_INPUT = 2
+"""Of Conv, ConvTranspose, Gemm and normalizations."""
+_ENDINGS = ("_scale", "_zero_point", "_quantized", "_QuantizeLinear_Output",
+            "_QuantizeLinear_Input", "_DequantizeLinear_Output")  # fmt: skip
+"""What the library appends to the name of a value."""
+_WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What one quantization has made."""
+
+    document: Document
+    plan: QuantizationPlan | None
+    """Of static quantization, which tensors nodes ask for, and their scales."""
+
+
+class Quantizer:
+    """Quantizes one model, in one way or several. Use it as a context manager.
+
+    Args:
+        document: The model; it stays as it is, and open until this is closed.
+        settings: How.
+
+    Raises:
+        UsageError: An excluded node is not there.
+        InputError: The file of excluded nodes cannot be read, or the type of an input is not known.
+        UnavailableError: ONNX Runtime is not installed.
+    """
+
+    def __init__(self, document: Document, settings: QuantizationSettings) -> None:
+        if absent := quantization.missing():
+            raise UnavailableError(
+                f"{absent[0]} is not installed", hint=f"Install it with: {quantization.INSTALL}"
+            )
+        self._settings = settings
+        self._document = document
+        self._stack = contextlib.ExitStack()
+        self.notes: list[str] = []
+        """What was done to the model first, and what cannot be quantized."""
+        self.sets = 0
+        """How many sets of calibration inputs there are."""
+        self._shapes: set[_Shapes] = set()
+        self.prepared = copy_of(document)
+        """The copy in which ONNX Runtime finds what can be quantized; each node has a name."""
+        self._stack.callback(self.prepared.close)
+        try:
+            self._specs = _inputs(document)
+            self._prepare()
+            self._excluded = [*dict.fromkeys(self._resolved(excluded_names(settings)))]
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __enter__(self) -> Quantizer:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was made."""
+        self._stack.close()
+
+    def _prepare(self) -> None:
+        prepared = self.prepared
+        _import_once(prepared)
+        inlined = inline_calls(prepared)
+        self._names = _named(prepared)
+        """The names of the nodes by scope and ref, as they were before constants were lifted."""
+        lifted = lift_constants(prepared)
+        _separate_names(prepared)
+        if inlined:
+            calls = fmt.plural(inlined, "call")
+            self.notes.append(f"{calls} of local functions replaced by the nodes of the function")
+        if lifted:
+            self.notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
+        settings = self._settings
+        self._computed = [] if settings.weights_only else _with_computed_weights(prepared)
+        if self._computed:
+            nodes = fmt.plural(len(self._computed), "node")
+            self.notes.append(f"{nodes} not quantized, as the weights are computed by other nodes")
+        self._per_channel = settings.per_channel
+        if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
+            self._per_channel = False
+            self.notes.append(
+                "a scale for each tensor, as DequantizeLinear has one for each channel from opset"
+                f" {_AXES_SINCE}: dld convert opset --to {_AXES_SINCE}"
+            )
+
+    def _resolved(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield the names that nodes have in the prepared copy.
+
+        Raises:
+            UsageError: There is no such node.
+        """
+        known = dict.fromkeys(self._names.values())
+        for name in names:
+            if name in known:
+                yield name
+            elif ((), name) in self._names:
+                yield self._names[(), name]
+            elif any(scope.nodes_named(name) for scope in self._document.functions):
+                pattern = re.compile(f"{re.escape(name)}(_[0-9]+)?")  # as inlining names them
+                yield from (one for one in known if pattern.fullmatch(one))
+            else:
+                raise UsageError(f"no node is named {name!r}", hint="See dld inspect --nodes")
+
+    def check_calibration(self) -> Iterator[Event]:
+        """Read every set once, so that what does not fit is named before anything is done.
+
+        Raises:
+            InputError: An input cannot be read, or does not fit; names the file.
+        """
+        settings = self._settings
+        if settings.calibration is None or settings.dynamic or settings.weights_only:
+            return
+        for self.sets, path in enumerate(set_folders(settings.calibration), start=1):
+            (one,) = load_input_sets(path, self._specs)
+            self._shapes.add(tuple(shape for spec in self._specs for shape in _shapes(one, spec)))
+            yield Progress(self.sets, None, "sets", "Reading the calibration inputs")
+
+    def quantize(
+        self, method: str, ops: Sequence[str], kept: Collection[Node] = ()
+    ) -> Generator[Event, None, Made]:
+        """Quantize.
+
+        Args:
+            method: How ranges are found.
+            ops: Operators; all that can be when empty.
+            kept: More nodes that stay as they are: of a copy of the original whose calls of
+                functions are replaced, or of :attr:`prepared`.
+
+        Returns:
+            The result; it is closed with this.
+
+        Raises:
+            ActivityError: The library failed.
+        """
+        names = [self._names.get(_place(node), node.name) for node in kept]
+        options = self._options(method, ops, names)
+        return (yield from self._by_library(options, "Quantizing", self.sets))
+
+    def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:
+        """Return what a static quantization would do; nothing is calibrated.
+
+        Raises:
+            ActivityError: The library failed.
+        """
+        options = self._options("minmax", ops, ()) | {"points_only": True}
+        made = yield from self._by_library(options, "Finding what would be quantized", 0)
+        assert made.plan is not None
+        return made.plan
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the model is, so that its weights can be referred to."""
+        return self._document.path.parent if self._document.path is not None else None
+
+    def _by_library(
+        self, options: dict[str, JSON], stage: str, sets: int
+    ) -> Generator[Event, None, Made]:
+        try:
+            result = yield from by_library(
+                self.prepared, quantization.__name__, options, stage, self._stack, sets
+            )
+        except ActivityError as error:
+            raise ActivityError(error.message, hint=_WAY_OUT, details=error.details) from error
+        assert result.path is not None
+        file = quantization.plan_file(result.path)
+        if not file.exists():
+            return Made(result, None)
+        try:
+            plan = QuantizationPlan.from_json(json.loads(file.read_text(encoding="utf-8")))
+        finally:
+            file.unlink()
+        return Made(result, plan)
+
+    def _options(self, method: str, ops: Sequence[str], kept: Sequence[str]) -> dict[str, JSON]:
+        settings = self._settings
+        inputs: list[JSON] = [
+            {"name": spec.name, "dtype": spec.dtype,
+             "dims": None if spec.dims is None else [*spec.dims]}
+            for spec in self._specs
+        ]  # fmt: skip
+        folder = settings.calibration
+        return {
+            "dynamic": settings.dynamic, "weights_only": settings.weights_only,
+            "points_only": False, "runtime": settings.runtime, "weights": settings.weights,
+            "block": settings.block, "activations": settings.activations,
+            "per_channel": self._per_channel, "reduce_range": settings.reduce_range,
+            "inputs": inputs, "is_uniform": len(self._shapes) == 1,
+            "calibration": "" if folder is None else str(folder.absolute()),
+            "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._computed, *kept],
+        }  # fmt: skip
+
+
+def excluded_names(settings: QuantizationSettings) -> list[str]:
+    """Return the names of the nodes that are left as they are, those of the file included.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if settings.exclude_from is None:
+        return [*settings.exclude]
+    try:
+        text = settings.exclude_from.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}", where=str(settings.exclude_from)
+        ) from error
+    return [*settings.exclude, *(line for line in text.splitlines() if line.strip())]
+
+
+def _with_computed_weights(prepared: Document) -> list[str]:
+    """Return the names of nodes whose weights are no initializers, which the library refuses."""
+    main = prepared.main
+    stored = main.named("initializer")
+    return [
+        node.name
+        for node in main.nodes
+        if node.op_type in _WEIGHTED and len(node.inputs) > 1 and node.inputs[1] not in stored
+    ]
+
+
+def _place(node: Node) -> _Place:
+    return tuple(node.scope.path), node.ref
+
+
+def _named(prepared: Document) -> dict[_Place, str]:
+    """Give each node a name of its own, as ONNX Runtime excludes nodes by name only."""
+    transaction, names, seen = Transaction("name_nodes", {}), dict[_Place, str](), set[str]()
+    for scope in prepared.main.walk():
+        for node, place in [(node, _place(node)) for node in scope.nodes]:
+            if not node.name or node.name in seen:
+                name = free_node_name(scope, f"{UNNAMED}{next(filter(None, node.outputs), '')}")
+                transaction.do(SetText(scope, "node", node, node.proto, "name", None, name))
+            seen.add(node.name)
+            names[place] = node.name
+    return names
+
+
+def _separate_names(prepared: Document) -> None:
+    """Keep the library's new names apart from those of the model, which it does not look at.
+
+    A bias that several nodes add gets copies named by numbers: they are made here, with names that
+    are free. What is called as the library calls the scale of another value gets another name.
+    """
+    transaction, names = Transaction("separate_names", {}), FreshNames(prepared)
+    main = prepared.main
+    for tensor in main.initializers:
+        users = [
+            use.node
+            for use in main.users(tensor.name)
+            if use.node.scope is main and use.index == _BIAS_INPUT
+        ]
+        for node in [*dict.fromkeys(users)][1:] if tensor.name not in main.outputs else ():
+            proto, name = onnx.TensorProto(), names.take(f"{tensor.name}_of_{node.name}")
+            proto.CopyFrom(tensor.proto)
+            set_text(proto, "name", name)
+            end = len(main.records["initializer"])
+            transaction.do(Splice(main, "initializer", end, [], [proto]))
+            inputs = [*node.inputs]
+            inputs[_BIAS_INPUT] = name
+            transaction.do(SetLinks(main, node, "input", tuple(inputs)))
+    weights = {tensor.name: tensor.proto for tensor in main.initializers}
+    taken = {*main.links.producers, *main.links.consumers, *weights}
+    for name in sorted(taken.difference(main.outputs, main.inputs)):
+        ending = next((one for one in _ENDINGS if name.endswith(one)), "")
+        if not ending or name.removesuffix(ending) not in taken:
+            continue
+        other, maker = names.take(f"{name}_value"), main.producer(name)
+        if maker is not None:
+            relink(transaction, maker, "output", name, other)
+        elif (old := weights.get(name)) is not None:
+            renamed = onnx.TensorProto()
+            renamed.CopyFrom(old)
+            set_text(renamed, "name", other)
+            at = next(i for i, one in enumerate(main.records["initializer"]) if one is old)
+            transaction.do(Splice(main, "initializer", at, [old], [renamed]))
+        relink_users(transaction, main, name, other)
+
+
+def _import_once(prepared: Document) -> None:
+    """Remove repeated imports of operators, which ONNX Runtime cannot quantize with."""
+    entries = {
+        (entry.domain, entry.version): entry for entry in prepared.model.opset_import
+    }.values()
+    if len(entries) < len(prepared.model.opset_import):
+        kept = [onnx.OperatorSetIdProto.FromString(one.SerializeToString()) for one in entries]
+        del prepared.model.opset_import[:]
+        prepared.model.opset_import.extend(kept)
+
+
+def _has_axes(document: Document) -> bool:
+    return document.opset_imports.get("", _AXES_SINCE) >= _AXES_SINCE
+
+
+def _inputs(document: Document) -> list[InputSpec]:
+    """Return the inputs that have to be fed."""
+    main, specs = document.main, []
+    for name in main.inputs:
+        if name in main.named("initializer"):
+            continue
+        known = main.value_type(name)
+        if known is None or known.dtype is None:
+            raise InputError(f"the type of input {name!r} is not known")
+        specs.append(InputSpec(name, known.dtype, known.dims))
+    return specs
+
+
+def _shapes(one: InputSet, spec: InputSpec) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of an input.
+
+    Raises:
+        InputError: There is no number in it, or one that no range can hold.
+    """
+    value = one.values[spec.name]
+    for array in value if isinstance(value, list) else (value,):
+        if not array.size:
+            raise InputError(f"input {spec.text} has no elements", where=str(one.folder))
+        if array.dtype.kind not in "biuSUO" and not np.isfinite(array).all():
+            raise InputError(
+                f"input {spec.text} holds values that are infinite or not a number",
+                where=str(one.folder),
+            )
+        yield array.shape

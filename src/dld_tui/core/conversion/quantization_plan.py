@@ -1,0 +1,266 @@
+"""Which tensors a static quantization gives QuantizeLinear and DequantizeLinear, and why.
+
+ONNX Runtime's quantizer goes through the nodes in their order. Each operator asks for tensors, some
+only when what they take is quantized already; a tensor that nobody asks for stays in floating
+point. The rules come from the quantizer itself (:mod:`dld_tui.backends.conversion.quantization`), so that what
+it does is known for any choice of nodes without running it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+Key: TypeAlias = str
+"""What gives a tensor its scale: ``range:TENSOR`` (what was seen of a tensor), ``unit`` (0 to 1),
+``weight:TENSOR`` (its values) or, of a bias, those of what it is added to, with a ``*`` between."""
+
+UNNAMED = "node_of_"
+"""What the names of nodes begin with that had none: the value that they make follows."""
+_KINDS = (("activation", "activations"), ("weight", "weights"), ("bias", "biases"))
+_NAMED = 3
+"""Nodes that are named for a tensor."""
+_QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A tensor that a node wants to be quantized."""
+
+    kind: str
+    """``activation``, ``weight``, ``bias``, or ``same``: an activation with the scale of another
+    tensor."""
+    tensor: str
+    """Foreign text."""
+    of: str = ""
+    """Of ``same`` the tensor that gives the scale, of ``bias`` the activation."""
+    weight: str = ""
+    """Of ``bias`` the weight."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a node asks for."""
+
+    node: str
+    """Its name. Foreign text."""
+    needs: tuple[str, ...]
+    """Tensors that it looks at."""
+    when_quantized: tuple[Ask, ...]
+    """What it asks for when all of them are quantized already."""
+    otherwise: tuple[Ask, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A tensor that gets QuantizeLinear and DequantizeLinear."""
+
+    tensor: str
+    """Foreign text."""
+    kind: str
+    nodes: tuple[str, ...]
+    """The names of the nodes that ask for it. Foreign text."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return it as JSON data."""
+        return {"tensor": self.tensor, "kind": self.kind, "nodes": [*self.nodes]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Point:
+        """Return what :meth:`to_json` gave."""
+        return cls(data["tensor"], data["kind"], tuple(data["nodes"]))
+
+
+def point_lines(points: Sequence[Point]) -> list[str]:
+    """Return the tensors that are quantized, for people. Fit for a terminal."""
+    counts = Counter(point.kind for point in points)
+    said = ", ".join(f"{fmt.count(counts[kind])} {text}" for kind, text in _KINDS if counts[kind])
+    nodes = len({node for point in points for node in point.nodes})
+    tensors = fmt.plural(len(points), "tensor")
+    lines = [f"{tensors} quantized for {fmt.plural(nodes, 'node')}: {said}" if points else
+             "no tensor would be quantized"]  # fmt: skip
+    for point in points:
+        users = [clip(visible(node), 40, keep="middle") for node in point.nodes[:_NAMED]]
+        more = f" and {len(point.nodes) - _NAMED} more" if len(point.nodes) > _NAMED else ""
+        name = clip(visible(point.tensor), 60, keep="middle")
+        lines.append(f"  {point.kind:<10} {name}  for {', '.join(users)}{more}")
+    return lines
+
+
+def quantized_nodes(scope: Scope, points: Sequence[Point] = ()) -> dict[Node, float]:
+    """Return how many quantized tensors nodes of a graph ask for, or take and make.
+
+    Args:
+        scope: The graph.
+        points: What a quantization would do; without, the QuantizeLinear and DequantizeLinear that
+            are there count.
+    """
+    found = Counter[Node]()
+    for point in points:
+        for name in point.nodes:
+            made = scope.producer(name.removeprefix(UNNAMED)) if name.startswith(UNNAMED) else None
+            for node in scope.nodes_named(name) or filter(None, [made]):
+                found[node] += 1
+    if not points:
+        for node in scope.nodes_of_type("DequantizeLinear"):
+            found.update(user for name in node.outputs for user in scope.consumers(name))
+        for node in scope.nodes_of_type("QuantizeLinear"):
+            found.update(filter(None, [scope.producer(name) for name in node.inputs[:1]]))
+        for op_type in _QUANTIZERS:
+            for node in scope.nodes_of_type(op_type):
+                found.pop(node, None)
+    return {node: float(count) for node, count in found.items()}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The parameters of QuantizeLinear."""
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    dtype: str
+    axis: int | None = None
+    """None for one scale of the whole tensor."""
+
+
+@dataclass(frozen=True)
+class QuantizationPlan:
+    """The rules, in the order of the nodes, and the scales."""
+
+    rules: Sequence[Rule]
+    scales: Mapping[Key, Scale] = field(default_factory=dict)
+    """Empty where nothing was calibrated."""
+    narrowed: Mapping[str, Sequence[tuple[str, Key]]] = field(default_factory=dict)
+    """Tensors whose range a node narrows when it is quantized (what a Relu takes needs no negative
+    numbers), with the name of that node and the key of the narrower scale."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> QuantizationPlan:
+        """Return the plan that the quantizer's process has written."""
+        rules = [
+            Rule(
+                one["node"],
+                tuple(one["needs"]),
+                tuple(Ask(*ask) for ask in one["when_quantized"]),
+                tuple(Ask(*ask) for ask in one["otherwise"]),
+            )
+            for one in data["rules"]
+        ]
+        scales = {
+            key: Scale(tuple(one["scale"]), tuple(one["zero_point"]), one["dtype"], one["axis"])
+            for key, one in data["scales"].items()
+        }
+        narrowed = defaultdict[str, "list[tuple[str, Key]]"](list)
+        for tensor, node, key in data["narrowed"]:
+            narrowed[tensor].append((node, key))
+        return cls(rules, scales, narrowed)
+
+    def scale(self, key: Key) -> Scale | None:
+        """Return a scale; None where nobody has seen what it is of."""
+        if "*" not in key or key in self.scales:
+            return self.scales.get(key)
+        left, _, right = key.partition("*weight:")
+        one, two = self.scales.get(left), self.scales.get(f"weight:{right}")
+        if one is None or two is None:
+            return None
+        scales = tuple(one.scale[0] * scale for scale in two.scale)
+        return Scale(scales, (0,), "int32", None if two.axis is None else 0)
+
+    def asks(self, kept: Collection[str] = ()) -> list[tuple[str, Ask]]:
+        """Return what nodes ask for, with their names, when some are left in floating point."""
+        quantized, found = set[str](), list[tuple[str, Ask]]()
+        for rule in self.rules:
+            if rule.node in kept:
+                continue
+            is_met = bool(rule.needs) and quantized.issuperset(rule.needs)
+            asks = rule.when_quantized if is_met else rule.otherwise
+            found += ((rule.node, ask) for ask in asks)
+            quantized.update(ask.tensor for ask in asks)
+        return found
+
+    def points(self, kept: Collection[str] = ()) -> list[Point]:
+        """Return the tensors that are quantized when some nodes are left in floating point."""
+        nodes, kinds = defaultdict[str, "dict[str, None]"](dict), dict[str, str]()
+        for node, ask in self.asks(kept):
+            nodes[ask.tensor][node] = None
+            kind = "activation" if ask.kind == "same" else ask.kind
+            kinds[ask.tensor] = kind if kinds.get(ask.tensor, kind) == "activation" else "weight"
+            if ask.kind == "bias":
+                kinds[ask.tensor] = "bias"
+        return [Point(tensor, kinds[tensor], tuple(nodes[tensor])) for tensor in nodes]
+
+    def chosen(self, kept: Collection[str] = ()) -> dict[str, Key]:
+        """Return the scale of each tensor that is quantized.
+
+        A tensor whose range nobody has seen is left out, as the quantizer leaves it.
+        """
+        marks: dict[str, Ask] = {}
+        for _, ask in self.asks(kept):
+            if ask.kind in ("same", "weight"):
+                marks[ask.tensor] = ask
+            else:
+                marks.setdefault(ask.tensor, ask)
+        keys = {tensor: self._key(tensor, marks, kept, set()) for tensor in marks}
+        return {tensor: key for tensor, key in keys.items() if self.scale(key) is not None}
+
+    def _key(
+        self, tensor: str, marks: Mapping[str, Ask], kept: Collection[str], seen: set[str]
+    ) -> Key:
+        mark = marks.get(tensor)
+        if mark is not None and mark.kind == "same" and tensor not in seen:
+            return self._key(mark.of, marks, kept, seen | {tensor})
+        if mark is not None and mark.kind == "bias":
+            return f"{self._key(mark.of, marks, kept, seen)}*weight:{mark.weight}"
+        if f"weight:{tensor}" in self.scales:
+            return f"weight:{tensor}"
+        for node, key in self.narrowed.get(tensor, ()):
+            if node not in kept:
+                return key
+        return f"range:{tensor}"
+
+    def every_choice(self) -> dict[str, list[Key]]:
+        """Return the scales that each tensor can come to have, whichever nodes are left out."""
+        providers = defaultdict[str, "dict[str, None]"](dict)
+        asked, biases = dict[str, None](), dict[str, Ask]()
+        for rule in self.rules:
+            for ask in (*rule.when_quantized, *rule.otherwise):
+                asked[ask.tensor] = None
+                if ask.kind == "bias":
+                    biases.setdefault(ask.tensor, ask)
+                elif ask.kind == "same":
+                    providers[ask.tensor][ask.of] = None
+
+        def keys_of(tensor: str) -> dict[Key, None]:
+            keys, left, seen = dict[Key, None](), [tensor], set[str]()
+            while left:
+                one = left.pop()
+                if one not in seen:
+                    seen.add(one)
+                    left += providers[one]
+                    keys |= dict.fromkeys(self._own_keys(one))
+            return keys
+
+        found: dict[str, list[Key]] = {}
+        for tensor in asked:
+            bias = biases.get(tensor)
+            keys = keys_of(tensor if bias is None else bias.of)
+            if bias is not None:
+                keys = {f"{key}*weight:{bias.weight}": None for key in keys}
+            if known := [key for key in keys if self.scale(key) is not None]:
+                found[tensor] = known
+        return found
+
+    def _own_keys(self, tensor: str) -> list[Key]:
+        if f"weight:{tensor}" in self.scales:
+            return [f"weight:{tensor}"]
+        return [f"range:{tensor}", *(key for _, key in self.narrowed.get(tensor, ()))]

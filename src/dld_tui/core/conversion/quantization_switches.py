@@ -1,0 +1,146 @@
+"""A model whose tensors are quantized and dequantized, or not, as inputs of it say.
+
+In one session it gives what a static quantization gives for any choice of nodes that stay in
+floating point, up to what ONNX Runtime does otherwise in integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dld_tui.core.conversion.copies import copy_of, infer, relink
+from dld_tui.core.conversion.quantization_plan import Key, QuantizationPlan, Scale
+from dld_tui.core.document.casting import FreshNames, Switched, choice
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.proto_text import set_text, set_texts
+from dld_tui.core.document.value_types import dtype_number
+
+_FLOATS = ("float32", "float64")
+"""Types that can be switched: those of which ONNX Runtime's ``Where`` takes values on a CPU."""
+
+
+def quantization_switches(prepared: Document, plan: QuantizationPlan) -> Switched:
+    """Return a copy in which each tensor that a plan names is quantized by choice.
+
+    Runs onnx's shape inference: call it in a child process.
+
+    Args:
+        prepared: The model that the plan was made of; each node has a name of its own.
+        plan: With scales.
+    """
+    copy = copy_of(prepared)
+    try:
+        infer(copy, None)
+        switches = _Insertion(copy).add(plan)
+    except BaseException:
+        copy.close()
+        raise
+    named = {node.name: node for node in prepared.main.nodes}
+    nodes = [named[rule.node] for rule in plan.rules if rule.node in named]
+
+    def on(kept: Collection[Node]) -> set[str]:
+        chosen = plan.chosen({node.name for node in kept}).items()
+        return {switches[one] for one in chosen if one in switches}
+
+    return Switched(copy, nodes, [*switches.values()], on)
+
+
+class _Insertion:
+    """Adds the nodes to the main graph of a copy."""
+
+    def __init__(self, copy: Document) -> None:
+        self._scope = copy.main
+        self._names = FreshNames(copy)
+        self._transaction = Transaction("add_switches", {})
+        self._stored: dict[tuple[Key, str], tuple[str, str]] = {}
+
+    def add(self, plan: QuantizationPlan) -> dict[tuple[str, Key], str]:
+        """Return the switch of each tensor and scale."""
+        switches: dict[tuple[str, Key], str] = {}
+        for tensor, keys in plan.every_choice().items():
+            known = self._scope.value_type(tensor)
+            if known is None or known.dtype not in _FLOATS:
+                continue
+            found = [scale for key in keys if (scale := plan.scale(key)) is not None]
+            names = {key: self._names.take(f"quantize_{len(switches) + at}")
+                     for at, key in enumerate(keys)}  # fmt: skip
+            if self._switch(tensor, known.dtype, dict(zip(names.values(), found, strict=True))):
+                switches |= {(tensor, key): name for key, name in names.items()}
+        main = self._scope
+        for switch in switches.values():
+            info = helper.make_tensor_value_info(switch, onnx.TensorProto.BOOL, ())
+            self._transaction.do(Splice(main, "input", len(main.records["input"]), [], [info]))
+        return switches
+
+    def _switch(self, tensor: str, dtype: str, scales: dict[str, Scale]) -> bool:
+        scope, names = self._scope, self._names
+        maker = scope.producer(tensor)
+        is_output = tensor in scope.outputs
+        if is_output and maker is None:
+            return False
+        users = [use.node for use in scope.users(tensor) if use.node.scope is scope]
+        source, protos = tensor, list[onnx.NodeProto]()
+        if is_output and maker is not None:
+            source = names.take(f"{tensor}_exact")
+            relink(self._transaction, maker, "output", tensor, source)
+        before, last = source, len(scales) - 1
+        for at, (switch, scale) in enumerate(scales.items()):
+            target = tensor if is_output and at == last else names.take(f"{tensor}_chosen")
+            middle, rounded = (names.take(f"{target}_{what}") for what in ("q", "dq"))
+            parameters = self._parameters(scale, dtype)
+            nodes = [
+                _node("QuantizeLinear", [source, *parameters], middle, scale.axis),
+                _node("DequantizeLinear", [middle, *parameters], rounded, scale.axis),
+            ]
+            if scale.dtype == "int32":  # which QuantizeLinear does not make
+                whole = names.take(f"{target}_whole")
+                nodes = [
+                    _node("Div", [source, parameters[0]], middle),
+                    _node("Round", [middle], whole),
+                    _node("Mul", [whole, parameters[0]], rounded),
+                ]
+            protos += choice(scope, names, switch, nodes, before, rounded, target, tensor)
+            before = target
+        if not is_output:
+            for user in dict.fromkeys(users):
+                relink(self._transaction, user, "input", tensor, before)
+        place = 0 if maker is None else scope.index_of(maker) + 1
+        added = [scope.new_node(proto) for proto in protos]
+        self._transaction.do(Splice(scope, "node", place, [], added))
+        return True
+
+    def _parameters(self, scale: Scale, dtype: str) -> tuple[str, str]:
+        """Return the names of the initializers that hold a scale and its zero points."""
+        key = (f"{scale}", dtype)
+        if key not in self._stored:
+            shape = [] if scale.axis is None else [len(scale.scale)]
+            number = dtype_number(dtype) or onnx.TensorProto.FLOAT
+            values = np.asarray(scale.scale, helper.tensor_dtype_to_np_dtype(number))
+            zeros = scale.zero_point * (len(scale.scale) // max(len(scale.zero_point), 1))
+            protos = [
+                helper.make_tensor("", number, shape, values),
+                helper.make_tensor("", dtype_number(scale.dtype) or 0, shape, zeros),
+            ]
+            names = (self._names.take("scale"), self._names.take("zero_point"))
+            for proto, name in zip(protos, names, strict=True):
+                set_text(proto, "name", name)
+                end = len(self._scope.records["initializer"])
+                self._transaction.do(Splice(self._scope, "initializer", end, [], [proto]))
+            self._stored[key] = names
+        return self._stored[key]
+
+
+def _node(op_type: str, inputs: list[str], output: str, axis: int | None = None) -> onnx.NodeProto:
+    proto = onnx.NodeProto(op_type=op_type)
+    set_texts(proto, "input", inputs)
+    set_texts(proto, "output", [output])
+    if axis is not None:
+        proto.attribute.append(helper.make_attribute("axis", axis))
+    return proto

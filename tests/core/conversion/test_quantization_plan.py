@@ -1,0 +1,103 @@
+"""Which tensors are quantized for a choice of nodes, by the rules of a quantizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from dld_tui.core.conversion.quantization_plan import Point, QuantizationPlan
+from dld_tui.core.conversion.quantization_switches import quantization_switches
+from dld_tui.core.document import Document
+from tests.support import models
+from tests.support.sessions import run
+
+Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
+
+
+def scale(value: float, axis: int | None = None) -> dict[str, object]:
+    count = 1 if axis is None else 2
+    return {"scale": [value] * count, "zero_point": [0] * count, "dtype": "int8", "axis": axis}
+
+
+PLAN = QuantizationPlan.from_json({
+    "rules": [
+        {"node": "conv", "needs": [], "when_quantized": [],
+         "otherwise": [["activation", "x"], ["activation", "a"], ["weight", "w"],
+                       ["bias", "c", "x", "w"]]},
+        {"node": "relu", "needs": ["a"], "when_quantized": [["activation", "a"],
+         ["activation", "b"]], "otherwise": []},
+        {"node": "rows", "needs": ["b"], "when_quantized": [["same", "y", "b"]], "otherwise": []},
+    ],
+    "scales": {"range:x": scale(0.5), "range:a": scale(1.0), "range:b": scale(0.25),
+               "weight:w": scale(0.125, 0), "range:y": scale(2.0)},
+    "narrowed": [["a", "relu", "range:b"]],
+})  # fmt: skip
+
+
+def test_a_tensor_is_quantized_when_a_node_asks_for_it() -> None:
+    assert PLAN.points() == [
+        Point("x", "activation", ("conv",)), Point("a", "activation", ("conv", "relu")),
+        Point("w", "weight", ("conv",)), Point("c", "bias", ("conv",)),
+        Point("b", "activation", ("relu",)), Point("y", "activation", ("rows",)),
+    ]  # fmt: skip
+    assert PLAN.points({"conv"}) == [], "a Relu looks at what it takes, and Reshape too"
+    assert [point.tensor for point in PLAN.points({"relu"})] == ["x", "a", "w", "c"]
+    assert Point.from_json(PLAN.points()[1].to_json()) == PLAN.points()[1]
+
+
+def test_the_scale_depends_on_the_nodes_around() -> None:
+    all_of_it = {"x": "range:x", "a": "range:b", "w": "weight:w", "c": "range:x*weight:w",
+                 "b": "range:b", "y": "range:b"}  # fmt: skip
+    assert PLAN.chosen() == all_of_it
+    without_relu = PLAN.chosen({"relu"})
+    assert without_relu["a"] == "range:a", "its negative numbers count then"
+    assert PLAN.chosen({"rows"}) == {name: all_of_it[name] for name in "xawcb"}
+    bias = PLAN.scale("range:x*weight:w")
+    assert bias is not None
+    assert (bias.scale, bias.dtype, bias.axis) == ((0.0625, 0.0625), "int32", 0)
+    assert PLAN.every_choice()["a"] == ["range:a", "range:b"]
+    assert PLAN.every_choice()["y"] == ["range:y", "range:b"]
+
+
+NET = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 1, 2, 2] x) => (float[1, 8] y)
+<float[2, 1, 1, 1] w = {0.3, -0.7}, float[2] c = {0.03, -0.2}, int64[2] flat = {1, 8}>
+{
+    [conv] a = Conv(x, w, c)
+    [relu] b = Relu(a)
+    [rows] y = Reshape(b, flat)
+}
+"""
+
+
+@pytest.mark.parametrize("kept", [[], ["rows"], ["relu"], ["conv"], ["conv", "relu", "rows"]])
+def test_switches_give_what_the_arithmetic_of_the_plan_gives(
+    tmp_path: Path, kept: list[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    document = Document.open(models.write(tmp_path, NET))
+    switched = quantization_switches(document, PLAN)
+    assert [node.name for node in switched.nodes] == ["conv", "relu", "rows"]
+    x = np.array([0.2, -0.9, 1.3, 70.0], np.float32).reshape(1, 1, 2, 2)
+    on = switched.on([node for node in switched.nodes if node.name in kept])
+    (made,) = run(switched.document, x=x, **{one: np.array(one in on) for one in switched.names})
+
+    chosen = PLAN.chosen(kept)
+
+    def fake(tensor: str, value: Values) -> Values:
+        found = PLAN.scale(chosen[tensor]) if tensor in chosen else None
+        if found is None:
+            return value
+        step, wide = np.float32(found.scale[0]), found.dtype == "int32"
+        whole = np.rint(value / step)
+        result: Values = (whole if wide else np.clip(whole, -128, 127)) * step
+        return result
+
+    w, c = np.array([0.3, -0.7], np.float32), np.array([0.03, -0.2], np.float32)
+    a = fake("x", x) * fake("w", w).reshape(1, 2, 1, 1) + fake("c", c).reshape(1, 2, 1, 1)
+    b = fake("b", np.maximum(fake("a", a), 0))
+    np.testing.assert_allclose(made, fake("y", b.reshape(1, 8)), rtol=0, atol=1e-6)
