@@ -16,10 +16,10 @@ from tests.support import models
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.accuracy.precision_switches import SwitchedModel
+from dld_tui.backends.accuracy.quantization_trials import plan_of
+from dld_tui.backends.conversion.quantizer import Made, Quantizer
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
-from dld_tui.backends.quantization_trials import plan_of
-from dld_tui.backends.quantizer import Made, Quantizer
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings

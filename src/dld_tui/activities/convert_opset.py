@@ -2,7 +2,8 @@
 
 Result: that of :func:`dld_tui.core.conversion.request.written` with ``"from"``, ``"to"``,
 ``"changed": {OPERATOR: NODES}``, ``"added"``, ``"removed"``, ``"initializers"``, ``"unconverted"``,
-what could not be converted, one sentence each, and what :mod:`dld_tui.backends.conversion.verification` says.
+what could not be converted, one sentence each, and what
+:mod:`dld_tui.backends.conversion.verification` says.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.backends.conversion.quantizer import Made, Quantizer
     from dld_tui.backends.conversion.verification import Checked, Verifier
-    from dld_tui.backends.quantizer import Made, Quantizer
     from dld_tui.core.conversion.error_attribution import Culprit
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
@@ -54,7 +54,7 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: It failed, or ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.quantizer import Quantizer
+    from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.core.conversion.copies import open_model
 
     _require_settings(request)

@@ -2,8 +2,8 @@
 
 ONNX Runtime's quantizer goes through the nodes in their order. Each operator asks for tensors, some
 only when what they take is quantized already; a tensor that nobody asks for stays in floating
-point. The rules come from the quantizer itself (:mod:`dld_tui.backends.conversion.quantization`), so that what
-it does is known for any choice of nodes without running it again.
+point. The rules come from the quantizer itself, so that what it does is known for any choice of
+nodes without running it again (:mod:`dld_tui.backends.conversion.quantization`).
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from dld_tui.backends.accuracy.precision_trials import PrecisionTrials, Trial
+from dld_tui.backends.conversion.quantizer import Made, Quantizer
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
-from dld_tui.backends.quantizer import Made, Quantizer
 from dld_tui.core.accuracy.tolerance import Tolerances
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
