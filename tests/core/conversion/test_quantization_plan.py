@@ -8,7 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from dld_tui.core.conversion.quantization_plan import Point, QuantizationPlan
+from dld_tui.core.conversion.quantization_plan import (
+    Point,
+    QuantizationPlan,
+    point_lines,
+    quantized_nodes,
+)
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.document import Document
 from tests.support import models
@@ -72,6 +77,18 @@ net (float[1, 1, 2, 2] x) => (float[1, 8] y)
     [rows] y = Reshape(b, flat)
 }
 """
+
+
+def test_nodes_around_which_tensors_are_quantized(tmp_path: Path) -> None:
+    main = Document.open(models.write(tmp_path, NET)).main
+    would = quantized_nodes(main, PLAN.points())
+    assert {node.name: count for node, count in would.items()} == {
+        "conv": 4.0, "relu": 2.0, "rows": 1.0
+    }  # fmt: skip
+    assert quantized_nodes(main) == {}
+    assert point_lines(PLAN.points())[0] == (
+        "6 tensors quantized for 3 nodes: 4 activations, 1 weights, 1 biases"
+    )
 
 
 @pytest.mark.parametrize("kept", [[], ["rows"], ["relu"], ["conv"], ["conv", "relu", "rows"]])

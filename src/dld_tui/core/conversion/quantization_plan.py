@@ -105,7 +105,7 @@ def quantized_nodes(scope: Scope, points: Sequence[Point] = ()) -> dict[Node, fl
         points: What a quantization would do; without, the QuantizeLinear and DequantizeLinear that
             are there count.
     """
-    found = Counter[Node]()
+    found: Counter[Node] = Counter()
     for point in points:
         for name in point.nodes:
             made = scope.producer(name.removeprefix(UNNAMED)) if name.startswith(UNNAMED) else None
