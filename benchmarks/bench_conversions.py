@@ -2,7 +2,7 @@
 
 Each runs in a process of its own, with its own command; what it writes is judged in another one,
 as ``dld convert`` judges its own results: loaded and run by ONNX Runtime on a CPU, compared with
-the model on the same inputs, and timed in turns with it. Calibration inputs are made for each one. A
+the model on the same inputs, and timed in turns with it. Calibration inputs are made for each. A
 result counts as ``good`` within the tolerance of its conversion; a result that its converter itself
 calls wrong is ``told``.
 """
