@@ -7,12 +7,14 @@ from onnx import TensorProto, helper
 from dld_tui.core.document.value_types import (
     ValueType,
     dtype_of,
+    parse_type,
     shown,
     type_of_proto,
     type_of_value,
     types_text,
     value_type_of,
 )
+from dld_tui.core.tensors.elements import element_type
 
 _FLOAT = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
 _SPARSE = helper.make_sparse_tensor_type_proto(TensorProto.DOUBLE, None)
@@ -71,3 +73,18 @@ def test_accepted_types_as_text() -> None:
     assert types_text(["tensor(float)", "tensor(int8)"]) == "float32, int8"
     assert types_text([f"tensor(int{n})" for n in range(9)], most=2) == "int0, int1 and 7 more"
     assert types_text([]) == "any type"
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [
+        ("int long i64 INT64 int64 tensor(int64)", "int64"), ("float fp32 f32 single", "float32"),
+        ("fp8 f8 e4m3 float8_e4m3fn FLOAT8E4M3FN", "float8e4m3fn"), ("u8 byte uint8", "uint8"),
+        ("bf16 bfloat16", "bfloat16"), ("fp4 float4e2m1", "float4e2m1"), ("short i16", "int16"),
+    ],
+)  # fmt: skip
+def test_one_type_has_all_its_names_everywhere(names: str, dtype: str) -> None:
+    for name in names.split():
+        assert element_type(name) == dtype
+        typed = parse_type(f"{name}[2]") if "(" not in name else None
+        assert typed is None or typed.dtype == dtype

@@ -48,10 +48,15 @@ _SHORT = {
 }
 
 
-_ALIASES = {"float32": "FLOAT", "float64": "DOUBLE", "half": "FLOAT16", "single": "FLOAT",
-            "bool_": "BOOL", "str": "STRING",
-            "boolean": "BOOL", "fp64": "DOUBLE", "fp32": "FLOAT", "fp16": "FLOAT16",
-            "bf16": "BFLOAT16", "f64": "DOUBLE", "f32": "FLOAT", "f16": "FLOAT16"}  # fmt: skip
+_ALIASES = {
+    "float32": "FLOAT", "float64": "DOUBLE", "half": "FLOAT16", "single": "FLOAT", "bool_": "BOOL",
+    "boolean": "BOOL", "str": "STRING", "fp64": "DOUBLE", "fp32": "FLOAT", "fp16": "FLOAT16",
+    "bf16": "BFLOAT16", "f64": "DOUBLE", "f32": "FLOAT", "f16": "FLOAT16", "int": "INT64",
+    "long": "INT64", "short": "INT16", "byte": "UINT8", "i64": "INT64", "i32": "INT32",
+    "i16": "INT16", "i8": "INT8", "i4": "INT4", "u64": "UINT64", "u32": "UINT32", "u16": "UINT16",
+    "u8": "UINT8", "u4": "UINT4", "fp8": "FLOAT8E4M3FN", "f8": "FLOAT8E4M3FN",
+    "e4m3": "FLOAT8E4M3FN", "e5m2": "FLOAT8E5M2", "fp4": "FLOAT4E2M1",
+}  # fmt: skip
 _NUMBERS: dict[str, int] = dict(onnx.TensorProto.DataType.items())
 
 
@@ -253,12 +258,6 @@ def _shown(found: re.Match[str]) -> str:
 
 
 _TYPE = re.compile(r"\s*(?P<dtype>[A-Za-z][\w]*)\s*(?:\[(?P<dims>.*)\])?\s*\Z", re.DOTALL)
-_TYPE_ALIASES = {
-    "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "fp32": "float32",
-    "fp16": "float16", "float": "float32", "double": "float64", "half": "float16", "i64": "int64",
-    "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8", "u16": "uint16", "u32": "uint32",
-    "u64": "uint64", "str": "string",
-}  # fmt: skip
 _HINT = "Write for example float32[N, 3, 224, 224]; ? for an unknown dimension"
 
 
@@ -277,10 +276,10 @@ def parse_type(text: str) -> ValueType | None:
     if match is None:
         raise UsageError("not a type", hint=_HINT)
     name = match["dtype"]
-    dtype = _TYPE_ALIASES.get(name.lower(), name.lower())
-    if not dtype_number(dtype):
+    number = dtype_number(name)
+    if not number:
         raise UsageError(f"there is no element type {name!r}", hint=_HINT)
-    return ValueType(dtype, _dims(match["dims"]))
+    return ValueType(dtype_name(number), _dims(match["dims"]))
 
 
 def _dims(text: str | None) -> Dims | None:
