@@ -286,7 +286,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "infer_shapes": _document,
     "check_full": _check_full,
     "check_sound": _document,
-    "convert_opset": _document,
+    "convert_opset": _verified,
     "convert_fp16": _convert_fp16,
     "convert_bf16": _onnxruntime,
     "convert_shape": _onnxruntime,
