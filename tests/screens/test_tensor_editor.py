@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 from dld_tui.core import config
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.widgets.tensors.pane import CellEditor
@@ -24,6 +29,15 @@ async def focused(session: Session, page: TensorScreen) -> None:
     await session.until(lambda: page.focused is page.grid)
 
 
+def waiting_for(event: Event) -> Callable[[ProgressCallback, CancelCheck], None]:
+    """Return work that ends when something has happened."""
+
+    def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+        assert event.wait(60)
+
+    return task
+
+
 KEYS = {".": "full_stop", "-": "minus", " ": "space", "'": "apostrophe"}
 
 
@@ -39,6 +53,40 @@ async def test_cells_are_edited_in_place_and_taken_back(tmp_path: Path) -> None:
         await session.pilot.press("ctrl+y")
         await session.pilot.pause()
         assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
+
+
+async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_path: Path) -> None:
+    async with editor(tmp_path, "w") as (session, page):
+        path = session.screen.document.path
+        assert path is not None
+        await session.pilot.press("right", "e")
+        await edit(session, page, "2.5")
+        goes_on = Event()
+        page.work("Waiting", waiting_for(goes_on), lambda error: None)
+        await session.pilot.press("ctrl+s", "u")
+        assert session.screen.document.dirty
+        goes_on.set()
+        await session.until(lambda: not page.is_working)
+        await session.pilot.press("ctrl+s")
+        await session.until(lambda: not session.screen.document.dirty)
+        assert session.app.screen is page
+        (stored,) = [
+            t for t in onnx.load(path, load_external_data=False).graph.initializer if t.name == "w"
+        ]
+        assert numpy_helper.to_array(stored).tolist() == [1, 2.5, 3, 4]
+
+
+async def test_nothing_is_edited_while_the_model_is_saved(tmp_path: Path) -> None:
+    async with editor(tmp_path, "w") as (session, page):
+        goes_on = Event()
+        session.screen.work.run("Saving", waiting_for(goes_on), lambda error: None)
+        await session.pilot.press("right", "e")
+        await edit(session, page, "2.5")
+        await session.pilot.press("escape")
+        page.edit_on_thread("Replacing", [lambda: page.edit("rename_value")])
+        assert not session.screen.document.dirty
+        goes_on.set()
+        await session.until(lambda: not page.is_working)
 
 
 async def test_tab_and_arrows_go_on_to_other_cells(tmp_path: Path) -> None:

@@ -13,10 +13,16 @@ from tests.support.typed_tasks import KEYS
 from tests.support.typist import Programs
 
 LIGHT = {
-    "inception_v1": (80, 24), "inception_v2": (80, 24), "resnet50": (200, 50),
-    "squeezenet": (80, 24), "vgg19": (200, 50),
+    "bvlc_alexnet": (80, 24), "densenet121": (80, 24), "inception_v1": (80, 24),
+    "inception_v2": (80, 24), "resnet50": (200, 50), "shufflenet": (80, 24),
+    "squeezenet": (80, 24), "vgg19": (200, 50), "zfnet512": (80, 24),
 }  # fmt: skip
 """Models that the onnx package carries, and the terminal that each is edited in."""
+WHOLE = {
+    "basic_pitch_nmp": (80, 24), "magika_v3_3": (200, 50), "minilm_l6_int8": (80, 24),
+    "opennsfw_fp16_op9": (80, 24), "silero_vad_16k_op15": (200, 50),
+}  # fmt: skip
+"""Models with all their weights."""
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +51,18 @@ def test_all_tasks_in_one_write(programs: Programs, tmp_path: Path) -> None:
 
 @pytest.mark.models
 @pytest.mark.parametrize("name", LIGHT)
-def test_all_tasks_on_a_real_model(programs: Programs, tmp_path: Path, name: str) -> None:
+def test_all_tasks_on_a_light_model(programs: Programs, tmp_path: Path, name: str) -> None:
     light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     data = (light / f"light_{name}.onnx").read_bytes()
     aims = typed_tasks.aims_at(onnx.ModelProto.FromString(data))
     assert not _wrong(programs, tmp_path, data, aims, LIGHT[name])
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("name", WHOLE)
+def test_all_tasks_on_a_whole_model(
+    programs: Programs, tmp_path: Path, real_models: Path, name: str
+) -> None:
+    data = (real_models / "onnx" / f"{name}.onnx").read_bytes()
+    aims = typed_tasks.aims_at(onnx.ModelProto.FromString(data))
+    assert not _wrong(programs, tmp_path, data, aims, WHOLE[name])

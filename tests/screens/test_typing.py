@@ -32,6 +32,19 @@ def test_a_search_an_edit_and_enter_once_too_often(programs: Programs) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "keys"),
+    [
+        (models.BRANCHES, "4f<esc>"),  # the pane that has the keys goes with its last finding
+        (models.layered(), "Dt'<backtab><backspace>fw<enter>"),  # a blinking cursor never rests
+    ],
+)
+def test_what_once_differed(programs: Programs, model: str, keys: str) -> None:
+    outcome = compare(programs, _bytes(model), keys, size=(200, 50), ahead=True)
+    assert not outcome.fault
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_any_keys(programs: Programs, seed: int) -> None:
     size = (80, 24) if seed % 3 else (200, 50)

@@ -158,6 +158,17 @@ async def test_filter_as_you_type_keeps_and_clears(chain: Path) -> None:
         assert session.screen.explorer.node.name == "first"
 
 
+async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[first]", "[n]").replace("[second]", "[n1]")
+    text = text.replace("[third]", "[n2]").replace("[last]", "[n20]")
+    async with opened(models.write(tmp_path, text)) as session:
+        await session.press("slash")
+        for key, name in (("n", "n"), ("2", "n2"), ("0", "n20"), ("backspace", "n20")):
+            await session.press(key)
+            assert session.screen.explorer.node is not None
+            assert session.screen.explorer.node.name == name
+
+
 async def test_escape_in_the_filter_line_clears_it(chain: Path) -> None:
     async with opened(chain) as session:
         await session.press("slash")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from tests.oracles.edited_models import difference, loads
 from tests.support.typist import Programs, keys_of
@@ -107,39 +107,54 @@ def aims_at_small_model() -> Aims:
 
 # --- aims in any model -------------------------------------------------------------------------
 
-_SAFE = {"LRN": ("alpha",), "BatchNormalization": ("epsilon",), "Dropout": ("ratio",),
-         "LayerNormalization": ("epsilon",), "LeakyRelu": ("alpha",)}  # fmt: skip
-"""Attributes that any number is right for."""
+_SAFE = {
+    "LRN": ("alpha", "0.125"), "BatchNormalization": ("epsilon", "0.125"),
+    "Dropout": ("ratio", "0.125"), "LayerNormalization": ("epsilon", "0.125"),
+    "LeakyRelu": ("alpha", "0.125"), "Gemm": ("alpha", "0.125"),
+    "AveragePool": ("count_include_pad", "1"), "Reshape": ("allowzero", "1"),
+}  # fmt: skip
+"""An attribute of some operators, and a number that is right for any node of theirs."""
+_FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
+_COMPUTED = ("Conv", "Add", "MatMul", "Gemm", "Concat", "Mul")
+_UNARY = ("Relu", "Sigmoid", "Dropout", "Softmax", "Tanh", "Neg", "Sqrt")
 
 
 def aims_at(model: onnx.ModelProto) -> Aims:
-    """Choose what to edit in a model whose nodes are named by number, in their order."""
+    """Choose what to edit in a model: what the name of a node finds first is that node.
+
+    Raises:
+        StopIteration: The model has nothing that a task can be done to.
+    """
     graph = model.graph
-    nodes = [node for node in graph.node if node.name]
-    texts = [node.name.lower() for node in graph.node] + [
-        name.lower() for node in graph.node for name in (*node.input, *node.output)
-    ]
+    opset = next(entry.version for entry in model.opset_import if entry.domain == "")
+    texts = [_said_of(node) for node in graph.node]
     ends = {info.name for info in graph.output}
+    floats = {info.name for info in shape_inference.infer_shapes(model).graph.value_info
+              if info.type.tensor_type.elem_type in _FLOATS}  # fmt: skip
     uses: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.node:
         for name in node.input:
             uses.setdefault(name, []).append(node)
-
-    def is_unique(name: str) -> bool:
-        return len({text for text in texts if name.lower() in text}) == 1
-
+    nodes = [
+        node for place, node in enumerate(graph.node) if node.name
+        and next(i for i, text in enumerate(texts) if node.name.lower() in text) == place
+    ]  # fmt: skip
     inner = [
         node for node in nodes
-        if is_unique(node.name) and len(node.output) == 1
-        and uses.get(node.output[0]) and node.output[0] not in ends
+        if len(node.output) == 1 and uses.get(node.output[0]) and node.output[0] not in ends
     ]  # fmt: skip
-    computed = [n for n in inner if n.op_type in ("Conv", "Add", "MatMul", "Gemm", "Concat")]
-    unary = next(n for n in inner if n.op_type in ("Relu", "Sigmoid", "Dropout", "Softmax"))
-    attributed, attribute = next(
-        (node, name) for node in nodes if is_unique(node.name)
-        for name in _SAFE.get(node.op_type, ()) if any(a.name == name for a in node.attribute)
+    computed = [n for n in inner if n.op_type in _COMPUTED and n.output[0] in floats]
+    unary = next(n for n in inner if n.op_type in _UNARY)
+    attributed = next(
+        n for n in nodes
+        if n.op_type in _SAFE and (n.op_type != "Reshape" or opset >= 14)
     )  # fmt: skip
-    operator = next(n.op_type for n in nodes if n.op_type in ("MaxPool", "Relu"))
+    attribute, setting = _SAFE[attributed.op_type]
+    operator = next(
+        n.op_type for n in nodes
+        if 2 < sum(n.op_type == other.op_type for other in graph.node)
+        == sum(n.op_type.lower() in text for text in texts)
+    )  # fmt: skip
     stored = [tensor.name for tensor in graph.initializer]
     tensor = next(
         t for t in sorted(graph.initializer, key=lambda t: t.data_type != TensorProto.FLOAT)
@@ -151,10 +166,18 @@ def aims_at(model: onnx.ModelProto) -> Aims:
     first = next(i for i, n in enumerate(graph.node) if n.name)
     return Aims(
         operator=operator, node=computed[len(computed) // 2].name, unary=unary.name,
-        attributed=attributed.name, attribute=attribute, setting="0.125", tensor=tensor.name,
+        attributed=attributed.name, attribute=attribute, setting=setting, tensor=tensor.name,
         narrow="float16" if is_float else "int32", wide=tensor.data_type,
         number="7" if is_float else "-1", first=graph.node[first].name,
     )  # fmt: skip
+
+
+def _said_of(node: onnx.NodeProto) -> str:
+    """Return all that the filter of the explorer finds a node by, its bodies included."""
+    words = [node.name, node.op_type, *node.input, *node.output]
+    for attribute in node.attribute:
+        words += map(_said_of, attribute.g.node)
+    return "\n".join(words).lower()
 
 
 # --- typing them -------------------------------------------------------------------------------
@@ -179,7 +202,7 @@ def do(
     with programs.start(folder, size=size) as typist:
         typist.settle()
         typist.write("".join(keys_of("".join(keys_for(task, aims) for task in tasks))))
-        typist.settle(0.7)
+        typist.settle(0.7, limit_s=200)
         state = typist.state()
         left = [rows[0] for rows in state.get("screens", ())][1:]
         assert not state["faults"], state["faults"]
@@ -257,7 +280,8 @@ def _found(edit: Edit) -> None:
 def _attribute(edit: Edit) -> None:
     def change(model: onnx.ModelProto) -> None:
         node, name = _node(model, edit.aims.attributed), edit.aims.attribute
-        setting = helper.make_attribute(name, float(edit.aims.setting))
+        number = float(edit.aims.setting)
+        setting = helper.make_attribute(name, int(number) if number.is_integer() else number)
         for place, attribute in enumerate(node.attribute):
             if attribute.name == name:
                 node.attribute[place].CopyFrom(setting)
@@ -362,7 +386,7 @@ def _given_out(edit: Edit) -> None:
     *others, new = edit.after.graph.output
     assert others == list(edit.before.graph.output)
     assert new.name == _node(edit.before, edit.aims.node).output[0]
-    assert new.type.tensor_type.elem_type == TensorProto.FLOAT
+    assert new.type.tensor_type.elem_type in _FLOATS
     assert new.type.tensor_type.HasField("shape")
 
     def change(model: onnx.ModelProto) -> None:

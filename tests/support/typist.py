@@ -62,10 +62,12 @@ def _state(app: Any) -> dict[str, Any]:
     """Return what a person sees, and what is in the documents."""
     from tests.support.sessions import bytes_of
 
-    screens = []
-    for screen in app.screen_stack:
-        rows = [strip.text.rstrip() for strip in screen._compositor.render_strips()]
-        screens.append([type(screen).__name__, *rows])
+    screens: list[list[str]] = []
+    seen = True  # a page hides what is under it, which is laid out when it is seen again
+    for screen in reversed(app.screen_stack):
+        strips = screen._compositor.render_strips() if seen else ()
+        screens.insert(0, [type(screen).__name__, *(strip.text.rstrip() for strip in strips)])
+        seen = seen and screen.is_modal
     documents = {}
     for page in app.pages:
         if getattr(page, "is_open", False) and hasattr(page, "document"):
@@ -248,8 +250,17 @@ class Typist:
             self.settle(0.02)
 
     def write(self, text: str) -> None:
-        """Send something in one write."""
-        os.write(self._master, text.encode())
+        """Send something in one write, or in as few as the terminal's buffer of 4 kB needs."""
+        data = text.encode()
+        limit = time.monotonic() + LIMIT_S
+        while data:
+            if time.monotonic() > limit:
+                raise TimeoutError("the program does not read what is typed")
+            readable, writable, _ = select.select([self._master], [self._master], [], 0.05)
+            if readable:
+                self._read()
+            if writable:
+                data = data[os.write(self._master, data) :]
 
     def slowly(self, keys: Iterable[str]) -> None:
         """Send keys, each when the one before has had all its effects."""
@@ -264,11 +275,18 @@ class Typist:
         limit = time.monotonic() + LIMIT_S
         while b"\x1b[?1049h" not in self.sent and time.monotonic() < limit:
             if select.select([self._master], [], [], 0.01)[0]:
-                self.sent += os.read(self._master, 1 << 16)
+                self._read()
 
-    def settle(self, quiet_s: float = 0.12) -> None:
+    def _read(self) -> None:
+        try:
+            self.sent += os.read(self._master, 1 << 16)
+        except OSError:
+            if self.runs():  # else it has ended, and its terminal with it
+                raise
+
+    def settle(self, quiet_s: float = 0.12, limit_s: float = LIMIT_S) -> None:
         """Wait until the program sleeps and has sent nothing for a while."""
-        limit = time.monotonic() + LIMIT_S
+        limit = time.monotonic() + limit_s
         calm_since = time.monotonic()
         ticks = -1
         while time.monotonic() - calm_since < quiet_s:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from dld_tui.app import DldApp
+from dld_tui.screens.home.help import HelpScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.shell import key_queue
 from tests.support import models
@@ -64,15 +66,26 @@ async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None
         assert app.pages == [page]
 
 
-async def test_no_more_keys_are_kept_than_anybody_types() -> None:
+async def test_when_keys_are_lost_none_behind_them_is_used_and_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_queue, "MOST", 100)
     app = DldApp()
     async with app.run_test() as pilot:
         going = asyncio.Event()
         app.run_worker(going.wait(), group="open")
-        type_at(app, *["j", "Z"] * (key_queue.MOST + 50))
-        await wait_for(pilot, lambda: len(app.keys._waiting) == key_queue.MOST)
+        told: list[str] = []
+        monkeypatch.setattr(app, "notify", lambda message, **_: told.append(message))
+        type_at(app, *["j"] * 100, *["Z"] * 50)
+        await wait_for(pilot, lambda: app.keys._lost == 50)
+        app.keys._waiting.popleft()
+        type_at(app, "j")  # there is room, but not for what came after others
+        await wait_for(pilot, lambda: app.keys._lost == 51)
         going.set()
         await wait_for(pilot, lambda: app.keys.at_rest)
+        assert told == ["51 keys came faster than they could be kept, and were not used"]
+        type_at(app, "question_mark")
+        await wait_for(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
 async def test_work_that_takes_long_does_not_hold_keys_for_ever() -> None:

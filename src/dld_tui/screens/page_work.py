@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
 
 from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.working import Working
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.shell.progress import WorkLine
 
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History
 
+_LONG_S = 0.5
+"""Saving that takes longer is told."""
 
-class PageWork(Working):
-    """A mixin for pages that edit the document of a workspace. Set ``workspace``."""
 
+class PageWork(Working, SubPage):
+    """A page over a workspace that edits its document, and saves it as that does.
+
+    Set ``workspace``.
+    """
+
+    SCOPE = "model_page"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("model_page")
     workspace: History
 
     @property
     def document(self) -> Document:
         """The document of the workspace."""
         return self.workspace.document
+
+    @property
+    def is_working(self) -> bool:
+        """Whether something runs here or in the workspace, such as saving."""
+        return super().is_working or self.workspace.work.is_running
 
     # --- edits ----------------------------------------------------------------------------------
 
@@ -88,3 +105,31 @@ class PageWork(Working):
             self.complain(DldError("wait until the running work has ended"))
             return
         self.run_work(title, task, done, WorkLine(title))
+
+    # --- the workspace's commands ---------------------------------------------------------------
+
+    def action_save(self) -> None:
+        """Save the model; its panel is not seen from here, so long saving is told."""
+        if self.is_working:
+            self.complain(DldError("wait until the running work has ended"))
+            return
+        self.workspace.page.save_then(lambda: None)
+        self.set_timer(_LONG_S, self._say_saving)
+
+    def _say_saving(self) -> None:
+        if self.workspace.work.is_running and self.app.screen is self:
+            self.notify("Saving the model", timeout=3)
+
+    def action_undo(self) -> None:
+        """Take back the last edit."""
+        if self.tasks.is_working:
+            self.complain(DldError("wait until the running work has ended"))
+        else:
+            self.workspace.undo()
+
+    def action_redo(self) -> None:
+        """Make the edit again that was taken back."""
+        if self.tasks.is_working:
+            self.complain(DldError("wait until the running work has ended"))
+        else:
+            self.workspace.redo()

@@ -119,6 +119,10 @@ _GRID = table(
     ("grid.activate", "activate", "enter", "", "edit cell", "Edit the cell."),
     palette=False,
 )
+_MODEL_PAGE = table(
+    "model_page",
+    ("model_page.save", "save", "ctrl+s", "", "save", "Save the model."),
+)
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_INITIALIZERS, *_CREATE, *_TENSOR, *_GRID)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_MODEL_PAGE, *_INITIALIZERS, *_CREATE, *_TENSOR, *_GRID)

@@ -63,6 +63,8 @@ _WORKSPACE = table(
     ("view.grow", "panes.grow", "greater_than_sign", "", "larger pane", "Make the pane larger."),
     ("view.shrink", "panes.shrink", "less_than_sign", "", "smaller pane",
      "Make the pane smaller."),
+    ("view.beside", "beside.show", "vertical_line", "", "beside",
+     "Show another open model beside this one, or give its pane the keys."),
     ("view.save_layout", "panes.save_layout", "", "", "save layout",
      "Keep the layout of the panes by a name."),
     ("view.choose_layout", "panes.choose_layout", "", "", "choose layout",
@@ -79,6 +81,18 @@ _WORKSPACE = table(
         "go.body": "scope",
         "view.filter": "scope",
     },
+)
+_BESIDE = table(
+    "beside",
+    ("beside.leave", "leave", "vertical_line", "", "back", "Go back to the model of this tab."),
+    ("beside.couple", "couple", "equals_sign", "", "couple",
+     "Let each cursor follow the other one to the node that belongs together with its own."),
+    ("beside.copy", "copy", "y", "nodes", "copy nodes",
+     "Copy the marked nodes of the model beside, or the one at the cursor."),
+    ("beside.main", "main", "X", "", "exchange",
+     "Show this model in its tab, and the present one beside it."),
+    ("beside.close", "close", "escape", "", "close", "Take the model beside away."),
+    footer="beside.leave beside.couple beside.copy beside.main",
 )
 _PANES = table(
     "workspace",
@@ -114,4 +128,12 @@ _PARAMETERS = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_PANES, *_WORK, *_EXPLORER, *_ALL, *_PARAMETERS)
+ROWS: tuple[Command, ...] = (
+    *_WORKSPACE,
+    *_BESIDE,
+    *_PANES,
+    *_WORK,
+    *_EXPLORER,
+    *_ALL,
+    *_PARAMETERS,
+)

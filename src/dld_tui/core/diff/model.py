@@ -137,3 +137,15 @@ def _json(scope: ScopeDiff | None, change: Change) -> dict[str, JSON]:
     if change.difference is not None:
         entry["difference"] = change.difference.to_json()
     return entry
+
+
+def node_pairs(diff: ModelDiff) -> list[tuple[Node, Node]]:
+    """Return the nodes of both models that belong together: (old, new)."""
+    pairs = []
+    for scope in diff.scopes:
+        old, new = list(scope.old.nodes), list(scope.new.nodes)
+        pairs += [(old[at], new[index]) for at, index in enumerate(scope.partners) if index >= 0]
+        for change in scope.changes:
+            if change.status == "moved" and change.old_node and change.new_node:
+                pairs.append((change.old_node, change.new_node))
+    return pairs

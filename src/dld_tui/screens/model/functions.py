@@ -43,7 +43,6 @@ from dld_tui.widgets.parameters.model import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
@@ -280,7 +279,7 @@ class FunctionList(Frame, TableView):
     )
 
 
-class FunctionsScreen(PageWork, SubPage):
+class FunctionsScreen(PageWork):
     """The page; gives the scope or node to go to, or None.
 
     Args:
@@ -488,14 +487,6 @@ class FunctionsScreen(PageWork, SubPage):
         """Stop what runs, or go back."""
         if not self.cancel_work():
             self.dismiss(None)
-
-    def action_undo(self) -> None:
-        """Take back the last edit."""
-        self.workspace.undo()
-
-    def action_redo(self) -> None:
-        """Do again what was taken back."""
-        self.workspace.redo()
 
 
 def _items(calls: list[Node]) -> Iterable[PickItem]:

@@ -19,6 +19,7 @@ from dld_tui.core.document.value_types import format_type, parse_type, value_typ
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.page_work import PageWork
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
@@ -27,7 +28,6 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class MetadataList(Frame, LineView):
     """The rows."""
 
 
-class MetadataScreen(SubPage):
+class MetadataScreen(PageWork):
     """Everything that can be written about a model and its parts; each change is an edit.
 
     Args:
@@ -359,16 +359,6 @@ class MetadataScreen(SubPage):
         text = await self.tasks.ask(PromptDialog("Add entry", about))
         if text is not None:
             self._write(entry, text)
-
-    # --- history --------------------------------------------------------------------------------
-
-    def action_undo(self) -> None:
-        """Take back the last edit of the model."""
-        self.workspace.document.undo()
-
-    def action_redo(self) -> None:
-        """Make the edit again that was taken back."""
-        self.workspace.document.redo()
 
 
 def _problem(row: MetadataRow, text: str) -> str | None:

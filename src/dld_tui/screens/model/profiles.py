@@ -27,6 +27,7 @@ from dld_tui.core.document.metadata import (
 from dld_tui.core.document.value_types import Dims
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import visible
+from dld_tui.screens.page_work import PageWork
 from dld_tui.screens.workspace.history import History
 from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
 from dld_tui.widgets.hints import hint
@@ -37,7 +38,6 @@ from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.page import SubPage
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Change
@@ -125,7 +125,7 @@ class ProfilesTable(Frame, TableView):
     """The table."""
 
 
-class ProfilesScreen(SubPage):
+class ProfilesScreen(PageWork):
     """The optimization profiles of a model; each change is an edit of the model."""
 
     SCOPE = "profiles"
@@ -250,14 +250,6 @@ class ProfilesScreen(SubPage):
                 self._set([*profiles[: row.profile], changed, *profiles[row.profile + 1 :]])
 
         self.app.push_screen(RangeDialog(row), edited)
-
-    def action_undo(self) -> None:
-        """Take back the last edit of the model."""
-        self.workspace.document.undo()
-
-    def action_redo(self) -> None:
-        """Make the edit again that was taken back."""
-        self.workspace.document.redo()
 
 
 class RangeDialog(Dialog[Range]):

@@ -22,7 +22,6 @@ from dld_tui.screens.workspace.model import is_alive
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (
     DENSE,
@@ -40,7 +39,7 @@ _SLICE_S = 0.015
 """How long listing may keep the event loop before it lets others run."""
 
 
-class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
+class InitializersScreen(InitializerLinks, InitializerChanges):
     """The page.
 
     Args:
@@ -207,14 +206,6 @@ class InitializersScreen(InitializerLinks, InitializerChanges, SubPage):
         said = "are listed, too" if self.constants else "are not listed"
         self.notify(f"Tensors of Constant nodes {said}", timeout=2)
         self.list_again()
-
-    def action_undo(self) -> None:
-        """Take back the last edit."""
-        self.workspace.undo()
-
-    def action_redo(self) -> None:
-        """Do again what was taken back."""
-        self.workspace.redo()
 
     def action_close(self) -> None:
         """Stop what runs, take back marks or the filter, or go back."""

@@ -242,14 +242,6 @@ class TensorChanges(_Base):
         """Convert the element type, after showing what is lost."""
         self.ask_conversion([self.place])
 
-    def action_undo(self) -> None:
-        """Take back the last edit."""
-        self.workspace.undo()
-
-    def action_redo(self) -> None:
-        """Do again what was taken back."""
-        self.workspace.redo()
-
     def elements(self, tensor: Tensor) -> Elements:
         """Return what the grid reads."""
         return tensor

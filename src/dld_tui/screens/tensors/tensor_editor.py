@@ -28,7 +28,6 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import task, with_progress
 from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid, parse_index
 from dld_tui.widgets.tensors.pane import GridPane, SliceBar
@@ -44,7 +43,7 @@ _NAME_CELLS = 40
 _TELL_S = 0.1
 
 
-class TensorScreen(TensorChanges, SubPage):
+class TensorScreen(TensorChanges):
     """The page of one tensor."""
 
     SCOPE = "tensor"

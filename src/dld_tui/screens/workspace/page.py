@@ -25,6 +25,7 @@ from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.accuracy import Accuracy
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion
+from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.bodies import Bodies
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
@@ -94,6 +95,7 @@ class WorkspaceScreen(Page):
         base = (self, self.model, self.work)
         self.panes = Panes(*base)
         self.navigation = Navigation(*base, self.panes)
+        self.beside = Beside(*base, self.panes, self.navigation)
         self.node_list = NodeList(*base, self.panes, self.navigation)
         self.history = History(*base, self.navigation, self.node_list)
         self.jobs = Jobs(*base)
@@ -130,8 +132,9 @@ class WorkspaceScreen(Page):
             self.checks.check_changed,
             self.graphs.redraw,
             self.accuracy.show_change,
+            self.beside.show_change,
         )
-        self.model.subject_shown.listeners = (self.graphs.reveal,)
+        self.model.subject_shown.listeners = (self.graphs.reveal, self.beside.follow)
         self.model.redone.listeners = (self.apply_conversion.show_again,)
         self.editing.edits = {
             Target.TERMINAL: self.wiring.declare_type,
@@ -238,7 +241,7 @@ class WorkspaceScreen(Page):
 
     def body(self) -> Iterable[Widget]:
         """Return the area of the panes, empty until the model is open."""
-        yield Area()
+        yield Split(Area())
         yield NoticeLine()
 
     # --- opening and closing --------------------------------------------------------------------
@@ -359,7 +362,7 @@ class WorkspaceScreen(Page):
     def facts(self) -> set[str]:
         """Return what holds for commands: what the cursor is on, and what the controllers say."""
         facts = super().facts()
-        if not self.model.is_open:
+        if not self.model.is_open or self.beside.has_keys:
             return facts
         cursor = self.model.cursor
         told = (controller.facts(cursor) for controller in self.controllers)
@@ -393,6 +396,10 @@ class WorkspaceScreen(Page):
     def _menu_asked(self, event: Message) -> None:
         """Show the menu on a right click, once the details have followed the cursor."""
         self.call_after_refresh(self.action_context_menu)
+
+    def on_descendant_focus(self) -> None:
+        """Draw the keys again: the model beside this one has other ones."""
+        self.facts_changed()
 
     # --- what others ask ------------------------------------------------------------------------
 
@@ -429,6 +436,10 @@ class WorkspaceScreen(Page):
     def unsaved(self) -> list[str]:
         """Return what closing would lose."""
         return self.saving.unsaved()
+
+    def tab_closed(self, page: Page) -> None:
+        """Give up what is shown of another tab, which was closed."""
+        self.beside.tab_closed(page)
 
     def save_then(self, done: Callable[[], None]) -> None:
         """Save, and call `done` when it is saved."""

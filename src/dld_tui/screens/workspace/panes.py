@@ -136,6 +136,7 @@ class Panes(Controller):
         found = layout.arrange(self.chosen, width, height, self.present, needed)
         self._columns = found.columns
         self._order_panes()
+        focused = next((name for name in layout.TITLES if self.pane(name).has_focus_within), "")
         self.area.set_class(not found.wide, "-narrow")
         for name in layout.TITLES:
             pane = self.pane(name)
@@ -146,6 +147,8 @@ class Panes(Controller):
             elif name in found.rows:
                 pane.styles.width = "100%"
                 pane.styles.height = found.rows[name]
+        if focused and focused not in found.shown:
+            self.focus_first()
         findings = self.findings.findings
         notice = notices.first()
         notice.display = layout.FINDINGS not in found.shown and any(

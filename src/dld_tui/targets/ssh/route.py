@@ -3,8 +3,9 @@
 The one place where a command line for a shell, here or on a target, is put together.
 
 An SSH server hands a command to the user's shell as one string, so every argument is quoted, for
-POSIX shells, zsh and fish. Between single quotes only fish has escapes, of the quote and of the
-backslash: these two stand outside of quotes.
+POSIX shells, zsh, fish, csh and tcsh. Between single quotes only fish has escapes, of the quote
+and of the backslash; csh takes ``!`` for its history even there, and ends a line at a line break.
+So a command with one of these four goes to ``/bin/sh`` as text in which they are octal numbers.
 
 The way to a target: each machine on it with what ``~/.ssh/config`` says of it.
 
@@ -47,6 +48,8 @@ _TOKEN = re.compile("%(.)")
 _PLAIN = re.compile(r"[A-Za-z0-9_@+:,./-]+")
 """Words that no shell changes; zsh takes a leading ``=`` as the name of a program."""
 _PARTS = re.compile(r"[^'\\]+|['\\]")
+_SPECIAL = re.compile(r"[\n!\\']")
+_BY_SH = '/bin/sh -c \'eval "exec $(printf %b "$0")"\' '
 
 
 def command_line(
@@ -79,11 +82,18 @@ def command_line(
     words += arguments
     if any("\0" in word for word in words):
         raise UsageError("an argument of a command holds a zero byte")
-    return " ".join(map(quoted, words))
+    line = " ".join(map(quoted, words))
+    if not any(map(_SPECIAL.search, words)):
+        return line
+    return f"{_BY_SH}'{_SPECIAL.sub(_as_octal, line)}'"
+
+
+def _as_octal(found: re.Match[str]) -> str:
+    return f"\\0{ord(found[0]):03o}"
 
 
 def quoted(word: str) -> str:
-    """Return a word so that sh, bash, zsh and fish take it as it is."""
+    """Return a word so that sh, bash, zsh and fish take it as it is, and csh most words."""
     if _PLAIN.fullmatch(word):
         return word
     parts = _PARTS.findall(word)

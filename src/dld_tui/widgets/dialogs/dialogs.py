@@ -373,6 +373,7 @@ class TextDialog(Dialog[str]):
     def body(self) -> Iterable[Widget]:
         """Return the text and the line of its error."""
         area = TextArea(self._shown, soft_wrap=True, tab_behavior="focus", theme="css")
+        area.cursor_blink = False  # over a slow line every blink is sent
         area.show_line_numbers = False
         area.highlight_cursor_line = False
         area.styles.height = max(4, min(_MOST_ROWS, self.app.size.height - _OTHER_ROWS))

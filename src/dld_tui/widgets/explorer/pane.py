@@ -418,12 +418,14 @@ class Explorer(Frame, Vertical):
         if node is not None and not self.model.filtering:
             reveal(self.model, node)
         self.rebuild()
-        self._leave_branch()
+        self._go_to_match(node)
 
-    def _leave_branch(self) -> None:
-        """Put the cursor on the first node found when a filter took its row away."""
+    def _go_to_match(self, former: Node | None) -> None:
+        """Put the cursor on the first node found, unless it is on one and was on it before."""
         item, model = self.item, self.model
-        if not model.filtering or (isinstance(item, Entry) and model.is_match(item)):
+        if not model.filtering:
+            return
+        if isinstance(item, Entry) and item.node is former and model.is_match(item):
             return
         for at, other in enumerate(self._rows.items):
             if isinstance(other, Entry) and model.is_match(other):
@@ -470,9 +472,10 @@ class Explorer(Frame, Vertical):
                 if monotonic() > deadline:
                     await asyncio.sleep(0)
                     deadline = monotonic() + _SLICE_S
+        before = self.node
         self.model.set_condition(node_filter, verdicts)
         self.rebuild()
-        self._leave_branch()
+        self._go_to_match(before)
 
     def find(self, step: int) -> None:
         """Go to the next (1) or previous (-1) node that fits the last filter text."""

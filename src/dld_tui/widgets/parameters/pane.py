@@ -109,6 +109,7 @@ class Parameters(Frame, Vertical):
 
     Args:
         preview_bytes: Tensors up to this size are read as soon as they are unfolded.
+        editable: Whether the frame offers to edit.
         id: The widget's id.
     """
 
@@ -146,8 +147,9 @@ class Parameters(Frame, Vertical):
     class _PreviewChanged(Message):
         preview: TensorPreview
 
-    def __init__(self, *, preview_bytes: int, id: str | None = None) -> None:
+    def __init__(self, *, preview_bytes: int, editable: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._editable = editable
         self.summary: ModelSummary | None = None
         """The model's figures, once they are known."""
         self.subject: Node | Scope | None = None
@@ -209,7 +211,7 @@ class Parameters(Frame, Vertical):
         if subject is None:
             self.frame("Parameters")
         elif isinstance(subject, Node):
-            self.frame(visible(subject.op_type), "{edit.change} edit")
+            self.frame(visible(subject.op_type), "{edit.change} edit" if self._editable else "")
         else:
             self.frame(visible(subject.title))
 

@@ -100,8 +100,8 @@ class KeyParser(XTermParser):
             yield from self.tick()
 
 
-MOST = 1000
-"""Events that are kept; what comes after them is lost, with a bell."""
+MOST = 20_000
+"""Events that are kept: more than scripts type. What comes after is lost, and that is told."""
 _PATIENCE_S = 2.0
 """Keys wait at most so long for work that is not the opening of a page."""
 _AT_ONCE_S = 1.0
@@ -124,6 +124,8 @@ class KeyQueue:
         """Events, and when they came."""
         self._released: Typed | None = None
         """The event that is on its way through the app's own queue."""
+        self._lost = 0
+        """Events that were not kept; none is kept again before the others are given out."""
         self._feeder: asyncio.Task[None] | None = None
         self._moving: Widget | None = None
         """The list whose cursor the last event moved."""
@@ -156,8 +158,9 @@ class KeyQueue:
         if isinstance(event, events.Key) and self._passes(event.key):
             self._waiting.clear()
             return True
-        if len(self._waiting) >= MOST:
-            self._app.bell()
+        if self._lost or len(self._waiting) >= MOST:
+            # The end of something typed must not run without its middle.
+            self._lost += 1
             return False
         self._waiting.append((event, monotonic()))
         if self._feeder is None:
@@ -201,8 +204,16 @@ class KeyQueue:
             await self._rest()
         finally:
             self._feeder = None
+            self._say_lost()
             if self._waiting and not self._app._closing:
                 self._feeder = asyncio.create_task(self._feed(), name="keys")
+
+    def _say_lost(self) -> None:
+        """Tell how many events were not kept, and keep events again."""
+        if self._lost and not self._app._closing:
+            message = f"{self._lost:,} keys came faster than they could be kept, and were not used"
+            self._app.notify(message, severity="warning", timeout=10)
+        self._lost = 0
 
     async def _rest(self) -> None:
         """Wait until the app is at rest, for two rounds of the event loop."""

@@ -95,6 +95,9 @@ class Page(Front, Commands, Screen[None]):
         """Save everything, and call `done` when it is saved; not when that fails."""
         done()
 
+    def tab_closed(self, page: Page) -> None:
+        """Give up what is kept of another tab, which was closed."""
+
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node of the model that is shown; pages without a model stay as they are."""
 

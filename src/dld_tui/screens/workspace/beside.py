@@ -1,0 +1,426 @@
+"""Another open model beside the one of a tab: its layers, and what is known of the chosen one.
+
+The pane only looks, and copies: no key in it changes either model. While the cursors are coupled,
+each of the two goes to the node that a comparison says belongs together with the other one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+
+from dld_tui.core import fmt
+from dld_tui.core.diff.compare import diff_documents
+from dld_tui.core.diff.model import node_pairs
+from dld_tui.core.document import Change, Node, Scope
+from dld_tui.core.document.fragment import Fragment, fragment_of
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.keys import with_keys
+from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.editing import outer_nodes
+from dld_tui.screens.workspace.history import MANY
+from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.explorer.model import ExplorerModel
+from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
+
+if TYPE_CHECKING:
+    from dld_tui.screens.workspace.page import WorkspaceScreen
+
+COLUMNS, ROWS = 120, 40
+"""Side by side from so many columns on, else one below the other from so many rows on."""
+_KEYS = "{beside.leave} back  {beside.couple} couple  {beside.copy} copy  {beside.main} main"
+_MOST_CHOICES = 9
+
+
+class Split(Container):
+    """The panes of a model, and beside or below them those of another one."""
+
+    def on_resize(self) -> None:
+        """Put the two side by side, or one below the other, where there is room for both."""
+        self.set_class(self.app.size.width < COLUMNS, "-stacked")
+        for pane in self.query(BesidePane):
+            pane.show_if_it_fits()
+
+
+class BesideTitle(Rows):
+    """The row above: which model it is, and the keys."""
+
+    title = ""
+
+    def content(self, width: int) -> Sequence[Sequence[Piece]]:
+        """Return the title and the keys, as far as there is room."""
+        config = getattr(self.app, "config", None)
+        keys = with_keys(_KEYS, config.keys if config is not None else {})
+        title = clip(f" {self.title}", max(width - cell_width(keys) - 2, 20), keep="start")
+        room = max(width - cell_width(title), 0)
+        return [[(title, "bar-row strong"), (fit(f"{keys} ", room, align="right"), "bar-row")]]
+
+
+class BesidePane(Commands, Vertical):
+    """The pane.
+
+    Args:
+        beside: The controller of the model that has the tab.
+        other: The open model that is shown beside it.
+        model: The layers of that.
+    """
+
+    SCOPE = "beside"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("beside")
+
+    def __init__(self, beside: Beside, other: WorkspaceScreen, model: ExplorerModel) -> None:
+        super().__init__()
+        self.beside = beside
+        self.other = other
+        self.document = other.document
+        self.explorer = Explorer(model)
+        preview_bytes = host(beside.page).config.preview_bytes
+        self.parameters = Parameters(preview_bytes=preview_bytes, editable=False)
+        self.pairs: dict[Node, Node] | None = None
+        """The node of the other model for each of both; None while the cursors are not coupled."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out the title, the layers and the details."""
+        yield BesideTitle()
+        yield self.explorer
+        yield self.parameters
+
+    def on_mount(self) -> None:
+        """Follow the edits of the other model; begin where its own tab is."""
+        self.document.on_change.append(self._document_changed)
+        self.parameters.summary = self.other.parameters.summary
+        self._say_title()
+        self.show_if_it_fits()
+        self.go_to(self.other.explorer.node)
+        self.explorer.list.focus()
+
+    def on_unmount(self) -> None:
+        """Follow them no longer."""
+        if self._document_changed in self.document.on_change:
+            self.document.on_change.remove(self._document_changed)
+
+    def facts(self) -> set[str]:
+        """Return what holds for its commands."""
+        return {"nodes"} if self._chosen else set()
+
+    def show_if_it_fits(self) -> None:
+        """Hide the pane while the terminal is too small for two models."""
+        width, height = self.app.size
+        self.display = width >= COLUMNS or height >= ROWS
+        if not self.display and self.has_focus_within:
+            self.beside.panes.focus_first()
+
+    # --- what is shown --------------------------------------------------------------------------
+
+    def _say_title(self) -> None:
+        shown = self.query_one(BesideTitle)
+        coupled = "" if self.pairs is None else f" {glyphs.current().dot} coupled"
+        shown.title = visible(self.document.title) + coupled
+        shown.refresh()
+
+    def go_to(self, node: Node | None) -> None:
+        """Move the cursor of this pane to a node of its model."""
+        explorer = self.explorer
+        if node is None or not is_alive(node):
+            self.parameters.show(explorer.node or explorer.model.root)
+            return
+        if not explorer.reveal(node):
+            scope = node.scope
+            while scope.parent is not None:
+                scope = scope.parent
+            explorer.clear_filters()
+            explorer.show_root(scope)
+            explorer.reveal(node)
+        self.parameters.show(node)
+
+    def _document_changed(self, change: Change) -> None:
+        model = self.explorer.model
+        if not is_alive(model.root):
+            model.set_root(self.document.main)
+        self.explorer.apply_change(change)
+        self.forget_pairs(change)
+        subject = self.parameters.subject
+        if subject is not None and not is_alive(subject):
+            self.parameters.show(self.explorer.node or self.explorer.model.root)
+        else:
+            self.parameters.rebuild()
+
+    # --- coupling -------------------------------------------------------------------------------
+
+    def forget_pairs(self, change: Change) -> None:
+        """Uncouple the cursors when one of the models has been exchanged as a whole."""
+        if self.pairs is not None and change.is_everything:
+            self.pairs = None
+            self._say_title()
+
+    def action_couple(self) -> None:
+        """Couple the two cursors, or no longer."""
+        if self.pairs is not None:
+            self.pairs = None
+            self._say_title()
+            return
+        documents = self.beside.document, self.document
+        found: dict[Node, Node] = {}
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            pairs = node_pairs(diff_documents(*documents, weights=False, cancelled=cancelled))
+            found.update(pairs)
+            found.update((new, old) for old, new in pairs)
+
+        def ended(error: DldError | None) -> None:
+            if error is not None or not self.is_attached:
+                if not isinstance(error, CancelledError) and error is not None:
+                    self.beside.complain(error)
+                return
+            self.pairs = found
+            self._say_title()
+            count = fmt.plural(len(found) // 2, "node")
+            self.notify(f"The cursors are coupled: {count} belong together", timeout=3)
+            self.follow(self.beside.cursor.node)
+
+        self.beside.work.run("Matching the two models", task, ended)
+
+    def follow(self, subject: Node | Scope | None) -> None:
+        """Go to the node that belongs together with one of the model that has the tab."""
+        node = self._partner(subject)
+        if node is not None and node is not self.explorer.node:
+            self.go_to(node)
+
+    def _lead(self) -> None:
+        """Let the cursor of the model that has the tab follow this one."""
+        node = self._partner(self.explorer.node)
+        if node is not None and node is not self.beside.panes.explorer.node:
+            self.beside.navigation.go_to(node, remember=False)
+
+    def _partner(self, subject: Node | Scope | None) -> Node | None:
+        if self.pairs is None or not isinstance(subject, Node):
+            return None
+        partner = self.pairs.get(subject)
+        return partner if partner is not None and is_alive(partner) else None
+
+    # --- commands -------------------------------------------------------------------------------
+
+    @property
+    def _chosen(self) -> list[Node]:
+        """The marked nodes, or the one at the cursor."""
+        node = self.explorer.node
+        return self.explorer.marked or ([node] if node is not None else [])
+
+    def action_copy(self) -> None:
+        """Copy nodes; they are pasted into the model that has the tab, or any other."""
+        nodes = outer_nodes(self._chosen)
+        found: list[Fragment] = []
+
+        def copied(error: DldError | None) -> None:
+            if error is not None:
+                self.beside.complain(error)
+                return
+            host(self).copied_nodes = found[0]
+            paste = with_keys("{edit.paste}", host(self).config.keys)
+            self.notify(f"{fmt.plural(len(nodes), 'node')} copied: {paste} pastes", timeout=3)
+            self.beside.page.facts_changed()
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            found.append(fragment_of(nodes))
+
+        if len(nodes) > MANY:
+            self.beside.work.run("Copying", task, copied)
+            return
+        try:
+            task(lambda done, total: None, lambda: False)
+        except DldError as error:
+            copied(error)
+        else:
+            copied(None)
+
+    def action_main(self) -> None:
+        """Show this model in its own tab, at the same node, with the present one beside it."""
+        node, other = self.explorer.node, self.other
+        self.action_close()
+        host(self).show_page(other)
+        if node is not None and is_alive(node):
+            other.navigation.go_to(node)
+        if other.beside.pane is None:
+            other.beside.show_page(self.beside.page)
+
+    def action_leave(self) -> None:
+        """Give the keys back to the model that has the tab."""
+        self.beside.panes.focus_first()
+
+    def action_close(self) -> None:
+        """Take the pane away."""
+        if self.has_focus_within:
+            self.beside.panes.focus_first()
+        self.beside.pane = None
+        self.remove()
+        self.beside.page.facts_changed()
+
+    def on_key(self, event: events.Key) -> None:
+        """Say where a key of the model that has the tab would work."""
+        active = binding_of(self.screen, event.key)
+        if active is not None and active.node is self.beside.page and not active.enabled:
+            event.stop()
+            keys = with_keys("{beside.leave}", host(self).config.keys)
+            title = visible(self.beside.page.tab_title)
+            self.notify(
+                f"Nothing is changed in here. {keys} goes back to {title}", timeout=3, markup=False
+            )
+
+    # --- messages: none of them is for the model that has the tab -------------------------------
+
+    @on(Explorer.Selected)
+    def cursor_selected(self, event: Explorer.Selected) -> None:
+        """Show what the cursor is on."""
+        event.stop()
+        self.parameters.show(event.node if event.node is not None else event.scope)
+        self.refresh_bindings()
+        if self.has_focus_within:
+            self._lead()
+
+    @on(Explorer.Opened)
+    def node_opened(self, event: Explorer.Opened) -> None:
+        """Go to the details."""
+        event.stop()
+        self.parameters.list.focus()
+
+    @on(Parameters.Left)
+    def parameters_left(self, event: Parameters.Left) -> None:
+        """Go back to the layers."""
+        event.stop()
+        self.explorer.list.focus()
+
+    @on(Parameters.Jumped)
+    def jumped(self, event: Parameters.Jumped) -> None:
+        """Go to the node."""
+        event.stop()
+        self.go_to(event.node)
+
+    @on(Parameters.ScopeOpened)
+    def scope_opened(self, event: Parameters.ScopeOpened) -> None:
+        """Show the nodes of a body or function."""
+        event.stop()
+        self.explorer.show_root(event.scope)
+
+    @on(Explorer.Arranged)
+    @on(LineView.MenuAsked)
+    @on(Parameters.EditAsked)
+    @on(Parameters.TensorAsked)
+    def for_nobody(
+        self,
+        event: Explorer.Arranged
+        | LineView.MenuAsked
+        | Parameters.EditAsked
+        | Parameters.TensorAsked,
+    ) -> None:
+        """Keep what would act on the model that has the tab."""
+        event.stop()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Keep it: the borders of the other panes are elsewhere."""
+        event.stop()
+
+
+@dataclass(eq=False)
+class Beside(Controller):
+    """Shows another open model beside this one."""
+
+    panes: Panes
+    navigation: Navigation
+    pane: BesidePane | None = None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether the keys are with the other model: none of them changes this one then."""
+        return self.pane is not None and self.pane.has_focus_within
+
+    def follow(self, subject: Node | Scope) -> None:
+        """Let a coupled cursor follow this one."""
+        if self.pane is not None and not self.has_keys:
+            self.pane.follow(subject)
+
+    def show_change(self, change: Change) -> None:
+        """Uncouple the cursors when the model was exchanged as a whole."""
+        if self.pane is not None:
+            self.pane.forget_pairs(change)
+
+    def tab_closed(self, page: Page) -> None:
+        """Take the pane of a model away whose tab was closed."""
+        if self.pane is not None and self.pane.other is page:
+            self.pane.action_close()
+
+    def show(self) -> None:
+        """Show another open model, or give its pane the keys; asks which when there are several."""
+        if self.pane is not None:
+            if self.pane.display:
+                self.pane.explorer.list.focus()
+            else:
+                self.say("There is no room for the model beside this one")
+            return
+        width, height = self.app.size
+        if width < COLUMNS and height < ROWS:
+            self.say(
+                f"Two models need {COLUMNS} columns or {ROWS} rows; here are {width} and {height}",
+                5, warning=True,
+            )  # fmt: skip
+            return
+        others = [
+            page for page in host(self.page).pages
+            if isinstance(page, type(self.page)) and page.edited_document and page is not self.page
+        ]  # fmt: skip
+        if not others:
+            self.say("No other model is open in a tab")
+        elif len(others) == 1:
+            self.show_page(others[0])
+        else:
+            self._ask(others)
+
+    def _ask(self, others: Sequence[Page]) -> None:
+        shown = others[:_MOST_CHOICES]
+        choices = [
+            Choice(str(number), visible(page.tab_title), str(number))
+            for number, page in enumerate(shown, 1)
+        ]
+
+        def chosen(answer: str | None) -> None:
+            if answer is not None:
+                self.show_page(shown[int(answer) - 1])
+
+        more = f", the first {len(shown)} of {len(others)}" if len(others) > len(shown) else ""
+        self.ask(ChoiceDialog("Beside", f"Which open model?{more}", choices), chosen)
+
+    def show_page(self, page: Page) -> None:
+        """Show an open model; its layers are listed on a thread."""
+        other = cast("WorkspaceScreen", page)
+        models: list[ExplorerModel] = []
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            model = ExplorerModel(other.document)
+            model.index()
+            models.append(model)
+
+        def ended(error: DldError | None) -> None:
+            if error is None and other.is_attached and self.pane is None:
+                self.pane = BesidePane(self, other, models[0])
+                self.page.query_one(Split).mount(self.pane)
+                self.page.facts_changed()
+
+        self.work.run(f"Listing {visible(other.tab_title)}", task, ended)

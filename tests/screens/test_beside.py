@@ -1,0 +1,243 @@
+"""Another open model beside the one of a tab."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dld_tui.app import DldApp
+from dld_tui.core.diff.compare import diff_documents
+from dld_tui.core.diff.model import node_pairs
+from dld_tui.core.document import Document
+from dld_tui.screens.workspace.beside import BesidePane
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from tests.support import models
+from tests.support.workspace import NARROW, WIDE, Session, wait_for
+
+OTHER = models.CHAIN.replace("[first]", "[begin]").replace("[second]", "[sum]")
+OTHER = OTHER.replace(
+    "    [last] y = Sigmoid(c)", "    [last] y = Sigmoid(c)\n    [extra] z = Neg(b)"
+)
+
+
+@pytest.fixture(autouse=True)
+def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TypeInference, "INFER", False)
+
+
+@dataclass
+class Two(Session):
+    """A model in its tab, and another one that is open."""
+
+    other: WorkspaceScreen
+
+    @property
+    def pane(self) -> BesidePane:
+        """The pane of the other model."""
+        assert self.screen.beside.pane is not None
+        return self.screen.beside.pane
+
+    async def show(self) -> None:
+        """Show the other model beside."""
+        await self.pilot.press("vertical_line")
+        await self.until(lambda: self.screen.beside.pane and self.pane.explorer.list.has_focus)
+
+    @property
+    def at(self) -> tuple[str, str]:
+        """The names of the nodes that the two cursors are on."""
+        nodes = self.screen.explorer.node, self.pane.explorer.node
+        return nodes[0].name if nodes[0] else "", nodes[1].name if nodes[1] else ""
+
+
+@asynccontextmanager
+async def two(folder: Path, size: tuple[int, int] = WIDE, more: int = 0) -> AsyncIterator[Two]:
+    """Open two models or more; the tab of the first is seen."""
+    paths = [models.write(folder, models.CHAIN, "here.onnx")]
+    paths += [models.write(folder, OTHER, f"there{at}.onnx") for at in range(1 + more)]
+    app = DldApp(paths)
+    async with app.run_test(size=size) as pilot:
+        await wait_for(pilot, lambda: len(app.pages) == len(paths))
+        screens = [page for page in app.pages if isinstance(page, WorkspaceScreen)]
+        for screen in screens:
+            app.show_page(screen)
+            await wait_for(pilot, partial(getattr, screen, "is_open"))
+        app.show_page(screens[0])
+        await wait_for(pilot, lambda: app.screen is screens[0] and app.keys.at_rest)
+        yield Two(app, pilot, screens[0], screens[1])
+
+
+@pytest.mark.parametrize("size", [WIDE, (80, 40)], ids=["side by side", "stacked"])
+async def test_both_models_are_seen_and_tab_goes_round(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with two(tmp_path, size) as session:
+        await session.show()
+        assert "there0.onnx" in session.text
+        mine, theirs = session.screen.panes.area.region, session.pane.region
+        assert not mine.overlaps(theirs)
+        assert (mine.height == theirs.height) is (size == WIDE)
+        await session.pilot.press("j", "j", "enter")
+        await session.until(lambda: session.pane.parameters.list.has_focus)
+        assert session.pane.explorer.node is not None
+        assert session.pane.parameters.subject is session.pane.explorer.node
+        await session.pilot.press("escape")
+        await session.until(lambda: session.pane.explorer.list.has_focus)
+        seen = set()
+        for _ in range(6):
+            await session.pilot.press("tab")
+            assert session.app.focused is not None
+            seen.add(session.app.focused)
+        assert {session.screen.explorer.list, session.pane.parameters.list} <= seen
+
+
+async def test_no_key_in_the_pane_changes_either_model(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        await session.go("second")
+        await session.show()
+        told: list[str] = []
+        session.pane.notify = lambda message, **_: told.append(message)  # type: ignore[method-assign]
+        for key in (
+            "d",
+            "delete",
+            "r",
+            "e",
+            "u",
+            "p",
+            "a",
+            "I",
+            "c",
+            "R",
+            "O",
+            "ctrl+s",
+            "full_stop",
+        ):
+            await session.pilot.press(key)
+            assert session.app.screen is session.screen, key
+            assert session.pane.has_focus_within, key
+        assert len(told) >= 10
+        assert told[0] == "Nothing is changed in here. | goes back to here.onnx"
+        assert not session.screen.document.history.done
+        assert not session.other.document.history.done
+        await session.pilot.press("vertical_line", "d")
+        await session.until(lambda: session.app.screen is not session.screen)  # now it asks
+
+
+async def test_coupled_cursors_follow_each_other(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        await session.show()
+        await session.pilot.press("equals_sign")
+        await session.until(lambda: session.pane.pairs is not None)
+        assert "coupled" in session.text
+        session.pane.explorer.list.cursor = 0
+        for name in ("first", "second", "third", "last"):
+            await session.go(name)
+            await session.until(lambda: session.at[1] in ("begin", "sum", "third", "last"))
+            assert session.at == (name, {"first": "begin", "second": "sum"}.get(name, name))
+        session.pane.explorer.list.focus()
+        extra, begin = (
+            next(n for n in session.other.document.main.nodes if n.name == name)
+            for name in ("extra", "begin")
+        )
+        session.pane.explorer.reveal(begin)
+        await session.until(lambda: session.at == ("first", "begin"))
+        session.pane.explorer.reveal(extra)
+        await session.until(lambda: session.at[1] == "extra")
+        await session.pilot.pause()
+        assert session.at[0] == "first"  # nothing here belongs together with it
+        await session.pilot.press("equals_sign")
+        assert session.pane.pairs is None
+
+
+async def test_nodes_are_copied_into_the_model_of_the_tab(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        await session.show()
+        extra = next(n for n in session.other.document.main.nodes if n.name == "extra")
+        session.pane.explorer.reveal(extra)
+        await session.pilot.press("y", "vertical_line")
+        await session.until(lambda: session.screen.explorer.list.has_focus)
+        await session.press("p")
+        await session.until(lambda: session.screen.document.history.done)
+        assert session.screen.document.main.nodes[-1].op_type == "Neg"
+        assert not session.other.document.history.done
+
+
+async def test_edits_of_the_other_model_are_seen(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        await session.show()
+        node = session.other.document.main.nodes[0]
+        session.other.history.edit("rename_node", scope=[], node=node.ref, name="anew")
+        await session.pilot.pause()
+        lines = session.pane.explorer.list.lines
+        assert any("anew" in lines.text(at) for at in range(len(lines)))
+
+
+async def test_the_two_change_places(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        await session.show()
+        node = session.other.document.main.nodes[1]
+        session.pane.explorer.reveal(node)
+        await session.pilot.press("X")
+        await session.until(lambda: session.other.beside.pane is not None)
+        await session.until(lambda: session.app.screen is session.other)
+        assert session.other.beside.pane is not None
+        assert session.other.beside.pane.other is session.screen
+        assert session.screen.beside.pane is None
+        assert session.other.explorer.node is node
+
+
+async def test_it_goes_by_esc_and_with_its_tab(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        await session.show()
+        await session.pilot.press("escape")
+        await session.until(lambda: session.screen.beside.pane is None)
+        await session.until(lambda: session.screen.explorer.list.has_focus)
+        await session.show()
+        session.app.close_page(session.other)
+        await session.until(lambda: session.screen.beside.pane is None)
+        assert not session.screen.query(BesidePane)
+        await session.pilot.press("vertical_line")
+        assert session.screen.beside.pane is None
+
+
+async def test_which_of_several_is_asked(tmp_path: Path) -> None:
+    async with two(tmp_path, more=1) as session:
+        await session.pilot.press("vertical_line")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        assert "there0.onnx" in session.text
+        await session.pilot.press("2")
+        await session.until(lambda: session.screen.beside.pane is not None)
+        assert session.pane.document.title == "there1.onnx"
+
+
+async def test_without_room_one_line_says_so(tmp_path: Path) -> None:
+    async with two(tmp_path, NARROW) as session:
+        await session.pilot.press("vertical_line")
+        await session.pilot.pause()
+        assert session.screen.beside.pane is None
+        (toast,) = session.app._notifications
+        assert toast.message == "Two models need 120 columns or 40 rows; here are 80 and 24"
+    async with two(tmp_path) as session:
+        await session.show()
+        await session.pilot.resize_terminal(*NARROW)
+        await session.until(lambda: not session.pane.display)
+        await session.until(lambda: session.screen.explorer.list.has_focus)
+        await session.pilot.resize_terminal(*WIDE)
+        await session.until(lambda: session.pane.display)
+
+
+def test_pairs_are_those_of_the_comparison(tmp_path: Path) -> None:
+    old, new = (
+        Document.open(models.write(tmp_path, text, name))
+        for text, name in ((models.CHAIN, "old.onnx"), (OTHER, "new.onnx"))
+    )
+    pairs = node_pairs(diff_documents(old, new, weights=False))
+    assert [(first.name, second.name) for first, second in pairs] == [
+        ("first", "begin"), ("second", "sum"), ("third", "third"), ("last", "last"),
+    ]  # fmt: skip
