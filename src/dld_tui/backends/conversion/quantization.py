@@ -170,7 +170,7 @@ def _record(quantizer: Any, asked: dict[str, Any]) -> None:
         f"range:{name}": _parameters(quantizer.calc_quant_params(one, {}))
         for name, one in ranges.items()
     }}  # fmt: skip
-    if ranges:
+    if ranges and not _is_float8(quantizer):  # which needs more of a value than its range
         unit = TensorData(lowest=np.float32(0), highest=np.float32(1))
         asked["scales"]["unit"] = _parameters(quantizer.calc_quant_params(unit, {}))
     users = quantizer.model.input_name_to_nodes()
@@ -188,6 +188,10 @@ def _record(quantizer: Any, asked: dict[str, Any]) -> None:
                 asked["narrowed"].append(entry)
         elif node.op_type == "Softmax":
             asked["narrowed"].append([node.output[0], node.name, "unit"])
+
+
+def _is_float8(quantizer: Any) -> bool:
+    return bool(quantizer.activation_qType == onnx.TensorProto.FLOAT8E4M3FN)
 
 
 def _asks(quantizer: Any, node: Any, *, quantized: bool) -> tuple[list[list[str]], list[str]]:

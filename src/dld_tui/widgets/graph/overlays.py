@@ -190,7 +190,7 @@ class QuantizedOverlay(Overlay):
     @property
     def legend(self) -> str:
         """Of how many nodes tensors are quantized."""
-        return f"{sum(map(bool, self._own)):,} of {len(self._own):,} nodes{self._title}"
+        return f"{fmt.plural(sum(map(bool, self._own)), 'node')}{self._title}"
 
 
 def quantized_overlay(
