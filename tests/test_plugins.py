@@ -8,10 +8,16 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
-from dld_tui.core.errors import UnavailableError
+from dld_tui.core.checks import Checker, check
+from dld_tui.core.config import load as load_config
+from dld_tui.core.document import Document
+from dld_tui.core.errors import InputError, UnavailableError
+from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.report.model import open_report
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
+from dld_tui.widgets.report.views import ChartPane
 from tests.support import models, toy_package
 from tests.support.cli import Dld, process
 from tests.support.tui import screen_text
@@ -93,7 +99,9 @@ async def test_the_wizard_asks_for_its_settings_and_runs_it(model: Path) -> None
             await pilot.pause(0.02)
             if any(notice.message == said for notice in app._notifications):
                 break
-        assert [notice.message for notice in app._notifications] == [said]
+        said_at_start, at_the_end = [notice.message for notice in app._notifications]
+        assert "NO_SUCH_NAME" in said_at_start  # the tool of the package
+        assert at_the_end == said
 
 
 @pytest.mark.usefixtures("toy")
@@ -102,3 +110,75 @@ async def test_the_palette_finds_it_by_other_words() -> None:
     async with app.run_test(size=(80, 24)):
         first = ranked(entries_for(app.screen), "weigh")[0].command
         assert (first.title, first.parameter) == ("Count bytes", "count_bytes")
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_check_looks_at_every_node_and_again_after_an_edit(model: Path, dld: Dld) -> None:
+    document = Document(models.parse(models.CHAIN))
+    checker = Checker(document)
+    found = [one for one in checker.run() if one.rule == "toy:no-relu"]
+    relus = [node for node in document.main.nodes if node.op_type == "Relu"]
+    assert [one.node for one in found] == relus != []
+    assert {(one.level, one.message) for one in found} == {("warning", "no Relu, please")}
+    document.on_change.append(checker.note)
+    document.apply("delete_nodes", scope=[], nodes=[relus[0].ref])
+    left = [one.node for one in checker.run() if one.rule == "toy:no-relu"]
+    assert left == [node for node in document.main.nodes if node.op_type == "Relu"]
+    assert len(left) == len(relus) - 1
+    assert "no Relu, please" in dld("check", model).out
+    assert "torn" in dld("doctor").out
+    (torn,) = [one for one in check(document) if one.rule == "check-unavailable"]
+    assert "NO_SUCH_NAME" in torn.message
+
+
+PROFILE = "#toy\nfirst 1.5\nsecond 4\n"
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_reader_makes_a_report_of_a_file(tmp_path: Path, dld: Dld) -> None:
+    path = tmp_path / "run.toy"
+    path.write_text(PROFILE)
+    assert recognise(path) is FileKind.OTHER_PROFILE
+    with open_report(path) as report:
+        assert [(layer.name, layer.time_ms) for layer in report.layers] == [
+            ("first", 1.5), ("second", 4.0)
+        ]  # fmt: skip
+    assert "second" in dld("report", path).out
+    path.write_text("another text")
+    with pytest.raises(InputError):
+        recognise(path)
+
+
+@pytest.mark.usefixtures("toy")
+async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
+    path = tmp_path / "run.toy"
+    path.write_text(PROFILE)
+    app = DldApp([path])
+    async with app.run_test(size=(120, 40)) as pilot:
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        pane = app.screen.query_one(ChartPane)
+        assert [*pane.titles.values()][-2:] == ["The longest layer", "torn"]
+        seen = []
+        for _ in pane.titles:
+            pane.next_chart()
+            await pilot.pause()
+            seen.append(pane.titles[pane.chart])
+            if seen[-1] == "The longest layer":
+                assert "second" in str(pane.chart_lines(80, 20))
+            if seen[-1] == "torn":
+                assert "unavailable: " in str(pane.chart_lines(80, 20))
+        assert sorted(seen) == sorted(pane.titles.values())
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_tool_is_beside_those_of_the_user(model: Path, tmp_path: Path, dld: Dld) -> None:
+    outcome = dld("tool", "list")
+    assert "toy-copy" in outcome.out
+    assert "NO_SUCH_NAME" in outcome.err
+    out = tmp_path / "copied.onnx"
+    assert dld("tool", "run", "toy-copy", model, "-o", out).status == 0
+    assert out.read_bytes() == model.read_bytes()
+    config = load_config()
+    assert "toy-copy" in config.tools
+    assert any("NO_SUCH_NAME" in problem for problem in config.problems)

@@ -7,7 +7,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rich.text import Text
 from textual import events
@@ -335,7 +335,7 @@ class DldApp(Tabs, Commands, App[int]):
         self,
         activity: str,
         request: Mapping[str, JSON],
-        on_result: Callable[[dict[str, JSON]], None],
+        on_result: Callable[[Any], None],
         *,
         title: str = "",
         target: str | None = None,

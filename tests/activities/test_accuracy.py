@@ -11,6 +11,7 @@ import pytest
 
 from dld_tui.activities.accuracy import Request, run
 from dld_tui.core.accuracy.result import Result
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
 from tests.support import models
@@ -51,7 +52,7 @@ def compare(request: Request) -> tuple[dict[str, Any], Result]:
     *steps, last = run(request)
     assert all(isinstance(step, Progress) for step in steps)
     assert isinstance(last, Finished)
-    return last.result, Result.from_json(last.result)
+    return encode(last.result), last.result.found
 
 
 def test_the_first_divergence_is_where_the_models_differ(tmp_path: Path) -> None:

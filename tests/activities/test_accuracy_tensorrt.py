@@ -15,6 +15,7 @@ from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.accuracy.result import Result
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.support import models
@@ -67,7 +68,7 @@ def install(
 def compare(model: Path, **settings: Any) -> tuple[dict[str, Any], Result, list[Event]]:
     *events, last = run(Request(model, **settings))
     assert isinstance(last, Finished)
-    return last.result, Result.from_json(last.result), events
+    return encode(last.result), last.result.found, events
 
 
 def wrong_at(names: Sequence[str], by: float = 0.5) -> Values:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.activities import registry
-from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.params import settings_of
 from dld_tui.core.plugins import resolve
 from tests.support import fake_worker
@@ -56,3 +56,10 @@ def test_an_activity_that_cannot_be_imported_says_why(monkeypatch: pytest.Monkey
         registry.load("broken")
     assert "tests.support.absent" in str(registry.why_unavailable(fake_worker.BROKEN))
     assert registry.why_unavailable(fake_worker.FAKE) is None
+
+
+@pytest.mark.parametrize("row", registry.ACTIVITIES, ids=lambda row: row.id)
+def test_a_result_of_another_form_is_refused(row: registry.Activity) -> None:
+    if row.result is not None:
+        with pytest.raises(ActivityError, match="an object is expected"):
+            registry.decode_result(row.id, "text")

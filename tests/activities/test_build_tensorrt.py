@@ -170,7 +170,7 @@ def test_an_unknown_operator_names_its_node(tmp_path: Path) -> None:
     error = caught.value
     assert (error.where or "").endswith(": node 'third' (Lander, number 2)")
     assert error.finding is not None
-    assert (error.finding["scope"], error.finding["node"]) == ([], "third")
+    assert (error.finding.scope, error.finding.node) == ((), "third")
     assert not (tmp_path / "m.engine").exists()
     assert "Lander" in (tmp_path / "m.build.log").read_text()
 
@@ -183,8 +183,8 @@ def test_an_unknown_operator_inside_a_branch(tmp_path: Path) -> None:
     with pytest.raises(ActivityError, match="no operator and no plugin Lander") as caught:
         build(path, tmp_path / "m.engine")
     assert caught.value.finding is not None
-    assert caught.value.finding["scope"] == ["choose:then_branch"]
-    assert caught.value.finding["node"] == "inner"
+    assert caught.value.finding.scope == ("choose:then_branch",)
+    assert caught.value.finding.node == "inner"
 
 
 def test_hostile_names(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_worker_stops_when_it_is_asked(tmp_path: Path) -> None:
     path = weighted(tmp_path, blocks=300, size=64)
     engine = tmp_path / "m.engine"
     request = {"model": str(path), "output": str(engine), "library": "tensorrt_rtx"}
-    with LocalTarget().start("build_tensorrt", request) as job:  # type: ignore[arg-type]
+    with LocalTarget().start("build_tensorrt", request) as job:
 
         def stop(event: object) -> None:
             if isinstance(event, Progress) and event.unit == "steps":

@@ -12,6 +12,7 @@ from dld_tui.activities import check_full
 from dld_tui.activities.check_full import Request, run
 from dld_tui.backends.tools import polygraphy_lint
 from dld_tui.backends.tools.process import ToolEnd
+from dld_tui.core.codec import encode
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
@@ -39,7 +40,8 @@ def check(path: Path, **settings: Any) -> list[dict[str, Any]]:
     *steps, last = run(Request(path, **settings))
     assert all(isinstance(step, Progress) for step in steps)
     assert isinstance(last, Finished)
-    findings: Any = last.result["findings"]
+    found = encode(last.result)["findings"]
+    findings = [{**one["remark"], "level": one["level"], "rule": one["rule"]} for one in found]
     assert list(path.parent.glob(".dld-view*")) == []
     return list(findings)
 
@@ -141,8 +143,7 @@ def test_without_polygraphy_it_is_said_how_to_get_it(
 )
 def test_checks_that_do_not_end_well(end: ToolEnd, rule: str, message: str) -> None:
     (finding,) = check_full._odd_end("onnx", end, 3.0)
-    assert isinstance(finding, dict)
-    assert (finding["rule"], finding["message"]) == (f"onnx:{rule}", message)
+    assert (finding.rule, finding.remark.message) == (f"onnx:{rule}", message)
 
 
 def test_the_time_limit_ends_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from onnx import numpy_helper
 
 from dld_tui.backends.conversion import simplifiers
 from dld_tui.backends.conversion import verification as value_check
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.types import JSON
@@ -47,7 +48,8 @@ def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dic
     module = importlib.import_module(f"dld_tui.activities.convert_{name}")
     *_, last = module.run(module.Request(model, output, **settings))
     assert isinstance(last, Finished)
-    return last.result
+    found: dict[str, Any] = encode(last.result)
+    return found
 
 
 def with_matrix(folder: Path, text: str, *dims: int) -> Path:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -9,6 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.activities.convert_opset import Request, run
+from dld_tui.core.codec import encode
 from dld_tui.core.document import opset_conversion
 from dld_tui.core.document.opset_conversion import ConversionError
 from dld_tui.core.errors import ActivityError, InputError, SaveError
@@ -22,7 +23,8 @@ def convert(request: Request) -> dict[str, JSON]:
     *steps, last = run(request)
     assert all(isinstance(step, (Log, Progress)) for step in steps)
     assert isinstance(last, Finished)
-    return last.result
+    found: dict[str, Any] = encode(last.result)
+    return found
 
 
 def with_weights(folder: Path) -> tuple[Path, bytes]:

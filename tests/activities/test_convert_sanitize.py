@@ -16,6 +16,7 @@ from dld_tui.activities import convert_sanitize
 from dld_tui.activities.convert_sanitize import Request, run
 from dld_tui.backends.conversion import library_file, simplifiers
 from dld_tui.backends.conversion.verification import SameValues
+from dld_tui.core.codec import encode
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
@@ -64,7 +65,7 @@ def simplified(
     path, out = models.write(folder, CHAIN), folder / "out.onnx"
     *_, last = run(Request(path, out, **settings))
     assert isinstance(last, Finished)
-    return last.result, onnx.load(out)
+    return encode(last.result), onnx.load(out)
 
 
 def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.activities.convert_shape import Request, run
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished
 from tests.support import models
@@ -45,7 +46,7 @@ def convert(folder: Path, text: str, *dims: str, **settings: Any) -> tuple[Any, 
     path, out = models.write(folder, text), folder / "out.onnx"
     *_, last = run(Request(path, out, dim=dims, measure=False, **settings))
     assert isinstance(last, Finished)
-    return last.result, onnx.load(out)
+    return encode(last.result), onnx.load(out)
 
 
 def sizes(model: onnx.ModelProto) -> list[list[int | str]]:

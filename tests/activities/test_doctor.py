@@ -4,6 +4,7 @@ import pytest
 
 from dld_tui.activities import doctor
 from dld_tui.backends.machine import probe
+from dld_tui.core.codec import encode
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.health import GOOD, Check
 
@@ -19,7 +20,7 @@ def test_every_look_is_told_before_and_its_checks_are_in_the_result(
         (1, "two"),
     ]
     assert isinstance(last, Finished)
-    checks = last.result["checks"]
+    checks = encode(last.result)["checks"]
     assert isinstance(checks, list)
-    assert checks[-1] == check.to_json()
+    assert checks[-1] == encode(check)
     assert {"Python", "Folders", "GPU"} == {c["group"] for c in checks if isinstance(c, dict)}

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities.infer_shapes import Request, run
+from dld_tui.activities.infer_shapes import InferredPart, Request, run
+from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.serialise import snapshot
@@ -53,19 +54,20 @@ def inferred(request: Request) -> tuple[dict[str, Any], list[Any]]:
     for step in steps:
         assert isinstance(step, (Progress, Part))
         if isinstance(step, Part):
-            place, types = step.data["place"], step.data["types"]
-            assert isinstance(place, list)
-            kinds: Any = step.data["kinds"]
-            assert isinstance(types, dict)
-            scope = scope_at(document, place)
+            part = step.data
+            assert isinstance(part, InferredPart)
+            kinds: Any = [
+                [kind.dtype, kind.dims and [*kind.dims], *filter(None, [kind.container])]
+                for kind in part.kinds
+            ]
+            scope = scope_at(document, part.place)
             assert scope is not None
             scopes.setdefault(json.dumps(list(scope.path)), {}).update(
-                {name: kinds[number] for name, number in types.items()}
+                {name: kinds[number] for name, number in part.types.items()}
             )
     document.close()
-    errors = last.result["errors"]
-    assert isinstance(errors, list)
-    return scopes, errors
+    errors = encode(last.result)["errors"]
+    return scopes, [{**one["remark"], "rule": one["rule"]} for one in errors]
 
 
 def test_the_main_graph(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_a_large_result_comes_in_parts(tmp_path: Path) -> None:
     onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "long", [x], [])), path)
 
     parts = [event for event in run(Request(path)) if isinstance(event, Part)]
-    assert [len(cast("dict[str, Any]", part.data["types"])) for part in parts] == [1000, 1000, 500]
+    assert [len(part.data.types) for part in parts] == [1000, 1000, 500]
 
 
 def test_what_does_not_fit_together_is_told_of_its_node_and_the_rest_is_inferred(

@@ -12,6 +12,7 @@ from dld_tui.activities.isolate_tactic import Request, run
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
 from dld_tui.backends.tensorrt.library import Library, facts_of, use
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.tensorrt.tactics import parse_replay
@@ -59,7 +60,8 @@ class World:
     def search(self, **settings: Any) -> dict[str, Any]:
         last = list(self.events(**settings))[-1]
         assert isinstance(last, Finished)
-        return last.result
+        found: dict[str, Any] = encode(last.result)
+        return found
 
     def rebuilt(self, result: dict[str, Any]) -> dict[str, int]:
         """Build with the file that was written; return the tactics."""
@@ -198,7 +200,7 @@ def test_a_search_that_was_cut_goes_on_where_it_was(world: World, kind: Any) -> 
 def test_the_cost_is_said_first(world: World) -> None:
     events = list(world.events(estimate_only=True))
     assert world.tactics.builds == 1
-    result = events[-1].result
+    result = encode(events[-1].result)
     assert result["verdict"] is None
     assert result["estimate"]["layers"] == 4
     assert result["estimate"]["builds"][0] == 10

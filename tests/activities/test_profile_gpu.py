@@ -16,6 +16,7 @@ from dld_tui.backends.gpu import capture as gpu_capture
 from dld_tui.backends.gpu import capture as gpu_remarks
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.gpu.records import Activity, ActivityLog, CounterSpec, Series
@@ -102,7 +103,7 @@ def profile(folder: Path, **more: Any) -> tuple[Report, list[Event]]:
     settings = {"iterations": 5, "warm_up": 1, "threads": 1, "layer_passes": 6, **more}
     *events, last = run(Request(models.write(folder, models.CHAIN), **settings))
     assert isinstance(last, Finished)
-    return Report.open(str(last.result["report"])), events
+    return Report.open(str(encode(last.result)["report"])), events
 
 
 def texts(report: Report) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.profile_onnxruntime import Request, _extent, run
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -69,7 +70,7 @@ def test_a_report_with_latencies_and_layers(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     finished, events = profile(quick(model, shape=("x:3x4",), layer_passes=4))
 
-    report_path = Path(str(finished.result["report"]))
+    report_path = Path(str(encode(finished.result)["report"]))
     assert report_path == folder / "model.dldprof"
     with Report.open(report_path) as report:
         assert report.status == "complete"
@@ -105,7 +106,7 @@ def test_a_report_with_latencies_and_layers(folder: Path) -> None:
 def test_the_summary_has_the_percentiles_asked_for(folder: Path) -> None:
     finished, _ = profile(quick(models.write(folder, models.CHAIN), percentile="50, 99.9"))
 
-    summary: Any = finished.result["summary"]
+    summary: Any = encode(finished.result)["summary"]
     assert summary["passes"] == 5
     assert summary["percentiles_ms"]["50"] == summary["latency_ms"]["median"]
     assert summary["latency_ms"]["min"] <= summary["percentiles_ms"]["99.9"]
@@ -114,7 +115,7 @@ def test_the_summary_has_the_percentiles_asked_for(folder: Path) -> None:
 
 def test_every_new_report_has_a_name_of_its_own(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
-    names = [Path(str(profile(quick(model))[0].result["report"])).name for _ in range(3)]
+    names = [profile(quick(model))[0].result.report.name for _ in range(3)]
 
     assert names == ["model.dldprof", "model-2.dldprof", "model-3.dldprof"]
 
@@ -132,7 +133,7 @@ def test_a_named_report_is_replaced(folder: Path) -> None:
 def test_layers_can_be_left_out(folder: Path) -> None:
     finished, _ = profile(quick(models.write(folder, models.CHAIN), layer_passes=0))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert report.layers == ()
         assert report.latency is not None
 
@@ -152,7 +153,7 @@ def test_subgraphs_are_measured_and_joined(folder: Path) -> None:
     )
     finished, _ = profile(quick(model, optimization_level="disabled"))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         holders = [layer for layer in report.layers if layer.type == "If"]
         inner = [layer for layer in report.layers if layer.nodes and layer.nodes[0].scope]
         assert len(holders) == 1
@@ -178,7 +179,7 @@ def test_a_duration_is_kept(folder: Path) -> None:
     request = quick(models.write(folder, models.CHAIN), iterations=None, duration=0.2)
     finished, events = profile(dataclasses.replace(request, warm_up_ms=50.0, layer_passes=1))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert sum(report.latencies) <= 400
         assert len(report.latencies) > 10
     measuring = [e for e in events if isinstance(e, Progress) and e.stage == "Measuring latency"]
@@ -193,7 +194,7 @@ def test_inputs_from_a_folder_take_turns(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     finished, _ = profile(quick(model, inputs=folder / "data", optimization_level="disabled"))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert report.settings["input_shapes"] == {"x": [1, 4]}
         shapes = {layer.input_dims[0] for layer in report.layers if layer.name == "first"}
         assert (1, 4) in shapes
@@ -211,7 +212,7 @@ def test_initializers_that_are_listed_as_inputs_are_not_fed(folder: Path) -> Non
 def test_a_free_dimension_is_what_the_graph_demands_and_is_told_in_the_report(folder: Path) -> None:
     model = models.write(folder, PICKY)
     finished, _ = profile(quick(model))
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert report.settings["input_shapes"] == {"x": [1, 8], "k": [1]}
         assert next((one.shape_text, one.why) for one in report_inputs(report)) == (
             "1x8",
@@ -292,7 +293,7 @@ def test_large_models_are_profiled_in_as_many_passes_as_there_is_room_for(
         "Input x → 1x4 (guessed: batch 1 by its name N); --shape x:1x4 sets it",
         "layers: 2 passes, which is what ONNX Runtime's profile has room for",
     ]
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert len(report.counted_passes) == 2
 
 

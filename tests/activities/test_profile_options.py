@@ -7,6 +7,7 @@ import pytest
 
 from dld_tui.activities.profile_onnxruntime import run
 from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log
 from dld_tui.core.report.model import Report
@@ -36,7 +37,7 @@ def test_a_free_dimension_gets_its_size(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     finished, _ = profile(quick(model, dim=("N=6",)))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert report.layers[0].input_dims[0] == (6, 4)
         assert report.settings["dim"] == ["N=6"]
     with pytest.raises(UsageError) as caught:
@@ -48,7 +49,7 @@ def test_io_binding_times_the_copies_on_their_own(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     finished, _ = profile(quick(model, io_binding=True, layer_passes=2))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         copies: Any = report.facts["copies"]
         assert copies["input_bytes"] == copies["output_bytes"] == 16
         assert len(report.latencies) == 5
@@ -61,8 +62,8 @@ def test_the_optimised_model_is_saved_and_opens(folder: Path) -> None:
     target = folder / "optimised.onnx"
     finished, _ = profile(quick(model, optimized_model=target, optimization_level="basic"))
 
-    assert finished.result["optimized_model"] == str(target)
-    with Report.open(str(finished.result["report"])) as report:
+    assert encode(finished.result)["optimized_model"] == str(target)
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert report.facts["optimized_model"] == str(target)
     profile(quick(target))
     assert sorted(path.name for path in folder.iterdir() if path.suffix != ".dldprof") == [
@@ -75,13 +76,13 @@ def test_an_optimised_model_that_cannot_be_written_fails_nothing(folder: Path) -
     target = folder / "nowhere" / "optimised.onnx"
     finished, events = profile(quick(models.write(folder, models.CHAIN), optimized_model=target))
 
-    assert "optimized_model" not in finished.result
+    assert "optimized_model" not in encode(finished.result)
     assert any("was not saved" in event.text for event in events if isinstance(event, Log))
 
 
 def test_the_peak_of_memory_is_recorded(folder: Path) -> None:
     finished, _ = profile(quick(models.write(folder, models.CHAIN)))
 
-    with Report.open(str(finished.result["report"])) as report:
+    with Report.open(str(encode(finished.result)["report"])) as report:
         assert 10**7 < report.facts["peak_memory_bytes"] < 10**11  # type: ignore[operator]
         assert "gpu_memory_bytes" not in report.facts

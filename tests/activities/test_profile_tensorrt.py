@@ -15,6 +15,7 @@ from dld_tui.backends.gpu import capture as gpu_capture
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import profiling as tensorrt_profiling
 from dld_tui.backends.tensorrt.library import Library, use
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.gpu.records import Activity, ActivityLog
@@ -62,9 +63,9 @@ def profile(trt: Any) -> Iterator[Profile]:
     def measure(model: Path, **settings: Any) -> tuple[Report, dict[str, Any]]:
         last = events_of(model, **settings)[-1]
         assert isinstance(last, Finished)
-        report = open_report(Path(str(last.result["report"])))
+        report = open_report(Path(str(encode(last.result)["report"])))
         opened.append(report)
-        return report, last.result
+        return report, encode(last.result)
 
     yield measure
     for report in opened:

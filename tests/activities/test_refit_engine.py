@@ -11,6 +11,7 @@ from dld_tui.activities.refit_engine import Request, run
 from dld_tui.backends.tensorrt import cuda as tensorrt_cuda
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt.library import use
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.events import Finished
 from tests.support.engines import FIXED, built, write_model
@@ -40,8 +41,8 @@ def test_a_new_engine_has_the_weights_of_the_model(trt: Any, engine: Path, tmp_p
     last = list(run(Request(engine, model, trust=True)))[-1]
 
     assert isinstance(last, Finished)
-    assert last.result["engine"] == str(tmp_path / "small-refit.engine")
-    assert last.result["weights"] == 1
+    assert encode(last.result)["engine"] == str(tmp_path / "small-refit.engine")
+    assert encode(last.result)["weights"] == 1
     assert (tmp_path / "small-refit.engine").read_bytes() == built(trt, OTHER, flags=("REFIT",))
     assert engine.read_bytes() == before
 

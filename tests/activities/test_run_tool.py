@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,6 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import from_json, to_json
-from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget
 from tests.support.jobs import wait_until
 
@@ -34,7 +34,7 @@ def tool(program: str, *arguments: str, **about: object) -> Tool:
     return Tool("t", sys.executable, given, **about)  # type: ignore[arg-type]
 
 
-def ran(request: Request, heard: Callable[[Event], None] | None = None) -> dict[str, JSON]:
+def ran(request: Request, heard: Callable[[Event], None] | None = None) -> Any:
     with LocalTarget().start("run_tool", to_json(request)) as job:
         return job.result(heard)
 

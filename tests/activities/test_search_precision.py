@@ -17,6 +17,7 @@ from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.tolerance import parse_tolerances
+from dld_tui.core.codec import encode
 from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.scripts import parse_script, replay
@@ -44,7 +45,7 @@ def search(request: Request) -> tuple[dict[str, Any], list[str]]:
     assert isinstance(last, Finished)
     stages = [event.stage for event in events if isinstance(event, Progress)]
     assert any(isinstance(event, Log) and "A trial takes" in event.text for event in events)
-    return last.result, [stage for stage in stages if stage.startswith("Trying with")]
+    return encode(last.result), [stage for stage in stages if stage.startswith("Trying with")]
 
 
 def names(result: dict[str, Any]) -> set[str]:

@@ -15,6 +15,7 @@ from dld_tui.backends.tensorrt import builder as tensorrt_builder
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
 from dld_tui.backends.tensorrt.library import Library, use
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -57,7 +58,8 @@ class World:
     def search(self, **settings: Any) -> dict[str, Any]:
         last = list(self.events(**settings))[-1]
         assert isinstance(last, Finished)
-        return last.result
+        found: dict[str, Any] = encode(last.result)
+        return found
 
     @property
     def builds(self) -> int:

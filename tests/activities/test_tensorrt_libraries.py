@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dld_tui.activities.tensorrt_libraries import Request, run
+from dld_tui.activities.tensorrt_libraries import Request, Result, run
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.events import Finished, Progress
-from dld_tui.core.tensorrt.facts import LibraryFacts
 
 
 def test_all_libraries_are_told_with_reasons(tmp_path: Path) -> None:
@@ -18,8 +18,7 @@ def test_all_libraries_are_told_with_reasons(tmp_path: Path) -> None:
     *steps, last = run(Request((str(good), str(tmp_path / "gone"))))
     assert all(isinstance(step, Progress) and step.total == 4 for step in steps)
     assert isinstance(last, Finished)
-    libraries = json.loads(json.dumps(last.result))["libraries"]
-    found = [LibraryFacts.from_json(one) for one in libraries]
+    found = decode(Result, json.loads(json.dumps(encode(last.result)))).libraries
     assert [facts.name for facts in found][:2] == ["tensorrt", "tensorrt_rtx"]
     assert (found[2].version, found[2].world, found[2].why) == ("9.9", "strong", "")
     assert found[2].flags == {"TF32"}

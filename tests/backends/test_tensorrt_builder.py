@@ -336,7 +336,7 @@ def test_an_operator_that_is_not_there_names_the_node(trt: Any, model: Path) -> 
     with pytest.raises(ActivityError, match="Mul") as caught:
         fake_build(trt, model)
     assert caught.value.finding is not None
-    assert caught.value.finding["node"] == "third"
+    assert caught.value.finding.node == "third"
     assert "node 'third' (Mul, number 2)" in (caught.value.where or "")
 
 

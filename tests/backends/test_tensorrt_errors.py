@@ -7,6 +7,7 @@ import pytest
 from dld_tui.backends.tensorrt.errors import ParserProblem, build_error, parser_error, short
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.types import NodePlace
 from tests.support import body_models, models
 from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import fake_tensorrt
@@ -102,16 +103,14 @@ def test_a_node_of_the_main_graph_is_found_by_its_position(document: Document) -
     assert error.where == f"{document.path}: node 'pre' (Relu, number 0)"
     assert error.message == "TensorRT 10.3: cannot be parsed: bad"
     assert error.details == "log"
-    assert error.finding == {
-        "model": str(document.path), "scope": [], "node": "pre", "name": "pre", "op_type": "Relu",
-    }  # fmt: skip
+    assert error.finding == NodePlace(str(document.path), (), "pre", "pre", "Relu")
 
 
 def test_a_node_of_a_subgraph_is_found_by_its_name(document: Document) -> None:
     error = parser_error([problem(node=0, op="Neg", name="inner")], [], document, LIBRARY)
     assert error.finding is not None
-    assert error.finding["node"] == "inner"
-    assert error.finding["scope"] == ["choose:then_branch"]
+    assert error.finding.node == "inner"
+    assert error.finding.scope == ("choose:then_branch",)
 
 
 def test_a_node_that_is_not_there_has_no_place(document: Document) -> None:

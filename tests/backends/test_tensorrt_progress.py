@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from dld_tui.backends.tensorrt.library import using
 from dld_tui.backends.tensorrt.log import Phases, monitor_of
-from dld_tui.core.events import Progress
-from dld_tui.core.types import JSON
+from dld_tui.core.events import Phase, Progress
 from tests.support.fake_tensorrt import fake_tensorrt
 
 
-def row(name: str, depth: int, done: int, total: int | None) -> JSON:
-    return {"name": name, "depth": depth, "done": done, "total": total}
+def row(name: str, depth: int, done: float, total: float | None) -> Phase:
+    return Phase(name, depth, done, total)
 
 
 def test_phases_are_a_tree() -> None:

@@ -12,6 +12,7 @@ import onnx
 import pytest
 
 from dld_tui.activities.convert_fp16 import Request, run
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -51,7 +52,7 @@ grow (x, w) => (z) {
 def convert(path: Path, **settings: Any) -> Any:
     *_, last = run(Request(path, path.with_name("out.onnx"), **settings))
     assert isinstance(last, Finished)
-    return last.result
+    return encode(last.result)
 
 
 def inputs(folder: Path) -> Path:

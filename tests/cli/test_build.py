@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from dld_tui.activities.build_tensorrt import Result
 from dld_tui.activities.build_tensorrt_request import Request
 from dld_tui.cli import build
+from dld_tui.core.codec import decode
 from tests.support import models
 from tests.support.cli import Dld
 
@@ -20,6 +22,8 @@ class Runs:
         self.request: Request | None = None
         self.target: str | None = None
         self.result: dict[str, Any] = {
+            "timing_cache": None,
+            "guess": None,
             "engine": "m.engine",
             "bytes": 2_000_000,
             "seconds": 1.5,
@@ -32,10 +36,10 @@ class Runs:
             "remarks": ["\x1b[31mred"],
         }
 
-    def __call__(self, activity: str, request: Request, target: str | None) -> dict[str, Any]:
+    def __call__(self, activity: str, request: Request, target: str | None) -> Result:
         assert activity == "build_tensorrt"
         self.request, self.target = request, target
-        return self.result
+        return decode(Result, self.result)
 
 
 @pytest.fixture

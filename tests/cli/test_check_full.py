@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.activities.check_full import Result
 from dld_tui.cli import check_full
 from dld_tui.cli.check_full import full_findings
+from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document import Document
+from dld_tui.core.document.locations import Remark
 from dld_tui.core.errors import UnavailableError
 from tests.activities.test_check_full import UNSORTED
 from tests.support import models
@@ -51,9 +54,8 @@ def test_polygraphy_that_is_asked_for_and_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = "polygraphy not installed: pip install 'dld-tui[polygraphy]'"
-    told = {"level": "info", "rule": "polygraphy:missing", "message": message,
-            "place": None, "index": None}  # fmt: skip
-    monkeypatch.setattr(check_full, "run_activity", lambda *_: {"findings": [told]})
+    told = ToolFinding("info", "polygraphy:missing", Remark(message))
+    monkeypatch.setattr(check_full, "run_activity", lambda *_: Result([told]))
     path = models.write(tmp_path, models.CHAIN)
     document = Document.open(path)
     with pytest.raises(UnavailableError) as caught:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from dld_tui.activities.doctor import Result
 from dld_tui.cli import doctor
 from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
 from tests.support.cli import Dld
@@ -14,8 +13,8 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[Check]:
     """Return the checks that the worker will send."""
     sent: list[Check] = []
 
-    def run_activity(activity_id: str, request: object, target: str | None) -> dict[str, Any]:
-        return {"checks": [check.to_json() for check in sent]}
+    def run_activity(activity_id: str, request: object, target: str | None) -> Result:
+        return Result(list(sent))
 
     monkeypatch.setattr(doctor, "run_activity", run_activity)
     return sent

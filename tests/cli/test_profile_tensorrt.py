@@ -64,9 +64,9 @@ def test_an_existing_output_is_kept(dld: Dld, engine: Path, tmp_path: Path) -> N
     ("result", "line"),
     [
         ({}, ""),
-        ({"phases_ms": {"compute": {"median": 1.5}}}, "compute 1.500 ms"),
+        ({"compute": {"median": 1.5}}, "compute 1.500 ms"),
         (
-            {"phases_ms": {"h2d": {"median": 0.25}, "compute": {"median": 1}, "enqueue": {}}},
+            {"h2d": {"median": 0.25}, "compute": {"median": 1}, "enqueue": {}},
             "copy to GPU 0.250  compute 1.000 ms",
         ),
     ],

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from dld_tui.cli import tactics
+from dld_tui.core.accuracy.tactics import TacticReport
+from dld_tui.core.codec import decode
 from tests.support import models
 from tests.support.cli import Dld
 
@@ -16,7 +18,7 @@ FOUND: dict[str, Any] = {
     "verdict": "found", "way": "cache", "library": "TensorRT 11.1.0.0", "builds": 8, "good": 4,
     "bad": 4, "failed": 0, "variants": 5, "seconds": 80.0, "layers": 4,
     "problem": "y: 4 of 4 elements are outside", "avoid": "/tmp/m.tactics", "engine": None,
-    "options": "--tf32", "remarks": ["a remark"], "estimate": {},
+    "options": "--tf32", "remarks": ["a remark"], "estimate": None,
     "suspects": [{"layer": "0x1", "title": "three", "tactics": [TACTIC]}],
     "culprits": [{"layer": "0x1", "title": "three", "tactic": TACTIC, "instead": TACTIC,
                   "confirmed": True}],
@@ -26,7 +28,7 @@ FOUND: dict[str, Any] = {
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     data = dict(FOUND)
-    monkeypatch.setattr(tactics, "run_activity", lambda *_: data)
+    monkeypatch.setattr(tactics, "run_activity", lambda *_: decode(TacticReport, data))
     return data
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core import health
-from dld_tui.core.health import BROKEN, GOOD, WEAK, Check, checks_from_json
+from dld_tui.core.codec import decode, encode
+from dld_tui.core.health import BROKEN, GOOD, WEAK, Check
 
 
 def states(**environment: str) -> dict[str, str]:
@@ -81,5 +82,4 @@ def test_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 def test_checks_travel_as_json() -> None:
     check = Check("GPU", "GPU 0", GOOD, "fast")
-    assert checks_from_json([check.to_json(), {"group": "odd"}, 7]) == [check]
-    assert checks_from_json(None) == []
+    assert decode(list[Check], [encode(check)]) == [check]

@@ -30,7 +30,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def result_of(activity: Any, request: Any) -> dict[str, Any]:
+def result_of(activity: Any, request: Any) -> Any:
     *_, last = activity.run(request)
     assert isinstance(last, Finished)
     return last.result

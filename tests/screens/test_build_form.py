@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from dld_tui.activities.build_tensorrt import Result
 from dld_tui.app import DldApp
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.state import State
@@ -47,7 +49,7 @@ class FakeJob(Job):
 
     def events(self) -> Iterator[Event]:
         self.may_end.wait(60)
-        found: list[JSON] = [facts.to_json() for facts in self.libraries]
+        found = encode(self.libraries)
         yield Finished({"libraries": found})
 
     def cancel(self) -> None:
@@ -204,7 +206,10 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
     shown: list[Any] = []
     app.run_job = lambda *a, **k: calls.append(a)  # type: ignore[method-assign]
     app.open_path = shown.append  # type: ignore[method-assign, assignment]
-    result = {"engine": "m.engine", "layer_info": "m.trt.json"}
+    result = Result(
+        Path("m.engine"), 1, 1.0, "TensorRT", Path("m.trt.json"), "", Path("r"), Path("l"), None, 0,
+        [], None,
+    )  # fmt: skip
     async with app.run_test(size=(80, 24)) as pilot:
         for is_open in (False, True):
             await opened(app, pilot, open_metadata=is_open)

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.activity import job as job_module
 from dld_tui.screens.activity.ended_jobs import EndedJobsScreen
 from dld_tui.screens.activity.job import JobScreen, LogView
@@ -152,7 +152,7 @@ async def test_an_old_job_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_a_failure_at_a_node_leads_to_the_node() -> None:
-    finding: dict[str, JSON] = {"model": "/m/net.onnx", "scope": ["choose:then"], "node": "conv1"}
+    finding = NodePlace("/m/net.onnx", ("choose:then",), "conv1")
     failure = Failed("no operator Fake", "/m/net.onnx: node 'conv1'", finding=finding)
     app = DldApp()
     shown_nodes: list[tuple[str, list[str], str]] = []

@@ -10,9 +10,10 @@ import onnx
 import onnx.numpy_helper
 import pytest
 
+from dld_tui.core.codec import encode
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.accuracy.page import AccuracyScreen
 from dld_tui.screens.accuracy.tactics import TacticsScreen
 from dld_tui.screens.activity.job import JobScreen
@@ -58,7 +59,7 @@ class FakeTarget(Target):
     def start(self, activity_id: str, request: Any) -> Job:
         if activity_id == "tensorrt_libraries":
             facts = LibraryFacts("tensorrt", "tensorrt", "10.1.0", world="weak")
-            return FakeJob([Finished({"libraries": [facts.to_json()]})])
+            return FakeJob([Finished({"libraries": [encode(facts)]})])
         self.requests.append((activity_id, dict(request)))
         snapshot = request["against"] if request.get("against") else request["model"]
         graph = onnx.load(snapshot).graph
@@ -219,11 +220,11 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     tmp_path: Path, target: FakeTarget
 ) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    at: dict[str, Any] = {"scope": [], "node": "second"}
+    at: dict[str, Any] = {"scope": (), "node": "second"}
 
     def fail(request: dict[str, Any]) -> Sequence[Event]:
         model = request["model"]
-        return [Failed(f"bad {model}", where=model, finding={"model": model, **at})]
+        return [Failed(f"bad {model}", where=model, finding=NodePlace(model, **at))]
 
     target.answer = fail
     async with opened(path, NARROW) as session:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dld_tui.core.accuracy.tactics import TacticReport
+from dld_tui.core.codec import decode
 from dld_tui.screens.accuracy.tactics import TacticsScreen, TacticTable
 from tests.cli.test_tactics import FOUND
 from tests.support import models
@@ -13,7 +15,7 @@ from tests.support.workspace import NARROW, opened
 async def test_tactics_are_shown_with_the_command_that_avoids_them(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
-        page = TacticsScreen.of_job(FOUND, {"model": str(path)})
+        page = TacticsScreen.of_job(decode(TacticReport, FOUND), {"model": str(path)})
         assert isinstance(page, TacticsScreen)
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(TacticTable))

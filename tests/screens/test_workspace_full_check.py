@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from dld_tui.activities.check_full import Result
+from dld_tui.core.checks.findings import ToolFinding
+from dld_tui.core.document.locations import Remark
 from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files import view as file_view
 from dld_tui.core.files.view import external_view
@@ -37,14 +40,14 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: list[dict[str, Any]] = []
-        self.result: dict[str, Any] = {"findings": []}
+        self.result = Result([])
         self.error: Exception | None = None
         self.go_on = threading.Event()
         monkeypatch.setattr(Jobs, "_job_result", self.run)
 
     def run(
         self, activity: str, request: dict[str, Any], cancel: threading.Event, line: JobLine
-    ) -> dict[str, Any]:
+    ) -> Result:
         self.requests.append(request)
         while not self.go_on.wait(0.01):
             if cancel.is_set():
@@ -102,11 +105,7 @@ async def test_edits_meanwhile_make_places_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(monkeypatch)
-    held.result = {
-        "findings": [
-            {"level": "error", "rule": "onnx:checker", "message": "bad", "place": [], "index": 0}
-        ]
-    }
+    held.result = Result([ToolFinding("error", "onnx:checker", Remark("bad", [], 0))])
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("f7")
         await session.until(lambda: held.requests)

@@ -48,7 +48,7 @@ def _finish(result: Any = None) -> Iterator[Event]:
 
 
 def _finish_badly() -> Iterator[Event]:
-    yield Finished({"not": object()})  # type: ignore[dict-item]
+    yield Finished({"not": object()})
 
 
 def _write(descriptor: int, text: str, times: int = 1) -> Iterator[Event]:

@@ -11,6 +11,7 @@ import pytest
 
 from dld_tui.activities.build_tensorrt import Request, run
 from dld_tui.backends.tensorrt.library import trt
+from dld_tui.core.codec import encode
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.types import JSON
 
@@ -40,4 +41,4 @@ def build(model: Path, engine: Path, **settings: object) -> tuple[dict[str, JSON
     with own_library():
         *events, last = run(request)
     assert isinstance(last, Finished)
-    return last.result, events
+    return encode(last.result), events

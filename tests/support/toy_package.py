@@ -10,12 +10,34 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.registry import Activity, Command
+from dld_tui.core.checks.added import NodeCheck
+from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.files.added_readers import ReportReader
 from dld_tui.core.params import param
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.temporary import temporary_report
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.widgets.charts.report_charts import Chart
 
 ENTRY_POINTS = """\
 [dld_tui.activities]
 count_bytes = toy_package:ACTIVITY
+torn = toy_package:NO_SUCH_NAME
+[dld_tui.checks]
+no_relu = toy_package:CHECK
+torn = toy_package:NO_SUCH_NAME
+[dld_tui.readers]
+lines = toy_package:READER
+torn = toy_package:NO_SUCH_NAME
+[dld_tui.charts]
+longest = toy_package:CHART
+torn = toy_package:NO_SUCH_NAME
+[dld_tui.tools]
+copy = toy_package:TOOL
 torn = toy_package:NO_SUCH_NAME
 """
 
@@ -60,3 +82,34 @@ ACTIVITY = Activity(
     synonyms=("weigh",),
     offered=True,
 )
+
+
+def look(node: Node) -> Iterator[str]:
+    """Yield what is wrong with a node."""
+    if node.op_type == "Relu":
+        yield "no Relu, please"
+
+
+CHECK = NodeCheck("toy:no-relu", "warning", look)
+
+
+def read(path: Path, progress: ProgressCallback | None, cancelled: CancelCheck | None) -> Report:
+    """Return lines such as ``conv 1.5`` as a report of one pass, in milliseconds."""
+    lines = [line.split() for line in path.read_text().splitlines()[1:]]
+
+    def fill(writer: ReportWriter) -> None:
+        took = [1000 * float(ms) for _, ms in lines]
+        writer.add_pass(0, 0.0, sum(took), "measured")
+        for at, (name, _) in enumerate(lines):
+            layer = writer.add_layer(Layer(name, "Toy"))
+            writer.add_samples(0, [(layer, sum(took[:at]), took[at], took[at], 0)])
+
+    return temporary_report(path, fill, network=path.stem, backend="Toy")
+
+
+READER = ReportReader("a toy profile", lambda head: head.startswith(b"#toy"), read)
+CHART = Chart(
+    "longest", "The longest layer",
+    lambda data: [[(max(data.layers, key=lambda layer: layer.time_ms or 0).name, "strong")]],
+)  # fmt: skip
+TOOL = Tool("toy-copy", "cp", ("$Model", "$Output"), ".onnx")

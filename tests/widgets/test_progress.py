@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.core.events import Progress, RateMeter
-from dld_tui.core.types import JSON
+from dld_tui.core.events import Phase, Progress, RateMeter
 from dld_tui.widgets.shell.progress import ProgressRows
 from tests.support.tui import ESCAPE, HostApp, rows_of
 
@@ -37,10 +36,10 @@ async def test_a_bar_with_figures() -> None:
 async def test_phases_are_a_tree_that_keeps_its_rows() -> None:
     rows = ProgressRows()
     app = HostApp(rows)
-    phases: list[JSON] = [
-        {"name": "Building engine from subgraph", "depth": 0, "done": 0, "total": 1},
-        {"name": f"Computing{ESCAPE} costs", "depth": 1, "done": 3, "total": 5},
-        {"name": "Counting", "depth": 2, "done": 7, "total": None},
+    phases = [
+        Phase("Building engine from subgraph", 0, 0, 1),
+        Phase(f"Computing{ESCAPE} costs", 1, 3, 5),
+        Phase("Counting", 2, 7, None),
     ]
     async with app.run_test(size=(70, 12)) as pilot:
         rows.show_progress(Progress(4.6, 6, "steps", "Building engine", phases))
@@ -64,11 +63,9 @@ async def test_phases_are_a_tree_that_keeps_its_rows() -> None:
 async def test_more_phases_than_rows_are_counted() -> None:
     rows = ProgressRows()
     app = HostApp(rows)
-    phases: list[JSON] = [
-        {"name": f"phase {n}", "depth": n, "done": 0, "total": 1} for n in range(9)
-    ]
+    phases = [Phase(f"phase {n}", n, 0, 1) for n in range(9)]
     async with app.run_test(size=(60, 12)) as pilot:
-        rows.show_progress(Progress(1, 6, "steps", "Building engine", [*phases, "not a phase"]))
+        rows.show_progress(Progress(1, 6, "steps", "Building engine", phases))
         await pilot.pause()
         drawn = rows_of(app)
         assert "phase 4" in drawn[6]

@@ -1,11 +1,6 @@
 """Whether two models, or two ways to run one, give the same results.
 
-Result: ``{"reference", "other": {"model", "library", "provider", "optimization", "round", "how"},
-"inputs": [...], "sets", "guess": [...] or null,
-"tolerance", "tensors": [ROW, ...], "is_good", "first": NAME or null,
-"unmatched", "not_compared": {REASON: [NAME, ...]}, "kept_bytes", "seconds", "remarks": [...]}``;
-rows as :class:`dld_tui.core.accuracy.result.Row` has them, in the order of the computation; `how`
-is for people.
+Rows are in the order of the computation.
 """
 
 from __future__ import annotations
@@ -18,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from dld_tui.activities.accuracy_request import Request as Request
 from dld_tui.core.accuracy.engine_settings import is_engine, run_by
+from dld_tui.core.accuracy.result import AccuracyReport, RunSide
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.runs import Comparison
@@ -94,22 +89,24 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
         remarks += comparison_remarks(comparison, tensors=request.tensors)
         found = Result(tuple(state.rows), tuple(remarks))
         inputs = [spec.text for spec in comparison.inputs]
-    yield Finished({
-        "reference": _told(reference, request.model, "none"),
-        "other": _told(other, request.against or request.model, request.round),
-        "inputs": [*inputs],
-        "sets": len(feeds),
-        "guess": None if fed.guess is None else fed.guess.to_json(),
-        "tolerance": tolerances.every.text,
-        "tensors": [row.to_json() for row in found.rows],
-        "is_good": found.is_good,
-        "first": found.first.name if found.first is not None else None,
-        "unmatched": len(comparison.not_compared),
-        "not_compared": {why: [*names] for why, names in grouped(comparison.not_compared).items()},
-        "kept_bytes": state.kept_bytes,
-        "seconds": time.perf_counter() - begin,
-        "remarks": [*found.remarks],
-    })  # fmt: skip
+    yield Finished(
+        AccuracyReport(
+            reference=_told(reference, request.model, "none"),
+            other=_told(other, request.against or request.model, request.round),
+            inputs=inputs,
+            sets=len(feeds),
+            guess=None if fed.guess is None else fed.guess.told,
+            tolerance=tolerances.every.text,
+            tensors=[*found.rows],
+            is_good=found.is_good,
+            first=found.first.name if found.first is not None else None,
+            unmatched=len(comparison.not_compared),
+            not_compared={why: [*names] for why, names in grouped(comparison.not_compared).items()},
+            kept_bytes=state.kept_bytes,
+            seconds=time.perf_counter() - begin,
+            remarks=[*found.remarks],
+        )
+    )
 
 
 class _Plan:
@@ -283,5 +280,5 @@ def _remarks(request: Request, *sides: Side) -> Iterator[str]:
                " fuse their nodes otherwise")  # fmt: skip
 
 
-def _told(side: Side, path: Path, rounded: str) -> dict[str, JSON]:
-    return {"model": str(path), "round": rounded, **side.told()}
+def _told(side: Side, path: Path, rounded: str) -> RunSide:
+    return RunSide(**vars(side.told()), model=str(path), round=rounded)

@@ -1,9 +1,6 @@
 """Build a TensorRT engine of a model.
 
-Result: ``{"engine": PATH, "bytes": N, "seconds": S, "library": TEXT, "layer_info": PATH or null,
-"layer_info_problem": TEXT, "record": PATH, "log": PATH, "timing_cache": {…} or null, "warnings": N,
-"remarks": [TEXT, …], "guess": [...] or null}``. The engine is there as a whole or not at all.
-`guess` is what was guessed of the shapes. Beside ``NAME.engine`` are
+The engine is there as a whole or not at all. Beside ``NAME.engine`` are
 ``NAME.trt.json`` (its layers, when the library can load it here), ``NAME.build.json`` (how it was
 built) and ``NAME.build.log`` (all that the library said), which is also there after a failure.
 """
@@ -14,13 +11,15 @@ import contextlib
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.build_tensorrt_request import Request as Request
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json
+from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -30,6 +29,26 @@ if TYPE_CHECKING:
     from dld_tui.core.document.metadata import Profile
 
 _PACKAGES = ("dld-tui", "onnx", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was built. Fields may be added, never renamed."""
+
+    engine: Path
+    bytes: int
+    seconds: float
+    library: str
+    layer_info: Path | None
+    layer_info_problem: str
+    """Why there is none."""
+    record: Path
+    log: Path
+    timing_cache: dict[str, Any] | None
+    warnings: int
+    remarks: list[str]
+    guess: list[GuessedInput] | None
+    """What was guessed of the shapes."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -74,20 +93,20 @@ def run(request: Request) -> Iterator[Event]:
         record = request.engine_path.with_suffix(".build.json")
         _record(record, request, library, identity.result(), profiles, built)
     yield Finished(
-        {
-            "engine": str(built.path.absolute()),
-            "bytes": built.bytes,
-            "seconds": round(built.seconds, 3),
-            "library": library.facts.title,
-            "layer_info": None if layers is None else str(layers.absolute()),
-            "layer_info_problem": problem,
-            "record": str(record.absolute()),
-            "log": str(log.absolute()),
-            "timing_cache": built.timing_cache,
-            "warnings": built.warnings,
-            "remarks": list[JSON](built.remarks),
-            "guess": None if chosen.guess is None else chosen.guess.to_json(),
-        }
+        Result(
+            engine=built.path.absolute(),
+            bytes=built.bytes,
+            seconds=round(built.seconds, 3),
+            library=library.facts.title,
+            layer_info=None if layers is None else layers.absolute(),
+            layer_info_problem=problem,
+            record=record.absolute(),
+            log=log.absolute(),
+            timing_cache=built.timing_cache,
+            warnings=built.warnings,
+            remarks=built.remarks,
+            guess=None if chosen.guess is None else chosen.guess.told,
+        )
     )
 
 

@@ -4,29 +4,26 @@ Each runs in a process of its own with a time limit. They see a small view of th
 payloads where they are (:mod:`dld_tui.core.files.view`), in which every node has a label as its
 name, so that what they say leads to a node, named or not.
 
-Result: ``{"findings": [{"level", "rule", "message", "place", "index"}]}``, rules such as
-``onnx:checker`` and ``polygraphy:onnxruntime``, places as in
-:mod:`dld_tui.core.document.locations`.
+Places are those of :mod:`dld_tui.core.document.locations`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.tools.process import ToolEnd
-    from dld_tui.core.document.locations import Labels, Remark
+    from dld_tui.core.document.locations import Labels
 
 LIMIT_S = 120.0
 """How long each check may take unless something else is asked for."""
@@ -63,13 +60,20 @@ class Request:
     )
 
 
+@dataclass(frozen=True)
+class Result:
+    """What the checks complain of."""
+
+    findings: list[ToolFinding]
+
+
 def run(request: Request) -> Iterator[Event]:
     """Check.
 
     Raises:
         InputError: The model cannot be opened.
     """
-    findings: list[JSON] = []
+    findings: list[ToolFinding] = []
     yield Progress(0, None, stage="Opening the model")
     with _view(request) as path:
         labels = _label(path)
@@ -81,7 +85,7 @@ def run(request: Request) -> Iterator[Event]:
             if request.polygraphy:
                 found = yield from _lint(path, report, labels, request.time_limit)
                 findings += _without_repeats(found, findings)
-    yield Finished({"findings": findings})
+    yield Finished(Result(findings))
 
 
 @contextlib.contextmanager
@@ -160,7 +164,7 @@ def _guessed_shapes(path: Path) -> list[str]:
 
 def _check(
     path: Path, report: Path, labels: Labels, limit_s: float
-) -> Generator[Event, None, list[JSON]]:
+) -> Generator[Event, None, list[ToolFinding]]:
     from dld_tui.backends.tools import onnx_checker
 
     end = yield from _tool("onnx full check", onnx_checker.__name__, path, report, limit_s)
@@ -168,20 +172,20 @@ def _check(
         text = report.read_text(encoding="utf-8", errors="surrogateescape")
         rule = "onnx:shape-inference" if "InferenceError]" in text else "onnx:checker"
         remarks = labels.remarks(text.replace(str(path), "the model"))
-        return [_finding("error", rule, remark) for remark in remarks]
+        return [ToolFinding("error", rule, remark) for remark in remarks]
     return _odd_end("onnx", end, limit_s) if end.status != 0 else []
 
 
 def _lint(
     path: Path, report: Path, labels: Labels, limit_s: float
-) -> Generator[Event, None, list[JSON]]:
+) -> Generator[Event, None, list[ToolFinding]]:
     from dld_tui.backends.tools import polygraphy_lint
     from dld_tui.core.document.locations import Remark
 
     absent = polygraphy_lint.missing()
     if absent:
         message = f"{' and '.join(absent)} not installed: {polygraphy_lint.INSTALL}"
-        return [_finding("info", "polygraphy:missing", Remark(message))]
+        return [ToolFinding("info", "polygraphy:missing", Remark(message))]
     shapes = _guessed_shapes(path)
     end = yield from _tool(
         "Polygraphy lint", polygraphy_lint.__name__, path, report, limit_s, shapes
@@ -189,38 +193,36 @@ def _lint(
     entries = polygraphy_lint.read_report(report)
     if entries is None:
         return _odd_end("polygraphy", end, limit_s)
-    found: list[JSON] = []
+    found: list[ToolFinding] = []
     for entry in entries:
         level = _LEVELS.get(entry.level, "info")
         for remark in labels.remarks(entry.message, *entry.nodes):
-            found.append(_finding(level, f"polygraphy:{entry.source}", remark))
+            found.append(ToolFinding(level, f"polygraphy:{entry.source}", remark))
     return found
 
 
-def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[JSON]:
+def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
     from dld_tui.core.document.locations import Remark
     from dld_tui.core.text import clip, visible
 
     if end.timed_out:
-        return [_finding("warning", f"{tool}:time-limit", Remark(f"stopped after {limit_s:g} s"))]
+        return [
+            ToolFinding("warning", f"{tool}:time-limit", Remark(f"stopped after {limit_s:g} s"))
+        ]
     if end.crashed is not None:
-        return [_finding("error", f"{tool}:crash", Remark(f"the check crashed ({end.crashed})"))]
+        return [ToolFinding("error", f"{tool}:crash", Remark(f"the check crashed ({end.crashed})"))]
     lines = [line for line in end.said.splitlines() if line.strip() and _VERDICT not in line]
     last = lines[-1] if lines else "without a word"
     message = clip(visible(" ".join(last.split())), 400)
-    return [_finding("error", f"{tool}:failed", Remark(f"the check failed: {message}"))]
+    return [ToolFinding("error", f"{tool}:failed", Remark(f"the check failed: {message}"))]
 
 
-def _without_repeats(found: list[JSON], known: list[JSON]) -> list[JSON]:
+def _without_repeats(found: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:
     """Leave out what the lint repeats: it runs the checker of onnx, too."""
     said = {_what(finding) for finding in known}
     return [finding for finding in found if _what(finding) not in said]
 
 
-def _what(finding: JSON) -> str:
-    assert isinstance(finding, dict)
-    return json.dumps([finding["message"], finding["place"], finding["index"]])
-
-
-def _finding(level: str, rule: str, remark: Remark) -> dict[str, JSON]:
-    return {"level": level, "rule": rule, **remark.to_json()}
+def _what(finding: ToolFinding) -> tuple[str, str, int | None]:
+    remark = finding.remark
+    return remark.message, repr(remark.place), remark.index

@@ -22,6 +22,11 @@ class Request:
     after: Path = param(label="After", help="The result.", kind="file")
 
 
+@dataclass(frozen=True)
+class Result:
+    """That it has none."""
+
+
 def run(request: Request) -> Iterator[Event]:
     """Check.
 
@@ -33,4 +38,4 @@ def run(request: Request) -> Iterator[Event]:
 
     yield Progress(0, None, stage="Checking the result")
     require_sound(request.before, request.after, lambda: False)
-    yield Finished({})
+    yield Finished(Result())

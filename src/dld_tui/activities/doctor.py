@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dld_tui.backends.machine import probe
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.health import folder_checks, python_checks
+from dld_tui.core.health import Check, folder_checks, python_checks
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,18 @@ class Request:
     """Nothing to choose."""
 
 
+@dataclass(frozen=True)
+class Result:
+    """What was looked at."""
+
+    checks: list[Check]
+
+
 def run(request: Request) -> Iterator[Event]:
-    """Look at everything; the result is ``{"checks": [...]}``, see :class:`core.health.Check`."""
+    """Look at everything; the result has a check for each thing."""
     checks = [*python_checks(), *folder_checks()]
     steps = probe.steps()
     for index, (title, look) in enumerate(steps):
         yield Progress(index, len(steps), "checks", stage=title)
         checks += look()
-    yield Finished({"checks": [check.to_json() for check in checks]})
+    yield Finished(Result(checks))

@@ -4,11 +4,8 @@ The model file may be one that the caller wrote for this: the unsaved state of a
 its payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, but for small ones in
 files of external data: sizes are computed from them.
 
-The types come as parts, ``{"place": PLACE, "kinds": [TYPE, …], "types": {VALUE: NUMBER}}``, where
-NUMBER is that of a kind. PLACE is as in :mod:`dld_tui.core.document.locations`, TYPE is ``[dtype or
-null, dims or null]`` with the container (``sequence``, ``optional``, …) as a third element where
-there is one. Result: ``{"errors": [{"rule", "message", "place", "index"}]}``, what no runtime will
-take (:mod:`dld_tui.core.checks.prediction`).
+The types come as parts (:class:`InferredPart`); the result is what no runtime will take
+(:mod:`dld_tui.core.checks.prediction`).
 """
 
 from __future__ import annotations
@@ -17,18 +14,17 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from dld_tui.core.checks.findings import Prediction
+from dld_tui.core.document.locations import Place
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.core.params import param
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     import onnx
-
-    from dld_tui.core.document.locations import Place
-    from dld_tui.core.document.value_types import ValueType
 
 _PART = 1000
 """Values of one event: they are read in a millisecond."""
@@ -47,6 +43,24 @@ class Request:
     home: Path | None = param(
         None, label="Home", help="The model file whose folder holds the external data."
     )
+
+
+@dataclass(frozen=True)
+class InferredPart:
+    """Types of values of one graph; equal types are there once."""
+
+    place: Place
+    """As in :mod:`dld_tui.core.document.locations`."""
+    kinds: list[ValueType]
+    types: dict[str, int]
+    """The number of its kind, from 0, by the name of a value."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What no runtime will take."""
+
+    errors: list[Prediction]
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -72,7 +86,7 @@ def run(request: Request) -> Iterator[Event]:
         yield from _parts(place, body)
     for place, graph in function_types(inferred):  # they have no types of their own
         yield from _parts(place, graph)
-    yield Finished({"errors": [entry.to_json() for entry in predictions]})
+    yield Finished(Result(predictions))
 
 
 def _read(request: Request) -> onnx.ModelProto:
@@ -95,7 +109,7 @@ def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
     from dld_tui.core.document.proto_text import text_of
     from dld_tui.core.document.value_types import value_type_of
 
-    types: dict[str, JSON] = {}
+    types: dict[str, int] = {}
     kinds: dict[ValueType, int] = {}
     for infos in (graph.value_info, graph.output):
         for info in infos:
@@ -104,17 +118,7 @@ def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
                 continue
             types[text_of(info.name)] = kinds.setdefault(kind, len(kinds))
             if len(types) == _PART:
-                yield _part(place, kinds, types)
+                yield Part(InferredPart(place, [*kinds], types))
                 types, kinds = {}, {}
     if types:
-        yield _part(place, kinds, types)
-
-
-def _part(place: Place, kinds: dict[ValueType, int], types: dict[str, JSON]) -> Part:
-    """Return a part; equal types are told once: whoever reads it makes few objects."""
-    told: list[JSON] = []
-    for kind in kinds:
-        dims = None if kind.dims is None else list(kind.dims)
-        container = [kind.container] if kind.container else []
-        told.append(cast("JSON", [kind.dtype, dims, *container]))
-    return Part({"place": place, "kinds": told, "types": types})
+        yield Part(InferredPart(place, [*kinds], types))

@@ -1,13 +1,5 @@
 """Find the tactics of TensorRT that make a model's results wrong.
 
-Result: ``{"verdict", "way", "library", "builds": N, "good", "bad", "failed", "variants", "seconds",
-"layers": N, "problem": TEXT, "culprits": [{"layer", "title", "tactic", "instead", "confirmed"}],
-"suspects": [{"layer", "title", "tactics"}], "avoid": PATH or null, "engine": PATH or null,
-"options": TEXT, "remarks": [TEXT], "estimate": {...}}``. `verdict` is one of
-:mod:`dld_tui.core.accuracy.tactics`, or null with `estimate_only`; `variants` counts builds that
-differ in their tactics; `options` are those of the builds; tactics are
-``{"tactic", "implementation", "name", "shown"}``.
-
 Each build is noted at once, so a search that was stopped goes on where it was.
 """
 
@@ -21,10 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.isolate_tactic_request import Request as Request
+from dld_tui.core.accuracy.tactics import (
+    BadTactic,
+    BuildEstimate,
+    ShownTactic,
+    SuspectTactics,
+    TacticReport,
+)
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.tactic_trials import Expected, TacticTrials
@@ -155,7 +153,7 @@ class _Searching:
         self._way = way
         self._folder = _folder(request, library, document)
         self._parts = (library, document, request, profiles, expected, way, self._folder)
-        self._estimate: dict[str, JSON] = {}
+        self._estimate: BuildEstimate | None = None
 
     def events(self) -> Iterator[Event]:
         from dld_tui.backends.accuracy.tactic_trials import TacticTrials
@@ -206,12 +204,8 @@ class _Searching:
 
         layers = sum(len(offers) > 1 for offers in build.offers.values())
         least, most = expected_builds(self._request.tries, layers)
-        self._estimate = {
-            "layers": layers,
-            "build_seconds": build.seconds,
-            "builds": [least, most],
-            "seconds": [least * build.seconds, most * build.seconds],
-        }
+        seconds = (least * build.seconds, most * build.seconds)
+        self._estimate = BuildEstimate(layers, build.seconds, (least, most), seconds)
         return Log(cost_text(self._estimate))
 
     def _write(self, trials: TacticTrials, found: Isolation) -> Path | None:
@@ -240,42 +234,41 @@ class _Searching:
         builds: list[Build],
         avoid: Path | None,
         engine: Path | None,
-    ) -> dict[str, JSON]:
+    ) -> TacticReport:
         titles = {layer: title for build in builds for layer, title in build.titles.items()}
         verdicts = [build.verdict for build in builds]
         different = {frozenset(build.choices.items()) for build in builds if build.runs}
-        problem = next((build.problem for build in builds if build.verdict == "bad"), "")
-        return {
-            "verdict": None if found is None else found.verdict,
-            "way": self._way,
-            "library": self._library.facts.title,
-            "builds": len(builds),
-            **{name: verdicts.count(name) for name in ("good", "bad", "failed")},
-            "variants": len(different),
-            "seconds": sum(build.seconds for build in builds),
-            "layers": max((len(build.choices) for build in builds), default=0),
-            "problem": problem,
-            "culprits": [] if found is None else [
-                {
-                    "layer": one.layer,
-                    "title": titles.get(one.layer, one.layer),
-                    "tactic": _tactic(one.tactic),
-                    "instead": _tactic(one.instead),
-                    "confirmed": one.confirmed,
-                }
-                for one in found.culprits
-            ],
-            "suspects": [] if found is None else [
-                {"layer": layer, "title": titles.get(layer, layer),
-                 "tactics": [_tactic(one) for one in tactics]}
-                for layer, tactics in found.suspects.items()
-            ],
-            "avoid": None if avoid is None else str(avoid.absolute()),
-            "engine": None if engine is None else str(engine.absolute()),
-            "options": _options(self._request),
-            "remarks": list[JSON](_remarks(builds)),
-            "estimate": self._estimate,
-        }  # fmt: skip
+        culprits = [] if found is None else [
+            BadTactic(
+                one.layer, titles.get(one.layer, one.layer), _shown(one.tactic),
+                _shown(one.instead), one.confirmed,
+            )
+            for one in found.culprits
+        ]  # fmt: skip
+        suspects = [] if found is None else [
+            SuspectTactics(layer, titles.get(layer, layer), [_shown(one) for one in tactics])
+            for layer, tactics in found.suspects.items()
+        ]  # fmt: skip
+        return TacticReport(
+            verdict=None if found is None else found.verdict,
+            way=self._way,
+            library=self._library.facts.title,
+            builds=len(builds),
+            good=verdicts.count("good"),
+            bad=verdicts.count("bad"),
+            failed=verdicts.count("failed"),
+            variants=len(different),
+            seconds=sum(build.seconds for build in builds),
+            layers=max((len(build.choices) for build in builds), default=0),
+            problem=next((build.problem for build in builds if build.verdict == "bad"), ""),
+            culprits=culprits,
+            suspects=suspects,
+            avoid=None if avoid is None else avoid.absolute(),
+            engine=None if engine is None else engine.absolute(),
+            options=_options(self._request),
+            remarks=_remarks(builds),
+            estimate=self._estimate,
+        )
 
 
 def _options(request: Request) -> str:
@@ -293,13 +286,8 @@ def _options(request: Request) -> str:
     return command_line((), BuildSettings, kept)
 
 
-def _tactic(tactic: Tactic) -> dict[str, JSON]:
-    return {
-        "tactic": tactic.tactic,
-        "implementation": tactic.implementation,
-        "name": tactic.name,
-        "shown": tactic.shown,
-    }
+def _shown(tactic: Tactic) -> ShownTactic:
+    return ShownTactic(tactic.tactic, tactic.implementation, tactic.name, tactic.shown)
 
 
 def _remarks(builds: list[Build]) -> list[str]:

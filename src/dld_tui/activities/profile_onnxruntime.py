@@ -1,6 +1,5 @@
 """Profile a model with ONNX Runtime: latency first, then a GPU's work, then the time of each layer.
 
-Result: ``{"report": PATH, "summary": {...}}``, and ``"optimized_model": PATH`` when that was saved.
 A run that is stopped leaves a partial report when passes were measured, else nothing.
 """
 
@@ -8,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime_request import Request as Request
+from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.latency import LatencyFigures
 from dld_tui.core.params import to_json
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import Plan
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured."""
+
+    report: Path
+    summary: LatencyFigures | None
+    """None where no pass was timed."""
+    optimized_model: Path | None = optional()
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -50,10 +61,7 @@ def run(request: Request) -> Iterator[Event]:
         profiling = ProfilingRun(plan, document, facts)
         yield from profiling.events()
     summary = latency_summary(profiling.latencies, percentiles)
-    result: dict[str, JSON] = {"report": str(profiling.report_path), "summary": summary}
-    if profiling.optimized_path is not None:
-        result["optimized_model"] = str(profiling.optimized_path)
-    yield Finished(result)
+    yield Finished(Result(profiling.report_path, summary, profiling.optimized_path))
 
 
 def _plan(request: Request) -> Plan:

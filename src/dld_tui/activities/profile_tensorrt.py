@@ -1,8 +1,6 @@
 """Profile a model with TensorRT: build its engine or load one, then latency, then the layers.
 
-Result: ``{"report": PATH, "summary": {...}, "phases_ms": {...}, "library": TEXT}``, and
-``"engine": PATH`` when the engine that was built is kept, ``"saved": [PATH, …]`` when the layers
-were saved for other tools. A run that is stopped leaves a partial report when passes were measured.
+A run that is stopped leaves a partial report when passes were measured.
 """
 
 from __future__ import annotations
@@ -10,13 +8,15 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_tensorrt_request import Request as Request
+from dld_tui.core.codec import optional
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.latency import LatencyFigures
 from dld_tui.core.params import to_json
 from dld_tui.core.types import JSON
 
@@ -29,6 +29,22 @@ if TYPE_CHECKING:
 _PACKAGES = ("dld-tui", "onnx", "numpy", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
 _NO_SETTINGS = ("model", "output", "report", "engine", "trust", "open_metadata")
 """Known from the report itself, or of no importance to what was measured."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured."""
+
+    report: Path
+    summary: LatencyFigures | None
+    """None where no pass was timed."""
+    phases_ms: dict[str, dict[str, float]]
+    """Figures of the parts of a pass, by name: copies, compute, enqueue."""
+    library: str
+    engine: Path | None = optional()
+    """Where the engine is kept."""
+    saved: list[Path] = optional(factory=list)
+    """Outputs that were saved."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -78,17 +94,17 @@ def run(request: Request) -> Iterator[Event]:
             raise ActivityError("there is neither a model nor an engine")
         profiling = ProfilingRun(_plan(request, data, model, guess), library, document, facts)
         yield from profiling.events()
-    result: dict[str, JSON] = {
-        "report": str(profiling.report_path),
-        "summary": latency_summary(profiling.latencies, percentiles, "TensorRT"),
-        "phases_ms": profiling.times.summary(),
-        "library": title,
-    }
-    if prebuilt is None and request.output is not None:
-        result["engine"] = str(request.output.absolute())
-    if profiling.saved:
-        result["saved"] = [str(path.absolute()) for path in profiling.saved]
-    yield Finished(result)
+    is_kept = prebuilt is None and request.output is not None
+    yield Finished(
+        Result(
+            profiling.report_path,
+            latency_summary(profiling.latencies, percentiles, "TensorRT"),
+            profiling.times.summary(),
+            title,
+            request.output.absolute() if is_kept and request.output else None,
+            [path.absolute() for path in profiling.saved],
+        )
+    )
 
 
 def _check(request: Request) -> None:

@@ -1,7 +1,6 @@
 """Put the weights of an ONNX model into an engine that was built for it.
 
-Result: ``{"engine": PATH, "bytes": N, "weights": N, "library": TEXT}``. The engine that was given
-is not changed.
+The engine that was given is not changed.
 """
 
 from __future__ import annotations
@@ -79,6 +78,17 @@ class Request:
         return self.engine.with_name(f"{self.engine.stem}-refit{self.engine.suffix}")
 
 
+@dataclass(frozen=True)
+class Result:
+    """The new engine."""
+
+    engine: Path
+    bytes: int
+    weights: int
+    """Those that are new."""
+    library: str
+
+
 def run(request: Request) -> Iterator[Event]:
     """Load the engine, refit it and write it.
 
@@ -117,11 +127,4 @@ def run(request: Request) -> Iterator[Event]:
         del engine
     yield Progress(0, None, stage="Writing the engine")
     write_bytes(request.target, made, overwrite=True)
-    yield Finished(
-        {
-            "engine": str(request.target.absolute()),
-            "bytes": len(made),
-            "weights": count,
-            "library": library.facts.title,
-        }
-    )
+    yield Finished(Result(request.target.absolute(), len(made), count, library.facts.title))

@@ -15,14 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dld_tui.core.codec import decode
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import RequestData, from_json, to_json
 from dld_tui.core.plugins import Plugin, plugins, resolve
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-
-_CLI = "dld_tui.cli"
-_SCREENS = "dld_tui.screens"
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Command:
     ``("run", NAME)`` is for anybody."""
     summary: str = ""
     """In the list of a group's commands."""
-    show: Any = f"{_CLI}.activity:show_fields"
+    show: Any = "dld_tui.cli.activity:show_fields"
     """Function (or reference) that prints (result, as_json) and may return an exit status."""
     rewrite: Any = None
     """Function (or reference) that brings the arguments of other tools to ours."""
@@ -73,11 +71,13 @@ class Activity:
     """A generator (or reference) that takes a request and yields events; it ends with one
     ``Finished`` or raises a ``DldError``."""
     command: Command | None = None
-    form: Any = f"{_SCREENS}.activity.form:ActivityScreen"
+    result: Any = None
+    """The class (or reference) of its results, a dataclass; JSON data where there is none."""
+    form: Any = "dld_tui.screens.activity.form:ActivityScreen"
     """The screen (or reference) that asks for the settings: called with (id, values)."""
     of_open_model: bool = False
     """Whether the form in a model's tab runs what is seen there, edits included."""
-    result_view: Any = f"{_SCREENS}.result_views:opened_file"
+    result_view: Any = "dld_tui.screens.result_views:opened_file"
     """What opens afterwards: a function (or reference) that takes (result, values) and returns a
     page, the path of a file to open, a text to show, or None."""
     reasons: Any = None
@@ -103,11 +103,12 @@ class Activity:
 def _own(id: str, title: str, help: str, **about: Any) -> Activity:
     """Return an activity of our own, whose request and run are in the module of its name."""
     module = f"dld_tui.activities.{id}"
+    about.setdefault("result", f"{module}:Result")
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
 
 
 def _convert(name: str, summary: str, show: str = "show_conversion", **about: Any) -> Command:
-    return Command(("convert", name), summary, f"{_CLI}.convert_result:{show}", **about)
+    return Command(("convert", name), summary, f"dld_tui.cli.convert_result:{show}", **about)
 
 
 _TRTEXEC = "dld_tui.core.tensorrt.arguments:plain_arguments"
@@ -121,7 +122,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(
             ("profile", "onnxruntime"),
             "Profile with ONNX Runtime.",
-            f"{_CLI}.profile_result:show_onnxruntime",
+            "dld_tui.cli.profile_result:show_onnxruntime",
         ),
         synonyms=("benchmark", "latency", "measure", "ort"),
         offered=True,
@@ -130,8 +131,8 @@ ACTIVITIES: tuple[Activity, ...] = (
         "build_tensorrt",
         "Build a TensorRT engine",
         "Build an engine of a model with TensorRT or TensorRT-RTX.",
-        command=Command(("build",), click=f"{_CLI}.build:command"),
-        result_view=f"{_SCREENS}.result_views:built_engine",
+        command=Command(("build",), click="dld_tui.cli.build:command"),
+        result_view="dld_tui.screens.result_views:built_engine",
         reasons=_LIBRARY,
         synonyms=("compile", "plan", "trtexec"),
         offered=True,
@@ -143,7 +144,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(
             ("profile", "tensorrt"),
             "Profile with TensorRT.",
-            f"{_CLI}.profile_result:show_tensorrt",
+            "dld_tui.cli.profile_result:show_tensorrt",
             _TRTEXEC,
         ),
         reasons=_LIBRARY,
@@ -154,8 +155,8 @@ ACTIVITIES: tuple[Activity, ...] = (
         "refit_engine",
         "Refit an engine",
         "Put the weights of a model into an engine that was built for it.",
-        command=Command(("refit",), show=f"{_CLI}.refit:show_refit"),
-        result_view=f"{_SCREENS}.result_views:built_engine",
+        command=Command(("refit",), show="dld_tui.cli.refit:show_refit"),
+        result_view="dld_tui.screens.result_views:refitted_engine",
         synonyms=("weights", "update"),
         offered=True,
     ),
@@ -163,9 +164,10 @@ ACTIVITIES: tuple[Activity, ...] = (
         "accuracy",
         "Compare accuracy",
         "Say whether two models, or two ways to run one, give the same results.",
-        command=Command(("accuracy",), click=f"{_CLI}.accuracy:command"),
+        result="dld_tui.core.accuracy.result:AccuracyReport",
+        command=Command(("accuracy",), click="dld_tui.cli.accuracy:command"),
         of_open_model=True,
-        result_view=f"{_SCREENS}.accuracy.page:AccuracyScreen.of_job",
+        result_view="dld_tui.screens.accuracy.page:AccuracyScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:comparison_reasons",
         synonyms=("debug", "difference", "polygraphy run"),
         offered=True,
@@ -174,9 +176,10 @@ ACTIVITIES: tuple[Activity, ...] = (
         "search_precision",
         "Search the precision",
         "Find the fewest nodes that must stay in fp32 when a model runs in fp16 or bf16.",
-        command=Command(("accuracy", "--search", "fp16"), click=f"{_CLI}.accuracy:command"),
+        command=Command(("accuracy", "--search", "fp16"), click="dld_tui.cli.accuracy:command"),
+        result=None,
         of_open_model=True,
-        result_view=f"{_SCREENS}.accuracy.precision:PrecisionScreen.of_job",
+        result_view="dld_tui.screens.accuracy.precision:PrecisionScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:greyed",
         synonyms=("mixed precision", "debug precision"),
         offered=True,
@@ -185,9 +188,10 @@ ACTIVITIES: tuple[Activity, ...] = (
         "isolate_tactic",
         "Isolate a tactic",
         "Find the TensorRT tactics that make a model's results wrong.",
-        command=Command(("tactics",), click=f"{_CLI}.tactics:command"),
+        result="dld_tui.core.accuracy.tactics:TacticReport",
+        command=Command(("tactics",), click="dld_tui.cli.tactics:command"),
         of_open_model=True,
-        result_view=f"{_SCREENS}.accuracy.tactics:TacticsScreen.of_job",
+        result_view="dld_tui.screens.accuracy.tactics:TacticsScreen.of_job",
         reasons=_LIBRARY,
         synonyms=("kernel", "debug build"),
         offered=True,
@@ -212,6 +216,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Convert to float16",
         "Convert a model to float16; the result is tried before it is written.",
         command=_convert("fp16", "Convert to float16."),
+        result=None,
         modification=Modification("f", "fp16", "convert to fp16"),
     ),
     _own(
@@ -219,6 +224,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Convert to bfloat16",
         "Convert a model to bfloat16; its values are compared before it is written.",
         command=_convert("bf16", "Convert to bfloat16."),
+        result=None,
         modification=Modification("b", "bf16", "convert to bf16"),
     ),
     _own(
@@ -226,6 +232,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Cast to layer precisions",
         "Add the casts that give layers the precisions that they are set to.",
         command=_convert("precisions", "Cast to the precisions of layers.", "show_precisions"),
+        result=None,
         modification=Modification("p", "cast", "cast for the layers' precisions", preview=True),
     ),
     _own(
@@ -233,6 +240,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Sanitize",
         "Make a model as small as Polygraphy, onnxslim and onnxsim can; it computes the same.",
         command=_convert("sanitize", "Fold constants, remove what is unused."),
+        result=None,
         modification=Modification("z", "sanitized", "sanitize"),
     ),
     _own(
@@ -240,6 +248,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Convert tensors",
         "Convert weights and constants to another element type.",
         command=_convert("tensors", "Convert weights to another type.", "show_tensors"),
+        result=None,
         modification=Modification("t", "tensors", "convert tensors"),
     ),
     _own(
@@ -254,6 +263,7 @@ ACTIVITIES: tuple[Activity, ...] = (
             " converter of onnx; metadata, documentation and local functions are kept. Prints what"
             " changed. Exit status 1 when a part could not be converted, or values are wrong.",
         ),
+        result=None,
         modification=Modification("o", "opset", "convert the opset"),
     ),
     _own(
@@ -261,6 +271,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Change dimensions",
         "Make dimensions dynamic or fixed, with the constants that hold their size.",
         command=_convert("shape", "Make dimensions dynamic or fixed."),
+        result=None,
         modification=Modification("d", "shape", "change dimensions"),
     ),
     _own(
@@ -268,6 +279,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Quantize",
         "Quantize a model with ONNX Runtime, with calibration inputs or dynamically.",
         command=_convert("quantize", "Quantize weights and values.", "show_quantization"),
+        result=None,
         modification=Modification("q", "quantized", "quantize"),
     ),
     _own(
@@ -275,6 +287,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Weights to a data file",
         "Move the weights of a model to a file beside it.",
         command=_convert("external", "Move weights to a data file."),
+        result=None,
         modification=Modification("e", "external", "move weights to a data file"),
     ),
     _own(
@@ -282,6 +295,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Weights into the model",
         "Move the weights of data files into the model.",
         command=_convert("inline", "Move weights into the model."),
+        result=None,
         modification=Modification("i", "inline", "move weights into the model"),
     ),
     _own(
@@ -289,6 +303,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Strip weights",
         "Take the weights out of a model, and keep their hashes.",
         command=_convert("strip", "Take the weights out."),
+        result=None,
         modification=Modification("s", "stripped", "strip the weights"),
     ),
     _own(
@@ -296,6 +311,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Restore weights",
         "Give a stripped model its weights again.",
         command=_convert("restore", "Put the weights back."),
+        result=None,
         modification=Modification("r", "restored", "restore the weights"),
     ),
     _own(
@@ -363,7 +379,12 @@ def load(activity_id: str) -> Activity:
     if activity.problem:
         raise UnavailableError(f"unavailable: {activity.problem}", where=activity.title)
     try:
-        return replace(activity, request=resolve(activity.request), run=resolve(activity.run))
+        return replace(
+            activity,
+            request=resolve(activity.request),
+            run=resolve(activity.run),
+            result=resolve(activity.result),
+        )
     except UnavailableError as error:
         raise UnavailableError(error.message, where=activity.title) from error
 
@@ -376,6 +397,16 @@ def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
         UnavailableError: The activity cannot be imported here.
     """
     return to_json(from_json(load(activity_id).request, dict(values)))
+
+
+def decode_result(activity_id: str, data: JSON) -> Any:
+    """Return the result of a job as the activity declares it.
+
+    Raises:
+        ActivityError: It is of another form.
+    """
+    kind = resolve(find(activity_id).result)
+    return data if kind is None else decode(kind, data)
 
 
 def why_unavailable(activity: Activity) -> str | None:

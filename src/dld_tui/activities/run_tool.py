@@ -2,8 +2,6 @@
 
 ``$Output`` names a file in an empty folder beside the one asked for: what the tool leaves there is
 moved when it has ended well, so that a tool that fails replaces nothing.
-
-Result: ``{"tool", "output": PATH or None, "files": [PATH, …], "seconds", "lines", "left_out"}``.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from dld_tui.core.custom_tools.model import (
 from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from dld_tui.core.params import param
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.tools.custom import ProgramEnd
@@ -54,6 +51,21 @@ class Request:
         None, label="Model folder", help="What $Folder stands for; by default where the model is."
     )
     limit: int = param(DEFAULT_LIMIT_S, label="Time limit", help="Then it is stopped.", unit="s")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the tool did. Fields may be added, never renamed."""
+
+    tool: str
+    output: Path | None
+    files: list[Path]
+    """All that it wrote."""
+    seconds: float
+    lines: int
+    """That it printed."""
+    left_out: int
+    """Of these, those that are not in the log."""
 
 
 def request_for(tool: Tool, model: Path, output: Path | None, **more: object) -> Request:
@@ -133,15 +145,8 @@ def _run(
     end = yield from run_program(command, folder, tool.limit)
     _judge(tool, end)
     files = _publish(tool, staging, output, request.replace) if output is not None else []
-    names: list[JSON] = [str(path) for path in files]
-    yield Finished({
-        "tool": tool.name,
-        "output": str(output) if output is not None else None,
-        "files": names,
-        "seconds": round(end.seconds, 3),
-        "lines": end.lines,
-        "left_out": end.left_out,
-    })  # fmt: skip
+    seconds = round(end.seconds, 3)
+    yield Finished(Result(tool.name, output, files, seconds, end.lines, end.left_out))
 
 
 def _judge(tool: Tool, end: ProgramEnd) -> None:

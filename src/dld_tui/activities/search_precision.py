@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.search_precision_request import Request as Request
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
@@ -419,7 +420,7 @@ class _Search:
                 for node in kept
             ],
             "lowered": final.lowered_nodes,
-            "errors": {name: error.to_json() for name, error in final.errors.items()},
+            "errors": {name: encode(error) for name, error in final.errors.items()},
             "edits": edits,
             "script": None if request.script is None else str(request.script),
         }

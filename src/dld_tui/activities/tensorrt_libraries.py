@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
-from dld_tui.core.tensorrt.facts import MODULES, TITLES
+from dld_tui.core.tensorrt.facts import MODULES, TITLES, LibraryFacts
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,13 @@ class Request:
     paths: tuple[str, ...] = param(
         (), label="Folders", help="Folders with a TensorRT library.", kind="folder"
     )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found, usable or not."""
+
+    libraries: list[LibraryFacts]
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -42,4 +49,4 @@ def run(request: Request) -> Iterator[Event]:
                 found.append(stop.value)
                 break
             yield progress  # where the worker may stop
-    yield Finished({"libraries": [facts.to_json() for facts in found]})
+    yield Finished(Result(found))

@@ -1,10 +1,49 @@
-"""What notebooks and scripts use of this program as a library.
+"""What scripts, notebooks and tests use of this program as a library.
 
 Only what is named here is kept from version to version; the rest of the package may change.
+docs/library.md shows each of them at work.
+
+=================  ==============================================================================
+``open_model``     open an ONNX model as a :class:`Document`
+``Document``       a model that can be looked at, edited and saved
+``edits``          the names of all edits, with what each does
+``check``          what is wrong or odd in a model
+``diff``           what changed between two models
+``convert``        a modification of a whole model: fp16, quantize, shape, …
+``profile``        measure a model, here or on a target; gives a :class:`Report`
+``Report``         a profile report; ``Report.open`` takes a file
+``compare``        reports, or engine plans, side by side
+``Plan``           an engine of TensorRT by the files that describe it
+=================  ==============================================================================
+
+All errors are :class:`dld_tui.core.errors.DldError`, with ``message``, ``where`` and ``hint``.
 """
 
 from __future__ import annotations
 
-from dld_tui.api.plans import Plan
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Plan"]
+if TYPE_CHECKING:
+    from dld_tui.api.models import Document, check, diff, edits, open_model
+    from dld_tui.api.plans import Plan
+    from dld_tui.api.runs import Report, compare, convert, profile
+
+__all__ = [
+    "Document", "Plan", "Report", "check", "compare", "convert", "diff", "edits", "open_model",
+    "profile",
+]  # fmt: skip
+
+_HOMES = {
+    "models": ("Document", "check", "diff", "edits", "open_model"),
+    "plans": ("Plan",),
+    "runs": ("Report", "compare", "convert", "profile"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: a plan needs neither onnx nor a runtime."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"dld_tui.api.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

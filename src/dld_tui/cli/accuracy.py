@@ -15,7 +15,7 @@ from dld_tui.cli.activity import run_activity
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write, write_json
-from dld_tui.core.accuracy.result import Result, rows_csv
+from dld_tui.core.accuracy.result import AccuracyReport, rows_csv
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.params import settings_of
 
@@ -61,15 +61,14 @@ def _callback(
     given = [name for name in sorted(_SEARCH_OWN) if values.pop(name) not in (None, ())]
     if given:
         raise UsageError(f"{_FLAGS[given[0]]} is for --search")
-    result = run_activity("accuracy", request_from(Request, values), target)
-    found = Result.from_json(result)
+    result: AccuracyReport = run_activity("accuracy", request_from(Request, values), target)
     if as_json:
         write_json(result)
     elif as_csv:
-        write(rows_csv(found.rows).rstrip("\n"))
+        write(rows_csv(result.found.rows).rstrip("\n"))
     else:
-        show_result(result, found, worst=worst, most=rows)
-    return ExitStatus.DONE if found.is_good else ExitStatus.FOUND
+        show_result(result, worst=worst, most=rows)
+    return ExitStatus.DONE if result.is_good else ExitStatus.FOUND
 
 
 def _search(

@@ -11,6 +11,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import cosine_text, figure, signal_text
 from dld_tui.core.accuracy.search import cost_text, kept_table, not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.codec import decode
 from dld_tui.core.text import visible
 
 
@@ -41,7 +42,7 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
         write("All nodes can be quantized" if is_int8 else f"All nodes can compute in {precision}")
     write(f"{fmt.plural(result['lowered'], 'node')} in {precision}; {cost}")
     for name, data in result["errors"].items():
-        error = TensorError.from_json(data)
+        error = decode(TensorError, data)
         write(
             f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
             f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB"

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from dld_tui.cli.output import narrate, write, write_table
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.result import Result, Row, accuracy_table, listed, side_text
+from dld_tui.core.accuracy.result import (
+    AccuracyReport,
+    Result,
+    Row,
+    accuracy_table,
+    listed,
+    side_text,
+)
 from dld_tui.core.text import visible
 
 
-def show_result(result: Mapping[str, Any], found: Result, *, worst: bool, most: int) -> None:
+def show_result(result: AccuracyReport, *, worst: bool, most: int) -> None:
     """Print a comparison for people."""
+    found = result.found
     for remark in found.remarks:
         narrate(remark)
-    write(f"Reference  {side_text(result['reference'])}")
-    write(f"Other      {side_text(result['other'])}")
-    sets = fmt.plural(result["sets"], "set")
-    write(f"Inputs     {sets}: {', '.join(visible(text) for text in result['inputs'])}")
+    write(f"Reference  {side_text(result.reference)}")
+    write(f"Other      {side_text(result.other)}")
+    sets = fmt.plural(result.sets, "set")
+    write(f"Inputs     {sets}: {', '.join(visible(text) for text in result.inputs)}")
     write()
     _table(found.outputs)
     inner = [row for row in (found.worst() if worst else found.rows) if not row.is_output]
@@ -35,7 +42,7 @@ def show_result(result: Mapping[str, Any], found: Result, *, worst: bool, most: 
     for row in bad:
         write(f"{visible(row.name)}: {visible(row.problem)}")
     if not bad:
-        write(f"All outputs are within the tolerance ({result['tolerance']})")
+        write(f"All outputs are within the tolerance ({result.tolerance})")
 
 
 def _first(found: Result) -> None:

@@ -18,13 +18,12 @@ from dld_tui.cli.names import PLACE
 from dld_tui.cli.narrator import Narrator
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write, write_json
+from dld_tui.core.codec import encode
 from dld_tui.core.params import is_same_file, settings_of, to_json, validate
 from dld_tui.core.plugins import resolve
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 from dld_tui.targets import registry as targets
 
-Result: TypeAlias = "dict[str, JSON]"
 Rewrite: TypeAlias = "Callable[[list[str]], list[str]]"
 
 
@@ -40,7 +39,7 @@ class RewritingCommand(click.Command):
         return super().parse_args(ctx, self.rewrite(args) if self.rewrite else args)
 
 
-def run_activity(activity_id: str, request: Any, target: str | None = None) -> Result:
+def run_activity(activity_id: str, request: Any, target: str | None = None) -> Any:
     """Run a job to its end and return its result.
 
     Raises:
@@ -54,7 +53,7 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> R
         Narrator() as narrator,
         targets.get(target).start(activity_id, to_json(request)) as job,
     ):
-        return job.result(narrator.event)
+        return activities.decode_result(activity_id, job.result(narrator.event))
 
 
 def command_of(activity_id: str) -> click.Command:
@@ -87,7 +86,7 @@ def activity_command(activity: Activity) -> click.Command:
                     output, request.model
                 )
                 require_free(output, force or is_input)
-        show: Callable[[Result, bool], int | None] = resolve(about.show)
+        show: Callable[[Any, bool], int | None] = resolve(about.show)
         return show(run_activity(activity.id, request, *target), as_json)
 
     return RewritingCommand(
@@ -102,12 +101,13 @@ def activity_command(activity: Activity) -> click.Command:
     )
 
 
-def show_fields(result: Result, as_json: bool) -> None:
+def show_fields(result: Any, as_json: bool) -> None:
     """Print the result of an activity that says nothing else of it."""
+    data = encode(result)
     if as_json:
-        write_json(result)
+        write_json(data)
         return
-    for name, value in result.items():
+    for name, value in data.items():
         text = value if isinstance(value, str) else json.dumps(value)
         write(f"{visible(name.replace('_', ' '))}: {visible(text)}")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from dld_tui.activities.build_tensorrt_request import Request
-from dld_tui.cli.activity import Result, RewritingCommand, run_activity, shared_options
+from dld_tui.activities.build_tensorrt import Request, Result
+from dld_tui.cli.activity import RewritingCommand, run_activity, shared_options
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
@@ -57,14 +57,13 @@ def callback(
     for output in (request.engine_path, request.layer_info, request.log):
         if output is not None:
             require_free(output, force)
-    result = run_activity("build_tensorrt", request, target)
+    result: Result = run_activity("build_tensorrt", request, target)
     if as_json:
         write_json(result)
     else:
         _show(result)
-    layers = result.get("layer_info")
-    if request.open_metadata and isinstance(layers, str):
-        _open(Path(layers))
+    if request.open_metadata and result.layer_info is not None:
+        _open(result.layer_info)
 
 
 def _request(values: dict[str, Any], command: str | None) -> Request:
@@ -98,7 +97,7 @@ def _request(values: dict[str, Any], command: str | None) -> Request:
 def _explain(command: str, version: str, as_json: bool) -> None:
     lines = explain(command, version)
     if as_json:
-        write_json({"version": version, "options": [line.to_json() for line in lines]})
+        write_json({"version": version, "options": lines})
         return
     write_table(
         Table(
@@ -113,20 +112,15 @@ def _explain(command: str, version: str, as_json: bool) -> None:
 
 
 def _show(result: Result) -> None:
-    size, seconds = result.get("bytes"), result.get("seconds")
-    facts = [
-        fmt.size(size) if isinstance(size, int) else "",
-        f"in {fmt.duration(seconds)}" if isinstance(seconds, (int, float)) else "",
-        f"with {visible(str(result.get('library')))}",
-    ]
-    write(f"{visible(str(result.get('engine')))}: {', '.join(fact for fact in facts if fact)}")
-    for title, key in (("Layers", "layer_info"), ("Record", "record"), ("Log", "log")):
-        path = result.get(key)
-        if isinstance(path, str):
-            write(f"{title}: {visible(path)}")
-    remarks = result.get("remarks")
-    for remark in remarks if isinstance(remarks, list) else ():
-        narrate(str(remark))
+    facts = f"{fmt.size(result.bytes)}, in {fmt.duration(result.seconds)}"
+    write(f"{visible(str(result.engine))}: {facts}, with {visible(result.library)}")
+    for title, path in (
+        ("Layers", result.layer_info), ("Record", result.record), ("Log", result.log)
+    ):  # fmt: skip
+        if path is not None:
+            write(f"{title}: {visible(str(path))}")
+    for remark in result.remarks:
+        narrate(remark)
 
 
 def _open(path: Path) -> None:

@@ -37,7 +37,7 @@ def full_findings(
         DldError: The job failed or was cancelled.
     """
     request = Request(model, onnx=onnx, polygraphy=polygraphy, time_limit=time_limit)
-    found = findings_of(document, run_activity("check_full", request, target)["findings"])
+    found = findings_of(document, run_activity("check_full", request, target).findings)
     for finding in found:
         if finding.rule == MISSING:
             what, _, install = finding.message.partition(": ")

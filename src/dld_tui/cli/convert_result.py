@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any, cast
 
-from dld_tui.cli.activity import Result
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
@@ -28,7 +28,7 @@ _TENSORS: tuple[Column[dict[str, Any]], ...] = (
 )
 
 
-def show_conversion(result: Result, as_json: bool) -> int:
+def show_conversion(result: Mapping[str, Any], as_json: bool) -> int:
     """Print the summary of a conversion; exit status 1 when its values are wrong."""
     _narrate(result)
     if as_json:
@@ -40,13 +40,13 @@ def show_conversion(result: Result, as_json: bool) -> int:
     return ExitStatus.FOUND if is_wrong(result.get("values")) else ExitStatus.DONE
 
 
-def show_opset(result: Result, as_json: bool) -> int:
+def show_opset(result: Mapping[str, Any], as_json: bool) -> int:
     """Print what changed; exit status 1 when a part could not be converted, or values are wrong."""
     status: int = ExitStatus.FOUND if result["unconverted"] else ExitStatus.DONE
     return max(status, show_conversion(result, as_json))
 
 
-def show_quantization(result: Result, as_json: bool) -> int:
+def show_quantization(result: Mapping[str, Any], as_json: bool) -> int:
     """Print the tensors that would be quantized where they are only listed, else the conversion."""
     if "path" in result:
         return show_conversion(result, as_json)
@@ -57,7 +57,7 @@ def show_quantization(result: Result, as_json: bool) -> int:
     return ExitStatus.DONE
 
 
-def show_precisions(result: Result, as_json: bool) -> int:
+def show_precisions(result: Mapping[str, Any], as_json: bool) -> int:
     """Print the casts that layers need; exit status 1 when a precision was refused."""
     refused = cast("dict[str, JSON]", result["figures"])["refused"]
     status: int = ExitStatus.FOUND if refused else ExitStatus.DONE
@@ -72,7 +72,7 @@ def show_precisions(result: Result, as_json: bool) -> int:
     return status
 
 
-def show_tensors(result: Result, as_json: bool) -> int:
+def show_tensors(result: Mapping[str, Any], as_json: bool) -> int:
     """Print the tensors that fit where they are only listed, else the conversion."""
     tensors = result.get("tensors")
     if not isinstance(tensors, list):
@@ -86,6 +86,6 @@ def show_tensors(result: Result, as_json: bool) -> int:
     return ExitStatus.DONE
 
 
-def _narrate(result: Result) -> None:
+def _narrate(result: Mapping[str, Any]) -> None:
     for remark in cast("list[JSON]", result["remarks"]):
         narrate(str(remark))

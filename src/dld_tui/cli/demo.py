@@ -7,7 +7,6 @@ import click
 from dld_tui.activities import registry as activities
 from dld_tui.cli.activity import run_activity
 from dld_tui.cli.output import narrate
-from dld_tui.cli.profile_result import report_of
 from dld_tui.cli.report import print_report
 from dld_tui.cli.tui import has_terminal, open_paths
 from dld_tui.core.errors import SaveError
@@ -35,7 +34,7 @@ def command(as_json: bool) -> int | None:
     )
     if has_terminal():
         narrate(f"profiling {model}")
-    report = report_of(run_activity("profile_onnxruntime", request))
+    report = run_activity("profile_onnxruntime", request).report
     if has_terminal() and not as_json:
         return open_paths([report])
     print_report(report, as_json=as_json)

@@ -20,7 +20,7 @@ from dld_tui.core.health import (
     MISSING,
     WEAK,
     Check,
-    checks_from_json,
+    plugin_checks,
     terminal_checks,
 )
 from dld_tui.core.text import visible
@@ -49,15 +49,14 @@ def command(target: str | None, as_json: bool) -> int:
     installed is no problem.
     """
     before = _target_checks(target)
-    result = run_activity("doctor", Request(), target)
-    checks = checks_from_json(result.get("checks"))
+    checks: list[Check] = run_activity("doctor", Request(), target).checks
     if before and target is not None:
         checks = [*before, *_of_a_target(checks, target)]
     else:
-        checks += terminal_checks()
+        checks += [*terminal_checks(), *plugin_checks()]
     problems = sum(check.state == BROKEN for check in checks)
     if as_json:
-        write_json({"checks": [check.to_json() for check in checks], "problems": problems})
+        write_json({"checks": checks, "problems": problems})
     else:
         _print(checks)
     return ExitStatus.FOUND if problems else ExitStatus.DONE

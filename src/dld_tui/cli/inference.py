@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
+from dld_tui.activities.infer_shapes import InferredPart, Result
 from dld_tui.cli.output import narrate
-from dld_tui.core.checks.findings import Finding, predicted_findings
+from dld_tui.core.checks.findings import Finding, Prediction, predicted_findings
+from dld_tui.core.codec import decode
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.serialise import snapshot
-from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import ActivityError, CancelledError, DldError
 from dld_tui.core.events import Event, Part
 from dld_tui.core.text import visible
@@ -53,20 +54,16 @@ def predicted(document: Document, home: Path) -> list[Finding]:
         return [Finding("warning", RULE, f"shapes are not known: {visible(error.message)}")]
 
 
-def _run(document: Document, home: Path) -> JSON:
+def _run(document: Document, home: Path) -> list[Prediction]:
     """Note inferred types and return what is wrong; see the activity ``infer_shapes``."""
 
     def take(event: Event) -> None:
         if not isinstance(event, Part):
             return
-        scope = scope_at(document, cast("list[JSON]", event.data["place"]))
-        kinds = [
-            ValueType(dtype, None if dims is None else tuple(dims), *container)
-            for dtype, dims, *container in cast("list[list[Any]]", event.data["kinds"])
-        ]
+        part = decode(InferredPart, event.data)
+        scope = scope_at(document, part.place)
         if scope is not None:
-            types = cast("dict[str, int]", event.data["types"])
-            scope.inferred.update((name, kinds[number]) for name, number in types.items())
+            scope.inferred.update((name, part.kinds[at]) for name, at in part.types.items())
 
     timed_out = False
     with tempfile.TemporaryDirectory(prefix="dld-") as folder:
@@ -84,7 +81,7 @@ def _run(document: Document, home: Path) -> JSON:
             timer.daemon = True
             timer.start()
             try:
-                return job.result(take)["errors"]
+                return job.result(take, kind=Result).errors
             except CancelledError:
                 if timed_out:
                     raise ActivityError(f"inference was stopped after {LIMIT_S:g} s") from None

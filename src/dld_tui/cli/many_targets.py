@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dld_tui.activities.registry import decode_result
 from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.cancelling import naming_cancels
 from dld_tui.cli.narrator import Narrator
@@ -17,7 +18,6 @@ from dld_tui.core.events import Event
 from dld_tui.core.params import to_json, validate
 from dld_tui.core.paths import near
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
 from dld_tui.targets.many import named, requests_for
@@ -29,7 +29,7 @@ class Run:
 
     target: str
     job: Job
-    result: dict[str, JSON] | None = None
+    result: Any = None
     error: DldError | None = None
 
 
@@ -49,8 +49,8 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
         for name, place, own in zip(names, places, requests, strict=True)
     ]
     with naming_cancels(activity_id, request, names), Narrator() as narrator:
-        _finish(runs, narrator)
-    reports = [Path(str(run.result["report"])) for run in runs if run.result is not None]
+        _finish(activity_id, runs, narrator)
+    reports = [run.result.report for run in runs if run.result is not None]
     for path in reports:
         narrate(f"wrote {visible(near(path))}")
     failed = [run for run in runs if run.error is not None]
@@ -63,7 +63,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
     return reports
 
 
-def _finish(runs: Sequence[Run], narrator: Narrator) -> None:
+def _finish(activity_id: str, runs: Sequence[Run], narrator: Narrator) -> None:
     lock = threading.Lock()
 
     def read(run: Run) -> None:
@@ -73,7 +73,7 @@ def _finish(runs: Sequence[Run], narrator: Narrator) -> None:
 
         try:
             with run.job:
-                run.result = run.job.result(tell)
+                run.result = decode_result(activity_id, run.job.result(tell))
         except DldError as error:
             run.error = error
 

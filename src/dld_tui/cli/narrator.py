@@ -105,7 +105,7 @@ def progress_text(event: Progress) -> str:
     unit = "" if in_bytes else visible(event.unit)
     share = f"{100 * event.done / event.total:.0f} %" if event.total else ""
     inner = event.phases[-1] if event.phases else None
-    phase = visible(str(inner.get("name", ""))) if isinstance(inner, dict) else ""
+    phase = visible(inner.name) if inner is not None else ""
     parts = (visible(event.stage), f"{amount} {unit}".strip(), share, phase)
     return "  ".join(part for part in parts if part)
 

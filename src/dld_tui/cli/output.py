@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import click
 
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tables.as_text import text_lines
 from dld_tui.core.tables.table import Table
@@ -28,11 +29,15 @@ def write(text: str = "") -> None:
 _written_json = False
 
 
-def write_json(document: JSON) -> None:
-    """Write one JSON document to standard output; what JSON has no number for becomes null."""
+def write_json(document: Any) -> None:
+    """Write one JSON document to standard output; what JSON has no number for becomes null.
+
+    Args:
+        document: JSON data, or a dataclass.
+    """
     global _written_json  # noqa: PLW0603 - of the process, as standard output is
     _written_json = True
-    click.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+    click.echo(json.dumps(_finite(encode(document)), indent=2, allow_nan=False))
 
 
 def begin_command() -> None:

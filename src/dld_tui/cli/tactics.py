@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,13 @@ from dld_tui.cli.activity import RewritingCommand, run_activity
 from dld_tui.cli.names import PLACE
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
-from dld_tui.core.accuracy.tactics import avoiding_command, counts_text, tactic_table, verdict_text
+from dld_tui.core.accuracy.tactics import (
+    TacticReport,
+    avoiding_command,
+    counts_text,
+    tactic_table,
+    verdict_text,
+)
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.text import visible
@@ -41,23 +46,23 @@ def callback(target: str | None, force: bool, as_json: bool, **values: Any) -> i
         write_json(result)
     else:
         show_tactics(result, request.model)
-    return ExitStatus.FOUND if result["bad"] else ExitStatus.DONE
+    return ExitStatus.FOUND if result.bad else ExitStatus.DONE
 
 
-def show_tactics(data: Mapping[str, Any], model: Path) -> None:
+def show_tactics(data: TacticReport, model: Path) -> None:
     """Print what a search found, for people."""
     write(verdict_text(data))
-    if data["verdict"] is None:
+    if data.verdict is None:
         return
-    if data["problem"]:
-        write(f"The wrong result: {visible(data['problem'])}")
-    if data["culprits"]:
+    if data.problem:
+        write(f"The wrong result: {visible(data.problem)}")
+    if data.culprits:
         write_table(tactic_table(data))
-    elif data["suspects"]:
+    elif data.suspects:
         write("Tactics of wrong builds that no right one has:")
         write_table(tactic_table(data).pick(("layer", "tactic")))
     write(visible(counts_text(data)))
-    for remark in data["remarks"]:
+    for remark in data.remarks:
         narrate(remark)
     if command := avoiding_command(data, model):
         write(f"Build without: {visible(command)}")

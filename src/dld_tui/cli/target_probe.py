@@ -7,6 +7,7 @@ import click
 from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import write, write_json
+from dld_tui.core.codec import encode
 from dld_tui.core.connections import prompts as asking
 from dld_tui.core.connections import store
 from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
@@ -41,7 +42,7 @@ def command(name: str, as_json: bool) -> None:
     steps = examine(connection, asking.current(), show)
     bad = [step for step in steps if step.state == BAD]
     if as_json:
-        found = [step.to_json() for step in steps]
+        found = encode(steps)
         write_json({"target": name, "usable": not bad, "steps": [*found]})
     for step in bad:
         where = f"target {name}"

@@ -7,7 +7,7 @@ import click
 from dld_tui.cli.output import narrate, write_json, write_table
 from dld_tui.core.custom_tools import store
 from dld_tui.core.custom_tools.form import tool_table
-from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.custom_tools.model import Tool, unavailable_tools
 from dld_tui.core.types import JSON
 
 
@@ -16,6 +16,8 @@ from dld_tui.core.types import JSON
 def command(as_json: bool) -> None:
     """List the tools."""
     tools = list(store.load().values())
+    for line in unavailable_tools():
+        narrate(line)
     if as_json:
         write_json({"tools": [_data(tool) for tool in tools]})
     elif tools:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core import paths
-from dld_tui.core.custom_tools.model import Tool, tools_of
+from dld_tui.core.custom_tools.model import Tool, added_tools, tools_of, unavailable_tools
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import Setting, param, settings_of
@@ -117,7 +117,8 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         setting = known.get(name[4:].lower()) if name.startswith("DLD_") else None
         if setting is not None:
             _put(values, setting, _from_text(setting, text), name, problems)
-    return Config(**values, problems=tuple(problems))
+    values["tools"] = added_tools() | values.get("tools", {})
+    return Config(**values, problems=(*problems, *unavailable_tools()))
 
 
 def save(changes: Mapping[str, Any], path: Path | None = None) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dld_tui import __version__
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -209,9 +209,9 @@ class CpuWatch:
         self._own = _own_seconds()
         self._at = time.monotonic()
 
-    def facts(self) -> dict[str, JSON]:
+    def facts(self) -> Facts:
         """Return ``other_busy_threads``, the mean since the start, and ``load_average_after``."""
-        found: dict[str, JSON] = {"load_average_after": _load_average()}
+        found: Facts = {"load_average_after": _load_average()}
         now, passed = _busy_seconds(), time.monotonic() - self._at
         if now is not None and self._began is not None and passed > 0:
             others = (now - self._began) - (_own_seconds() - self._own)

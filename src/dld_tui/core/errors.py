@@ -22,7 +22,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:  # `dld --help` loads this module and nothing else
-    from dld_tui.core.types import JSON
+    from dld_tui.core.types import NodePlace
 
 
 class ExitStatus(IntEnum):
@@ -63,9 +63,8 @@ class DldError(Exception):
         self.where = where
         self.hint = hint
         self.details = details
-        self.finding: dict[str, JSON] | None = None
-        """The node that it is about, for a program: ``{"model": PATH, "scope": [STEP, …], "node":
-        REF, "name": NAME, "op_type": TYPE}``; scopes and references as edits name them."""
+        self.finding: NodePlace | None = None
+        """The node that it is about."""
 
     def __str__(self) -> str:
         """Return one line: where, what, what next. The text may hold foreign characters."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from dld_tui.core.codec import decode, encode, optional
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
@@ -25,7 +26,7 @@ from dld_tui.core.errors import (
     UnavailableError,
     UsageError,
 )
-from dld_tui.core.types import JSON
+from dld_tui.core.types import NodePlace
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,17 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """A part of a stage that goes on now."""
+
+    name: str
+    """Foreign text."""
+    depth: int
+    done: float = 0
+    total: float | None = None
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far a stage is."""
 
@@ -45,10 +57,9 @@ class Progress:
     """None when unknown."""
     unit: str = ""
     stage: str = ""
-    phases: list[JSON] = field(default_factory=list)
-    """What the stage is made of and goes on now, as a tree: ``{"name", "depth", "done", "total"}``,
-    each phase right after the one that it is part of, whose depth is one less; the stage itself is
-    not among them. Names are foreign text."""
+    phases: list[Phase] = optional(factory=list)
+    """What the stage is made of, as a tree: each phase right after the one that it is part of,
+    whose depth is one less; the stage itself is not among them."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +84,16 @@ class Metric:
 class Part:
     """A piece of a large result, so that no line takes long to read; the activity documents it."""
 
-    data: dict[str, JSON]
+    data: Any
+    """A dataclass of the activity; as read from a worker it is JSON data."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The work is done; `result` is what the activity documents."""
+    """The work is done."""
 
-    result: dict[str, JSON] = field(default_factory=dict)
+    result: Any = field(default_factory=dict)
+    """The result of the activity, a dataclass; as read from a worker it is JSON data."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,7 @@ class Failed:
     hint: str | None = None
     details: str | None = None
     status: int = int(ExitStatus.FAILED)
-    finding: dict[str, JSON] | None = None
+    finding: NodePlace | None = optional()
     """Where in a model: see :attr:`.DldError.finding`."""
 
     @classmethod
@@ -120,7 +133,7 @@ class Failed:
 class Cancelled:
     """The work was stopped on request; nothing half-written is left."""
 
-    left: str = ""
+    left: str = optional("")
     """What was done before and is kept, for people. Foreign text."""
 
 
@@ -135,25 +148,14 @@ _KINDS: dict[str, type[Event]] = {
     for kind in (Started, Progress, Log, Metric, Part, Finished, Failed, Cancelled)
 }
 
-_FIELD_TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
-    ("float", (int, float)),
-    ("int", (int,)),
-    ("dict", (dict,)),
-    ("list", (list,)),
-    ("str", (str,)),
-)
-
-_NEW = ("phases", "finding", "left")
-"""Fields that are left out while they are empty."""
-
 
 def event_to_line(event: Event) -> str:
-    """Return one line of JSON, without its newline."""
-    data = asdict(event)
-    for name in _NEW:
-        if not data.get(name):
-            data.pop(name, None)  # a program that does not know the field would not know the line
-    return json.dumps({"event": type(event).__name__.lower(), **data})
+    """Return one line of JSON, without its newline.
+
+    Raises:
+        TypeError: The event holds something that is not JSON data.
+    """
+    return json.dumps({"event": type(event).__name__.lower(), **encode(event)})
 
 
 def event_from_line(line: str) -> Event | None:
@@ -162,21 +164,9 @@ def event_from_line(line: str) -> Event | None:
         return None
     try:
         data = json.loads(line)
-        kind = _KINDS[data.pop("event")]
-        if all(_fits(kind, name, value) for name, value in data.items()):
-            return kind(**data)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass  # not an event: the caller shows it as a line of the log
-    return None
-
-
-def _fits(kind: type[Event], name: str, value: JSON) -> bool:
-    """Check one field: the other process may be of another version, or not ours at all."""
-    annotation = str(kind.__annotations__[name])
-    if value is None:
-        return "None" in annotation
-    wanted = next(types for start, types in _FIELD_TYPES if annotation.startswith(start))
-    return isinstance(value, wanted) and not isinstance(value, bool)
+        return decode(_KINDS[data.pop("event")], data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ActivityError):
+        return None  # not an event: the caller shows it as a line of the log
 
 
 _RATE_WINDOW_S = 5.0

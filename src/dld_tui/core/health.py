@@ -10,11 +10,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from dld_tui import __version__
 from dld_tui.core.paths import cache_dir, config_dir, state_dir
-from dld_tui.core.types import JSON
+from dld_tui.core.plugins import GROUPS, plugins
 
 GOOD, MISSING, WEAK, BROKEN = "good", "missing", "weak", "broken"
 """States: works; optional and absent; works, but not well; should work and does not."""
@@ -31,10 +31,6 @@ class Check:
     """What was found, or why it does not work. Foreign text."""
     fix: str = ""
     """The command that mends it, or what to do."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the entry of ``dld doctor --json``."""
-        return asdict(self)
 
 
 def python_checks() -> Iterator[Check]:
@@ -113,6 +109,15 @@ def terminal_checks(
     yield from _clipboard_checks(environment)
 
 
+def plugin_checks() -> Iterator[Check]:
+    """Look at what other packages add."""
+    for group in GROUPS:
+        for found in plugins(group, object):
+            state = BROKEN if found.problem else GOOD
+            what = found.problem or f"{found.package}, {group}"
+            yield Check("Plugins", found.name, state, what)
+
+
 def _colour_check(environment: Mapping[str, str], term: str) -> Check:
     if environment.get("NO_COLOR"):
         return Check("Terminal", "colours", GOOD, "none, as NO_COLOR asks")
@@ -139,14 +144,3 @@ def _clipboard_checks(environment: Mapping[str, str]) -> Iterator[Check]:
         fix = "tmux set-option -g set-clipboard on"
         found = f"tmux set-clipboard is {value or 'unknown'}: copies stay in tmux"
         yield Check("Terminal", "clipboard", WEAK, found, fix)
-
-
-def checks_from_json(data: JSON) -> list[Check]:
-    """Return the checks that a worker sent; what is not one is left out."""
-    fields = set(Check.__dataclass_fields__)
-    entries = data if isinstance(data, list) else []
-    return [
-        Check(**{key: str(value) for key, value in entry.items()})
-        for entry in entries
-        if isinstance(entry, dict) and set(entry) == fields
-    ]

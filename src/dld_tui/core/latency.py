@@ -16,7 +16,6 @@ from typing import TypeAlias
 from dld_tui.core.errors import UsageError
 from dld_tui.core.paths import unused
 from dld_tui.core.report.statistics import percentile_of, summarise
-from dld_tui.core.types import JSON
 
 BURST_S = 0.1
 """How long calls follow each other without a pause; what is told, is told between bursts."""
@@ -117,6 +116,19 @@ def noting_times(timer: TimeCalls, spans: list[tuple[int, int]]) -> TimeCalls:
 _FIGURES = ("median", "min", "max", "mean", "std", "p90", "p95", "p99")
 
 
+@dataclass(frozen=True)
+class LatencyFigures:
+    """The latency of the timed passes."""
+
+    passes: int
+    latency_ms: dict[str, float]
+    """Median, extremes, mean, standard deviation and the usual percentiles by name."""
+    throughput: float | None
+    """Inferences a second."""
+    percentiles_ms: dict[str, float]
+    """Those that were asked for, by their number."""
+
+
 def parse_percentiles(text: str) -> list[float]:
     """Return the percentiles of a text such as ``90,95,99``.
 
@@ -134,8 +146,8 @@ def parse_percentiles(text: str) -> list[float]:
 
 def latency_summary(
     latencies: list[float], percentiles: list[float], backend: str = ""
-) -> dict[str, JSON]:
-    """Return the figures of timed passes, in milliseconds; none without a pass.
+) -> LatencyFigures | None:
+    """Return the figures of timed passes; None without a pass.
 
     Args:
         latencies: Of the passes.
@@ -145,14 +157,14 @@ def latency_summary(
     percentile = percentile_of(backend)
     figures = summarise(latencies, percentile_at=percentile)
     if figures is None:
-        return {}
+        return None
     ordered = sorted(latencies)
-    return {
-        "passes": figures.count,
-        "latency_ms": {key: value for key, value in asdict(figures).items() if key in _FIGURES},
-        "throughput": figures.throughput,
-        "percentiles_ms": {f"{p:g}": percentile(ordered, p) for p in percentiles},
-    }
+    return LatencyFigures(
+        figures.count,
+        {key: value for key, value in asdict(figures).items() if key in _FIGURES},
+        figures.throughput,
+        {f"{p:g}": percentile(ordered, p) for p in percentiles},
+    )
 
 
 def report_path(wanted: Path | None, model: Path) -> Path:

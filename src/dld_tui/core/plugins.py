@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 from dld_tui.core.errors import UnavailableError
 
 PREFIX = "dld_tui."
+GROUPS = ("activities", "checks", "readers", "charts", "tools")
 T = TypeVar("T")
 
 
@@ -36,7 +37,7 @@ def plugins(group: str, kind: type[T]) -> tuple[Plugin[T], ...]:
     """Return what the installed packages add to a group, in the order of the names.
 
     Args:
-        group: ``activities``, ``checks``, ``readers``, ``charts`` or ``tools``.
+        group: One of :data:`GROUPS`.
         kind: What each entry point has to be.
     """
     return _plugins(group, cast("Hashable", kind), tuple(sys.path))

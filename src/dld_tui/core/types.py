@@ -6,10 +6,27 @@ Type names shared by several rooms.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 """A value that ``json`` can write and read back."""
+
+
+Facts: TypeAlias = "dict[str, str | int | float | bool | None]"
+"""What was found out of a machine, a device or a run: plain values by name."""
+
+
+@dataclass(frozen=True)
+class NodePlace:
+    """A node of a model file, for a program; scopes and references as edits name them."""
+
+    model: str | None
+    scope: tuple[str, ...]
+    node: str
+    name: str = ""
+    op_type: str = ""
+
 
 ProgressCallback: TypeAlias = Callable[[int, int], None]
 """Called with (done, total), in bytes or items; total is 0 when unknown."""

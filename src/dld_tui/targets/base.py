@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar, overload
 
+from dld_tui.core.codec import decode
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished
 from dld_tui.core.types import JSON
 
 AnyJob = TypeVar("AnyJob", bound="Job")
+T = TypeVar("T")
 
 
 class Job(ABC):
@@ -58,11 +60,16 @@ class Job(ABC):
             last = event
         return last if isinstance(last, TERMINAL) else Cancelled()
 
-    def result(self, on_event: Callable[[Event], None] | None = None) -> dict[str, JSON]:
+    @overload
+    def result(self, on_event: Callable[[Event], None] | None = None, *, kind: type[T]) -> T: ...
+    @overload
+    def result(self, on_event: Callable[[Event], None] | None = None) -> Any: ...
+    def result(self, on_event: Callable[[Event], None] | None = None, *, kind: Any = None) -> Any:
         """Run to the end and return the result. Ctrl+C cancels, a second one ends it at once.
 
         Args:
             on_event: Called with every event but the terminal one.
+            kind: What the result is; JSON data without.
 
         Raises:
             DldError: The job failed or was cancelled; of the class for its exit status.
@@ -70,7 +77,8 @@ class Job(ABC):
         asked = False
         while True:
             try:
-                return self._result(on_event)
+                found = self._result(on_event)
+                return found if kind is None else decode(kind, found)
             except KeyboardInterrupt:
                 if asked:
                     self.close()
@@ -78,10 +86,11 @@ class Job(ABC):
                 asked = True
                 self.cancel()
 
-    def _result(self, on_event: Callable[[Event], None] | None) -> dict[str, JSON]:
+    def _result(self, on_event: Callable[[Event], None] | None) -> JSON:
         for event in self.events():
             if isinstance(event, Finished):
-                return event.result
+                found: JSON = event.result
+                return found
             if isinstance(event, Failed):
                 raise event.to_error()
             if isinstance(event, Cancelled):
@@ -111,7 +120,7 @@ class Target(Protocol):
     def name(self) -> str:
         """How users call it, e.g. in ``--target NAME``."""
 
-    def start(self, activity_id: str, request: dict[str, JSON]) -> Job:
+    def start(self, activity_id: str, request: Mapping[str, JSON]) -> Job:
         """Start an activity; what goes wrong later comes as an event.
 
         Args:

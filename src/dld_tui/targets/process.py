@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core.errors import UnavailableError
@@ -333,11 +333,11 @@ class LocalTarget:
         self._command = list(command)
         self._delays = delays or Delays()
 
-    def start(self, activity_id: str, request: dict[str, JSON]) -> ProcessJob:
+    def start(self, activity_id: str, request: Mapping[str, JSON]) -> ProcessJob:
         """Start the worker.
 
         Raises:
             UnavailableError: No process can be started.
         """
         command = self._command or worker_command()
-        return ProcessJob(command, {"activity": activity_id, "request": request}, self._delays)
+        return ProcessJob(command, {"activity": activity_id, "request": {**request}}, self._delays)

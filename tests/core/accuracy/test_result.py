@@ -25,6 +25,7 @@ from dld_tui.core.accuracy.result import (
 )
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.codec import decode, encode
 
 ONES = np.ones(4, np.float32)
 TOLERANCE = Tolerance(1e-3, 0.0)
@@ -64,8 +65,8 @@ def test_errors_of_nodes_are_parts_of_their_values() -> None:
 
 
 def test_json_gives_the_same_rows() -> None:
-    data = json.loads(json.dumps([one.to_json() for one in ROWS]))
-    assert Result.from_json({"tensors": data, "remarks": ["so"]}) == Result(ROWS, ("so",))
+    data = json.loads(json.dumps(encode(ROWS)))
+    assert decode(tuple[Row, ...], data) == ROWS
 
 
 def test_figures_as_text() -> None:

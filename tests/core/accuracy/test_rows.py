@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.accuracy.result import cosine_text, figure, side_text
+from dld_tui.core.accuracy.result import RunSide, cosine_text, figure, side_text
 
 
 def test_a_side_says_library_and_version() -> None:
-    side = {"model": "/a/net.onnx", "how": "TensorRT 10.13.0.35, fp16", "round": "none"}
+    side = RunSide("", "", "", "TensorRT 10.13.0.35, fp16", "/a/net.onnx", "none")
     assert side_text(side) == "net.onnx (TensorRT 10.13.0.35, fp16)"
-    side = {"model": "a\x1b.onnx", "how": "ONNX Runtime 1.31.1, CPU", "round": "bf16"}
+    side = RunSide("", "", "", "ONNX Runtime 1.31.1, CPU", "a\x1b.onnx", "bf16")
     assert side_text(side).endswith(".onnx (ONNX Runtime 1.31.1, CPU, rounded to bf16)")
     assert "\x1b" not in side_text(side)
 

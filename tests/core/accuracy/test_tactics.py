@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dld_tui.core.accuracy.tactics import (
@@ -13,9 +14,13 @@ from dld_tui.core.accuracy.tactics import (
     NONE_BAD,
     NONE_GOOD,
     UNSTEADY,
+    BadTactic,
     Build,
+    BuildEstimate,
     Isolation,
     Plan,
+    ShownTactic,
+    TacticReport,
     avoiding_command,
     cost_text,
     expected_builds,
@@ -158,14 +163,19 @@ def test_another_file_or_setting_is_another_search(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    data = {"verdict": FOUND, "culprits": [1], "avoid": "a b.tactics", "way": "replay", "builds": 9}
+    tactic = ShownTactic(1, 0, "", "0x1")
+    data = TacticReport(
+        FOUND, "replay", "TensorRT", 9, 4, 5, 0, 1, 9.0, 1, "",
+        [BadTactic("a", "a", tactic, tactic, True)], [], Path("a b.tactics"), None, "--fp16", [],
+        None,
+    )  # fmt: skip
     assert verdict_text(data) == "1 tactic makes the result wrong"
-    command = avoiding_command({**data, "options": "--fp16"}, Path("m.onnx"))
+    command = avoiding_command(data, Path("m.onnx"))
     assert command == "dld build m.onnx --fp16 --tactic-replay 'a b.tactics'"
-    command = avoiding_command({**data, "options": "", "way": "cache"}, Path("m.onnx"))
+    command = avoiding_command(replace(data, options="", way="cache"), Path("m.onnx"))
     assert command == "dld build m.onnx --timing-cache 'a b.tactics' --editable-timing-cache"
-    assert avoiding_command({"avoid": None}, Path("m.onnx")) == ""
-    none = {"verdict": NONE_BAD, "builds": 3, "variants": 1}
+    assert avoiding_command(replace(data, avoid=None), Path("m.onnx")) == ""
+    none = replace(data, verdict=NONE_BAD, builds=3)
     assert verdict_text(none).endswith("all took the same tactics: --vary tries others")
-    estimate = {"layers": 1, "builds": [10, 30], "build_seconds": 2.0, "seconds": [20.0, 60.0]}
+    estimate = BuildEstimate(1, 2.0, (10, 30), (20.0, 60.0))
     assert cost_text(estimate).startswith("1 layer can have other tactics")

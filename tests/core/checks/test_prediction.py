@@ -9,8 +9,8 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from dld_tui.core.checks.findings import PREDICTED
-from dld_tui.core.checks.prediction import Prediction, predict
+from dld_tui.core.checks.findings import PREDICTED, Prediction
+from dld_tui.core.checks.prediction import predict
 from tests.support import models
 
 Attributes = dict[str, object]

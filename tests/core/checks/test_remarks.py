@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dld_tui.core.checks.findings import findings_of, remark_finding
+from dld_tui.core.checks.findings import ToolFinding, findings_of, remark_finding
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import Remark
-from dld_tui.core.types import JSON
 from tests.support import models
 
 
@@ -19,10 +18,10 @@ def test_a_remark_leads_to_its_node() -> None:
 
 def test_remarks_without_a_place_or_with_one_that_is_gone() -> None:
     document = Document(models.parse(models.CHAIN))
-    entries: list[JSON] = [
-        {"level": "exception", "rule": "x:y", "message": "m", "place": None, "index": None},
-        {"level": "error", "rule": "x:y", "message": "m", "place": [7, "b", 0], "index": 0},
-        {"level": "error", "rule": "x:y", "message": "m", "place": [], "index": 99},
+    entries = [
+        ToolFinding("exception", "x:y", Remark("m")),
+        ToolFinding("error", "x:y", Remark("m", [7, "b", 0], 0)),
+        ToolFinding("error", "x:y", Remark("m", [], 99)),
     ]
     found = findings_of(document, entries)
     assert [(f.level, f.scope, f.node) for f in found] == [

@@ -12,6 +12,7 @@ import pytest
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import FLOAT16, FP16
 from dld_tui.core.conversion.error_attribution import (
     Findings,
@@ -102,7 +103,7 @@ def test_single_elements_are_no_problem_when_there_is_little_noise() -> None:
 
 def values(document: Document, other: Any, **more: Any) -> dict[str, Any]:
     found = findings(document, {"a": GOOD, "b": other, "y": other})
-    outputs = {r.name: {"problem": r.problem, **r.error.to_json()} for r in found.rows[-1:]}
+    outputs = {r.name: {"problem": r.problem, **encode(r.error)} for r in found.rows[-1:]}
     first = first_culprit(found)
     is_good = not found.rows[-1].problem
     told = None if is_good or first is None else first.to_json()

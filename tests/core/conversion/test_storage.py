@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.copies import copy_of, lift_constants
 from dld_tui.core.conversion.report_text import summary_lines
 from dld_tui.core.conversion.request import ConversionRequest, written
@@ -38,7 +40,8 @@ def model_file(folder: Path, scale: float = 1) -> Path:
 def finish(before: Document, after: Document, output: Path) -> dict[str, JSON]:
     last = [*written(before, after, output)][-1]
     assert isinstance(last, Finished)
-    return last.result
+    found: dict[str, Any] = encode(last.result)
+    return found
 
 
 def test_to_a_data_file_and_back_gives_the_same_bytes(tmp_path: Path) -> None:

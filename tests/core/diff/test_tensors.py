@@ -12,6 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dld_tui.core.codec import encode
 from dld_tui.core.diff import diff_documents, tensors
 from dld_tui.core.diff.tensors import Meter, TensorDifference, digest, tensor_difference
 from dld_tui.core.document import Document, Tensor
@@ -54,7 +55,7 @@ def test_maximum_mean_and_count() -> None:
     found = difference(tensor([1, 2, 3, 4]), tensor([1, 2.5, 3, 2]))
     assert found == TensorDifference(4, 2, 2.0, 0.625)
     assert found.text == "2 of 4 elements differ, max |Δ| 2, mean |Δ| 0.625"
-    assert found.to_json()["max_abs"] == 2.0
+    assert encode(found)["max_abs"] == 2.0
 
 
 def test_values_that_are_not_finite_are_counted_apart() -> None:

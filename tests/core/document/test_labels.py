@@ -3,6 +3,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.document.locations import Labels, Remark, label
 from tests.support import models
 
@@ -53,7 +54,7 @@ def test_real_names_are_shown_and_foreign_text_is_escaped() -> None:
     assert remark == Remark("Add: Bad node spec. Name: se\\x1bcond OpType: Add", [], 1)
     assert labels.find(label(1)) == ([], 1, "se\x1bcond")
     assert labels.find("second") is None
-    assert Remark.from_json(remark.to_json()) == remark
+    assert decode(Remark, encode(remark)) == remark
 
 
 def test_a_message_without_a_node_is_kept_in_short() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.codec import encode
 from dld_tui.core.inputs.guess import INPUTS
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import InputSpec
@@ -36,7 +37,7 @@ def test_what_was_guessed_is_in_lines_json_and_html(tmp_path: Path) -> None:
         InputSpec(HOSTILE, "float32", ("batch", 3)),
         InputSpec("sr", "int64", ()),
     ]
-    path = written(tmp_path / "r.dldprof", [*guess_inputs(specs).to_json()])
+    path = written(tmp_path / "r.dldprof", encode(guess_inputs(specs).told))
     with Report.open(str(path)) as report:
         lines = list(input_lines(report))
         page = report_page(report)

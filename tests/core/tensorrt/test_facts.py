@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.tensorrt.facts import LibraryFacts
 
 
@@ -20,16 +21,10 @@ def test_facts_come_back_from_json() -> None:
         no_driver="there is no NVIDIA driver",
         extra={"parser": 3},
     )
-    assert LibraryFacts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    assert decode(LibraryFacts, json.loads(json.dumps(encode(facts)))) == facts
     assert facts.usable
     assert facts.title == "TensorRT 10.13.0.35"
     assert facts.version_numbers == (10, 13, 0, 35)
-
-
-def test_damaged_facts_are_those_of_nothing() -> None:
-    found = LibraryFacts.from_json({"name": 3, "flags": ["A", 1], "pools": "x", "extra": []})
-    assert found == LibraryFacts("", "", flags=frozenset({"A"}))
-    assert LibraryFacts.from_json(None) == LibraryFacts("", "")
 
 
 def test_a_reason_makes_it_unusable() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import InputError
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.tensorrt.tactics import (
@@ -19,8 +20,6 @@ from dld_tui.core.tensorrt.tactics import (
     parse_replay,
     reason_against,
     replay_text,
-    tactic_from,
-    tactic_json,
 )
 
 FORM = TensorForm("HALF", (64, 8, 1), -1, 1)
@@ -43,7 +42,7 @@ def test_a_replay_file_holds_the_choices() -> None:
     text = replay_text({"conv + relu": TACTIC})
     assert parse_replay(text, "x") == {"conv + relu": TACTIC}
     assert json.loads(text)["polygraphy_class"] == "TacticReplayData"
-    stored = tactic_from(json.loads(json.dumps(tactic_json(TACTIC))))
+    stored = decode(Tactic, json.loads(json.dumps(encode(TACTIC))))
     assert (stored, stored.name, stored.ms) == (TACTIC, "kernel", 0.25)
 
 

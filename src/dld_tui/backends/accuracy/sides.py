@@ -24,6 +24,7 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.outputs import EngineRun, mark, reasons_against, refusal
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_low, settings_text
+from dld_tui.core.accuracy.result import RunBy
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Progress
@@ -31,7 +32,6 @@ from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -99,7 +99,7 @@ class Side(Protocol):
             tensors: Whether inner tensors will be asked for.
         """
 
-    def told(self) -> dict[str, JSON]:
+    def told(self) -> RunBy:
         """Return how it is run, for the result."""
 
 
@@ -126,15 +126,11 @@ class ModelSide:
         """Return what runs it."""
         return SessionRunner(self.document, self.settings, folder=self.folder)
 
-    def told(self) -> dict[str, JSON]:
+    def told(self) -> RunBy:
         """Return how it is run."""
         level = self.settings.optimization_level
-        return {
-            "library": f"ONNX Runtime {version()}",
-            "provider": self.provider,
-            "optimization": level,
-            "how": f"ONNX Runtime {version()}, {self.provider}, optimization {level}",
-        }
+        how = f"ONNX Runtime {version()}, {self.provider}, optimization {level}"
+        return RunBy(f"ONNX Runtime {version()}", self.provider, level, how)
 
 
 class SessionRunner(TensorRunner):
@@ -192,15 +188,10 @@ class BuiltSide:
         """Return what runs it."""
         return BuiltRunner(self, tensors)
 
-    def told(self) -> dict[str, JSON]:
+    def told(self) -> RunBy:
         """Return how it is run."""
         title, how = self.library.facts.title, settings_text(self.settings)
-        return {
-            "library": title,
-            "provider": "TensorRT",
-            "optimization": how,
-            "how": f"{title}, {how}" if how else title,
-        }
+        return RunBy(title, "TensorRT", how, f"{title}, {how}" if how else title)
 
 
 class BuiltRunner:
@@ -353,15 +344,10 @@ class EngineSide:
         """Return what runs it."""
         return EngineRunner(self)
 
-    def told(self) -> dict[str, JSON]:
+    def told(self) -> RunBy:
         """Return how it is run."""
         title = self.library.facts.title
-        return {
-            "library": title,
-            "provider": "TensorRT",
-            "optimization": "",
-            "how": f"{title}, engine of {self.header.text}",
-        }
+        return RunBy(title, "TensorRT", "", f"{title}, engine of {self.header.text}")
 
 
 class EngineRunner:

@@ -19,6 +19,7 @@ import onnx
 from dld_tui.backends.conversion.verification import MANY_BYTES, session_of, verified, verify
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dimensions import (
@@ -270,7 +271,7 @@ def _items(
                 problem = ""
             text = f"at {dimension.key} {size}, items are not what each is alone: {problem}"
             if problem or name not in rows:
-                rows[name] = {"problem": text if problem else "", **error.to_json()}
+                rows[name] = {"problem": text if problem else "", **encode(error)}
     return rows
 
 

@@ -41,6 +41,7 @@ from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.error_attribution import (
@@ -235,7 +236,7 @@ class Verdict:
         """Return the figures of the outputs, and the node, as JSON data."""
         return {
             "outputs": {
-                row.name: {"problem": row.problem, **row.error.to_json()} for row in self.outputs
+                row.name: {"problem": row.problem, **encode(row.error)} for row in self.outputs
             },
             "is_good": self.is_good,
             "first": None if self.first is None else self.first.to_json(),

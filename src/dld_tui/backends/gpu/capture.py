@@ -39,7 +39,7 @@ from dld_tui.core.gpu.records import ActivityLog, SamplingPlan, Series, plan_sam
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.statistics import KERNELS_ALONE, median
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts
 
 _WHOLE_PERCENT = 99.5
 
@@ -67,7 +67,7 @@ def during_passes(states: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
     return made
 
 
-def timeline_fact(joined: Joined, log: ActivityLog) -> dict[str, JSON]:
+def timeline_fact(joined: Joined, log: ActivityLog) -> Facts:
     """Return how the passes at true speed were joined to layers."""
     return {
         "passes": joined.passes,
@@ -80,7 +80,7 @@ def timeline_fact(joined: Joined, log: ActivityLog) -> dict[str, JSON]:
     }
 
 
-def attribution_fact(found: Attributed, log: ActivityLog) -> dict[str, JSON]:
+def attribution_fact(found: Attributed, log: ActivityLog) -> Facts:
     """Return the sums that the timeline can be checked by, in microseconds."""
     return {
         "kernels": found.kernels.count,
@@ -192,7 +192,7 @@ class GpuCapture:
         """What was recorded: of the passes with calls, and of those without."""
         self._calls = False
         self._passes: list[TimedPass] = []
-        self._states: list[dict[str, JSON]] = []
+        self._states: list[Facts] = []
         self._series: list[Series] = []
         self._no_timeline = ""
         self._no_counters = ""

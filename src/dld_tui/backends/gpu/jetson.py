@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import jetson
-from dld_tui.core.types import JSON
+from dld_tui.core.types import Facts
 
 _LOAD_FILES = (
     "sys/devices/gpu.0/load",
@@ -126,13 +126,13 @@ class Jetson:
             return model or "Jetson, model unknown"
         return model if "jetson" in model.lower() else None
 
-    def facts(self) -> dict[str, JSON]:
+    def facts(self) -> Facts:
         """Return the board, its release, power mode and clocks; what is not known is left out."""
         if self.board is None:
             return {}
         release = (self.text("etc/nv_tegra_release") or "").splitlines()
         clocks = self.tool(["jetson_clocks", "--show"])
-        found: dict[str, JSON] = {
+        found: Facts = {
             "jetson": self.board,
             "jetson_release": release[0].lstrip("# ") if release else None,
             "jetson_power_mode": self.power_mode(),
@@ -200,7 +200,7 @@ class Jetson:
         """Return whether Docker or Podman says that this is a container."""
         return any((self.root / name).exists() for name in (".dockerenv", "run/.containerenv"))
 
-    def state(self) -> dict[str, JSON]:
+    def state(self) -> Facts:
         """Return the clock of the GPU now; left out where it cannot be told."""
         mhz = self._number(self._clock)
         return {} if self.board is None or mhz is None else {"gpu_sm_mhz": mhz / 1e6}

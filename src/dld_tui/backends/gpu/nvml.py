@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.types import JSON
+from dld_tui.core.types import Facts
 
 _INSTALL = "Install it with: pip install 'dld-tui[gpu]'"
 _MIB = 1 << 20
@@ -99,13 +99,13 @@ class Nvml:
         except (self._nvml.NVMLError, TypeError, ValueError):
             return None
 
-    def facts(self) -> dict[str, JSON]:
+    def facts(self) -> Facts:
         """Return what is fixed: name, driver, limits; what is not known is left out."""
         nvml = self._nvml
         memory = self.ask("nvmlDeviceGetMemoryInfo")
         limit = self.ask("nvmlDeviceGetEnforcedPowerLimit")
         persistence = self.ask("nvmlDeviceGetPersistenceMode")
-        found: dict[str, JSON] = {
+        found: Facts = {
             "gpu": self._text("nvmlDeviceGetName"),
             "gpu_driver": self._system_text("nvmlSystemGetDriverVersion"),
             "gpu_cuda_driver": self._cuda_version(),
@@ -118,13 +118,13 @@ class Nvml:
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def state(self) -> dict[str, JSON]:
+    def state(self) -> Facts:
         """Return clocks, temperature, power and throttling now; what is not known is left out."""
         nvml = self._nvml
         power = self.ask("nvmlDeviceGetPowerUsage")
         performance = self.ask("nvmlDeviceGetPerformanceState")
         reasons = self.throttling()
-        found: dict[str, JSON] = {
+        found: Facts = {
             "gpu_sm_mhz": self.ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
             "gpu_memory_mhz": self.ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
             "gpu_temperature_c": self.ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),

@@ -247,7 +247,7 @@ class ProfilingRun:
             )
             self._writer.set_fact("load_ms", self._load_ms)
             if self._guess is not None:
-                self._writer.set_fact(INPUTS, self._guess.to_json())
+                self._writer.set_fact(INPUTS, self._guess.told)
             if self._plan.session.cuda_graph:
                 self._writer.set_fact(CUDA_GRAPH, True)
         return self._writer

@@ -39,7 +39,7 @@ from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -66,7 +66,7 @@ class BuiltEngine:
     log: Path | None
     strong: bool
     timing_cache: dict[str, JSON] | None = None
-    device: dict[str, JSON] = field(default_factory=dict)
+    device: Facts = field(default_factory=dict)
     """What is known of the GPU; empty without one."""
     remarks: list[str] = field(default_factory=list)
     """What was done otherwise than asked. Fit for a terminal."""

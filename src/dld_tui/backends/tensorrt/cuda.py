@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
-from dld_tui.core.types import JSON
+from dld_tui.core.types import Facts
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _OUT_OF_MEMORY = 2
@@ -99,7 +99,7 @@ class Cuda:
         self._open = True
         self._call("cuCtxSetCurrent", context)
 
-    def facts(self) -> dict[str, JSON]:
+    def facts(self) -> Facts:
         """Return what is known of the device, by the names that a report's environment has."""
         name = ctypes.create_string_buffer(256)
         self._call("cuDeviceGetName", name, len(name), self._device)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import NodePlace
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -264,17 +264,12 @@ def _where(problem: ParserProblem) -> str:
     return f": node {name}".rstrip() + (f" ({', '.join(about)})" if about else "") + inside
 
 
-def _finding(problem: ParserProblem, document: Document) -> dict[str, JSON] | None:
+def _finding(problem: ParserProblem, document: Document) -> NodePlace | None:
     node = _find(problem, document)
     if node is None:
         return None
-    return {
-        "model": None if document.path is None else str(document.path.absolute()),
-        "scope": list[JSON](node.scope.path),
-        "node": node.ref,
-        "name": node.name,
-        "op_type": node.op_type,
-    }
+    path = None if document.path is None else str(document.path.absolute())
+    return NodePlace(path, tuple(node.scope.path), node.ref, node.name, node.op_type)
 
 
 def _find(problem: ParserProblem, document: Document) -> Node | None:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.gpu.jetson import Jetson, system_tensorrt
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.tensorrt.facts import (
     AUTO,
@@ -290,4 +291,4 @@ def _capability(name: str) -> str:
 def main() -> None:
     """Write the facts of the library ``sys.argv[1]`` into the file ``sys.argv[2]``, as JSON."""
     facts = look(sys.argv[1])
-    Path(sys.argv[2]).write_text(json.dumps(facts.to_json()), encoding="utf-8")
+    Path(sys.argv[2]).write_text(json.dumps(encode(facts)), encoding="utf-8")

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from dld_tui.core.errors import SaveError
-from dld_tui.core.events import Log, Progress
+from dld_tui.core.events import Log, Phase, Progress
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -218,7 +217,7 @@ class Phases:
         if not roots:
             return None
         root = roots[0]
-        rows: list[JSON] = []
+        rows: list[Phase] = []
         self._list(below, root.name, 0, rows)
         for other in roots[1:]:
             rows.append(_row(other, 0))
@@ -227,7 +226,7 @@ class Phases:
         return Progress(round(done, 3), root.steps or None, "steps", root.name, rows[:_MOST_PHASES])
 
     def _list(
-        self, below: dict[str | None, list[_Phase]], name: str, depth: int, rows: list[JSON]
+        self, below: dict[str | None, list[_Phase]], name: str, depth: int, rows: list[Phase]
     ) -> None:
         for phase in below.get(name, []):
             rows.append(_row(phase, depth))
@@ -245,13 +244,8 @@ class Phases:
         return min(0.99, sum(parts) / len(parts))
 
 
-def _row(phase: _Phase, depth: int) -> JSON:
-    return {
-        "name": phase.name,
-        "depth": depth,
-        "done": phase.done,
-        "total": phase.steps or None,
-    }
+def _row(phase: _Phase, depth: int) -> Phase:
+    return Phase(phase.name, depth, phase.done, phase.steps or None)
 
 
 def monitor_of(phases: Phases) -> trt.IProgressMonitor:

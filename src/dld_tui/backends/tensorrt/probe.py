@@ -8,6 +8,8 @@ from collections.abc import Generator
 from pathlib import Path
 
 from dld_tui.backends.tools.process import ToolEnd, run_tool
+from dld_tui.core.codec import decode
+from dld_tui.core.errors import ActivityError
 from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.tensorrt.facts import MODULES, NOT_INSTALLED, LibraryFacts
 
@@ -23,8 +25,8 @@ def ask(choice: str, limit_s: float = _LIMIT_S) -> Generator[float, None, Librar
         end = yield from run_tool(_MODULE, [choice, str(answer)], limit_s)
         try:
             if not end.timed_out and not end.crashed:
-                return LibraryFacts.from_json(json.loads(answer.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+                return decode(LibraryFacts, json.loads(answer.read_text(encoding="utf-8")))
+        except (OSError, ValueError, ActivityError):
             pass  # it says why below
         module = choice if choice in MODULES else ""
         return LibraryFacts(choice, module, why=_what_happened(end, limit_s))

@@ -48,7 +48,7 @@ from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
@@ -87,9 +87,9 @@ class PassTimes:
         for values in (self.h2d, self.compute, self.d2h, self.enqueue, self.starts):
             del values[:]
 
-    def summary(self) -> dict[str, JSON]:
+    def summary(self) -> dict[str, dict[str, float]]:
         """Return the figures of each part, and the passes a second."""
-        found: dict[str, JSON] = {}
+        found: dict[str, dict[str, float]] = {}
         for name in ("h2d", "compute", "d2h", "enqueue"):
             # Percentiles stand beside those of trtexec.
             figures = summarise(getattr(self, name), percentile_at=trtexec_percentile)
@@ -98,9 +98,9 @@ class PassTimes:
                 found[name] = {figure: every[figure] for figure in _FIGURES}
         return found
 
-    def rows(self) -> list[dict[str, JSON]]:
+    def rows(self) -> list[dict[str, float]]:
         """Return the passes as ``trtexec --exportTimes`` writes them."""
-        rows: list[dict[str, JSON]] = []
+        rows: list[dict[str, float]] = []
         for start, h2d, compute, d2h, enqueue in zip(
             self.starts, self.h2d, self.compute, self.d2h, self.enqueue, strict=True
         ):
@@ -574,7 +574,7 @@ class ProfilingRun:
         said, self._logged = self._logged, []
         yield from said
 
-    def _load(self, facts: dict[str, JSON]) -> Engine:
+    def _load(self, facts: Facts) -> Engine:
         plan = self._plan
         begin = time.perf_counter()
         device = f"{facts['gpu']}, compute capability {facts['gpu_compute_capability']}"
@@ -716,7 +716,7 @@ class ProfilingRun:
             )
             self._writer.set_fact("load_ms", self._load_ms)
             if plan.guess is not None and plan.guess.shapes == self._shapes:
-                self._writer.set_fact(INPUTS, plan.guess.to_json())
+                self._writer.set_fact(INPUTS, plan.guess.told)
             for text, level in self._notes:
                 self._writer.note(text, level)
         return self._writer

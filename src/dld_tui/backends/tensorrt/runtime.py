@@ -19,7 +19,7 @@ from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableErro
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.tensorrt.arguments import mebibytes
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -269,10 +269,10 @@ class Engine:
         engine.weight_streaming_budget_v2 = min(chosen, most)
         return int(engine.weight_streaming_budget_v2)
 
-    def facts(self) -> dict[str, JSON]:
+    def facts(self) -> Facts:
         """Return what a report keeps of the engine."""
         engine = self.engine
-        found: dict[str, JSON] = {
+        found: Facts = {
             "layers": engine.num_layers,
             "profiles": engine.num_optimization_profiles,
             "refittable": engine.refittable,

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT, NOTE, PLACE, RATIO, Unit
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 T = TypeVar("T")
 
@@ -71,20 +71,6 @@ class Row:
     """What of that does not hold; empty when all does."""
     error: TensorError
 
-    def to_json(self) -> dict[str, JSON]:
-        """Return the row as JSON data."""
-        data: dict[str, JSON] = {
-            name: getattr(self, name)
-            for name in ("name", "other", "node", "op_type", "order", "is_output", "tolerance",
-                         "problem")
-        }  # fmt: skip
-        return {**data, "error": self.error.to_json()}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Row:
-        """Return what :meth:`to_json` gave."""
-        return cls(**{**data, "error": TensorError.from_json(data["error"])})
-
     def worse(self, other: Row) -> Row:
         """Return the worse one of two comparisons of the same tensor."""
         mine, theirs = ((bool(row.problem), _size(row.error)) for row in (self, other))
@@ -132,11 +118,54 @@ class Result:
                 found[row.node] = max(found.get(row.node, 0.0), noise)
         return found
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Result:
-        """Return the result of the activity."""
-        rows = tuple(Row.from_json(row) for row in data["tensors"])
-        return cls(rows, tuple(data["remarks"]))
+
+@dataclass(frozen=True)
+class RunBy:
+    """What runs a side."""
+
+    library: str
+    provider: str
+    optimization: str
+    how: str
+    """All of it, for people."""
+
+
+@dataclass(frozen=True)
+class RunSide(RunBy):
+    """One side of a comparison."""
+
+    model: str
+    """Its path."""
+    round: str
+    """The precision that its values are rounded to, or ``none``."""
+
+
+@dataclass(frozen=True)
+class AccuracyReport:
+    """The result of the activity ``accuracy``. Fields may be added, never renamed."""
+
+    reference: RunSide
+    other: RunSide
+    inputs: list[str]
+    sets: int
+    guess: list[GuessedInput] | None
+    """What was guessed of the inputs; None where nothing had to be."""
+    tolerance: str
+    tensors: list[Row]
+    is_good: bool
+    first: str | None
+    """The name of the first tensor that is not within its tolerance."""
+    unmatched: int
+    not_compared: dict[str, list[str]]
+    """Tensors by the reason."""
+    kept_bytes: int
+    seconds: float
+    remarks: list[str]
+
+    @property
+    def found(self) -> Result:
+        """The rows and the verdict."""
+        return Result(tuple(self.tensors), tuple(self.remarks))
 
 
 def merged(rows: Sequence[Row], more: Sequence[Row]) -> list[Row]:
@@ -254,13 +283,13 @@ def special_text(error: TensorError) -> str:
     return " ".join(parts)
 
 
-def side_text(side: Mapping[str, Any]) -> str:
+def side_text(side: RunSide) -> str:
     """Return how a side was run: ``model.onnx (ONNX Runtime 1.31.1, CPU, optimization all)``.
 
     Fit for a terminal.
     """
-    rounded = f", rounded to {side['round']}" if side["round"] != "none" else ""
-    return visible(f"{Path(side['model']).name} ({side['how']}{rounded})")
+    rounded = f", rounded to {side.round}" if side.round != "none" else ""
+    return visible(f"{Path(side.model).name} ({side.how}{rounded})")
 
 
 def verdict(row: Row) -> str:

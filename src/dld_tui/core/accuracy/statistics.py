@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.accuracy.tolerance import Tolerance
@@ -67,17 +64,6 @@ class TensorError:
         if self.is_equal:
             return 0.0
         return 10 ** (-self.snr_db / 20) if self.snr_db is not None else 1.0
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the figures as JSON data."""
-        return {**asdict(self), "shape": list(self.shape)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TensorError:
-        """Return what :meth:`to_json` gave."""
-        known = {item.name for item in fields(cls)}
-        values = {name: value for name, value in data.items() if name in known}
-        return cls(**{**values, "shape": tuple(data["shape"])})
 
 
 def compare(reference: Array, other: Array, tolerance: Tolerance | None = None) -> TensorError:

@@ -14,30 +14,91 @@ import random
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.search import Kept, expected_trials, minimal_set
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE
-from dld_tui.core.tensorrt.tactics import (
-    REPLAY,
-    Choices,
-    Offers,
-    Tactic,
-    by_time,
-    tactic_from,
-    tactic_json,
-)
-from dld_tui.core.types import JSON
+from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Offers, Tactic, by_time
 
 GOOD, BAD, FAILED = "good", "bad", "failed"
 """Verdicts of a build: right, wrong in a run at least, and not built at all."""
 FOUND, NONE_BAD, NONE_GOOD, UNSTEADY = "found", "none_bad", "none_good", "unsteady"
 """How a search ends: with the tactics; all builds were right; no build was; or the same tactics
 gave a right and a wrong result, so they alone are not to blame."""
+
+
+@dataclass(frozen=True)
+class BuildEstimate:
+    """What a search would cost."""
+
+    layers: int
+    """Those that can have other tactics."""
+    build_seconds: float
+    builds: tuple[int, int]
+    """The fewest and the most."""
+    seconds: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ShownTactic:
+    """A tactic as results have it. Texts are foreign."""
+
+    tactic: int
+    implementation: int
+    name: str
+    shown: str
+
+
+@dataclass(frozen=True)
+class BadTactic:
+    """A tactic of a layer that makes the result wrong. Texts are foreign."""
+
+    layer: str
+    title: str
+    tactic: ShownTactic
+    instead: ShownTactic | None
+    confirmed: bool | None
+    """Whether a build with it alone was wrong."""
+
+
+@dataclass(frozen=True)
+class SuspectTactics:
+    """Tactics of a layer that occurred in wrong builds only. Texts are foreign."""
+
+    layer: str
+    title: str
+    tactics: list[ShownTactic]
+
+
+@dataclass(frozen=True)
+class TacticReport:
+    """The result of the activity ``isolate_tactic``. Fields may be added, never renamed."""
+
+    verdict: str | None
+    """None where only the cost was asked for."""
+    way: str
+    library: str
+    builds: int
+    good: int
+    bad: int
+    failed: int
+    variants: int
+    """Different choices of tactics."""
+    seconds: float
+    layers: int
+    problem: str
+    culprits: list[BadTactic]
+    suspects: list[SuspectTactics]
+    avoid: Path | None
+    engine: Path | None
+    options: str
+    """Those of the builds, as a command has them."""
+    remarks: list[str]
+    estimate: BuildEstimate | None
 
 
 @dataclass(frozen=True)
@@ -74,25 +135,6 @@ class Build:
     def changes_by_run(self) -> bool:
         """Whether the same engine gave a right and a wrong result."""
         return 0 < self.wrong_runs < self.runs
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the build as JSON data."""
-        return {
-            "verdict": self.verdict, "problem": self.problem, "wrong_runs": self.wrong_runs,
-            "runs": self.runs, "seconds": self.seconds, "missing": list[JSON](self.missing),
-            "choices": {layer: tactic_json(one) for layer, one in self.choices.items()},
-            "offers": {layer: [tactic_json(one) for one in many]
-                       for layer, many in self.offers.items()},
-            "titles": dict(self.titles),
-        }  # fmt: skip
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Build:
-        """Return what :meth:`to_json` gave."""
-        choices = {layer: tactic_from(one) for layer, one in data["choices"].items()}
-        offers = {layer: tuple(map(tactic_from, many)) for layer, many in data["offers"].items()}
-        given = {**data, "choices": choices, "offers": offers, "missing": tuple(data["missing"])}
-        return cls(**given)
 
 
 @dataclass(frozen=True)
@@ -285,28 +327,28 @@ def expected_builds(tries: int, layers: int) -> tuple[int, int]:
     return tries, 2 * tries + expected_trials(layers, 2)[1] + 1
 
 
-def cost_text(estimate: Mapping[str, Any]) -> str:
+def cost_text(estimate: BuildEstimate) -> str:
     """Return what a search would cost, in one sentence."""
-    least, most = estimate["builds"]
-    shortest, longest = (fmt.duration(seconds) for seconds in estimate["seconds"])
+    least, most = estimate.builds
+    shortest, longest = (fmt.duration(seconds) for seconds in estimate.seconds)
     return (
-        f"{fmt.plural(estimate['layers'], 'layer')} can have other tactics; a build with its runs"
-        f" takes {fmt.duration(estimate['build_seconds'])}: up to {least} ({shortest}) to find a"
+        f"{fmt.plural(estimate.layers, 'layer')} can have other tactics; a build with its runs"
+        f" takes {fmt.duration(estimate.build_seconds)}: up to {least} ({shortest}) to find a"
         f" wrong result, up to {most} ({longest}) to find its tactics"
     )
 
 
-def verdict_text(data: Mapping[str, Any]) -> str:
+def verdict_text(data: TacticReport) -> str:
     """Return how a search ended, in one sentence."""
-    verdict = data["verdict"]
+    verdict = data.verdict
     if verdict is None:
-        return cost_text(data["estimate"])
-    builds = fmt.plural(data["builds"], "build")
+        return cost_text(data.estimate) if data.estimate is not None else ""
+    builds = fmt.plural(data.builds, "build")
     if verdict == FOUND:
-        count = len(data["culprits"])
+        count = len(data.culprits)
         return f"{fmt.plural(count, 'tactic')} {'makes' if count == 1 else 'make'} the result wrong"
     if verdict == NONE_BAD:
-        same = "" if data["variants"] > 1 else "; all took the same tactics: --vary tries others"
+        same = "" if data.variants > 1 else "; all took the same tactics: --vary tries others"
         return f"No wrong result in {builds}{same}"
     if verdict == NONE_GOOD:
         return (
@@ -316,43 +358,43 @@ def verdict_text(data: Mapping[str, Any]) -> str:
     return "The same tactics gave a right and a wrong result: they alone are not to blame"
 
 
-def counts_text(data: Mapping[str, Any]) -> str:
+def counts_text(data: TacticReport) -> str:
     """Return how many builds there were, and how they ended. Foreign text."""
     return (
-        f"{fmt.plural(data['builds'], 'build')} with {data['library']} in"
-        f" {fmt.duration(data['seconds'])}: {data['good']} right, {data['bad']} wrong,"
-        f" {data['failed']} failed; {fmt.plural(data['variants'], 'choice')} of tactics"
+        f"{fmt.plural(data.builds, 'build')} with {data.library} in"
+        f" {fmt.duration(data.seconds)}: {data.good} right, {data.bad} wrong,"
+        f" {data.failed} failed; {fmt.plural(data.variants, 'choice')} of tactics"
     )
 
 
-def avoiding_command(data: Mapping[str, Any], model: Path) -> str:
+def avoiding_command(data: TacticReport, model: Path) -> str:
     """Return the command that builds without the tactics; empty without a result. Foreign text."""
-    if not data.get("avoid"):
+    if not data.avoid:
         return ""
-    file = shlex.quote(str(data["avoid"]))
+    file = shlex.quote(str(data.avoid))
     flags = f"--timing-cache {file} --editable-timing-cache"
-    if data["way"] == REPLAY:
+    if data.way == REPLAY:
         flags = f"--tactic-replay {file}"
-    options = f" {data['options']}" if data["options"] else ""
+    options = f" {data.options}" if data.options else ""
     return f"dld build {shlex.quote(str(model))}{options} {flags}"
 
 
-def tactic_table(data: Mapping[str, Any]) -> Table[Mapping[str, Any]]:
+def tactic_table(data: TacticReport) -> Table[BadTactic]:
     """Return the tactics that are to blame as a table, or those of wrong builds only."""
-    rows: list[Mapping[str, Any]] = data["culprits"] or [
-        {"title": one["title"], "tactic": tactic, "instead": None, "confirmed": None}
-        for one in data["suspects"]
-        for tactic in one["tactics"]
+    rows = data.culprits or [
+        BadTactic(one.layer, one.title, tactic, None, None)
+        for one in data.suspects
+        for tactic in one.tactics
     ]
     alone = {True: "wrong", False: "not built", None: ""}
     return Table(
         (
-            Column("layer", "layer", itemgetter("title"), least=16, keep="end"),
-            Column("tactic", "wrong tactic", lambda one: one["tactic"]["shown"], width=30,
+            Column("layer", "layer", attrgetter("title"), least=16, keep="end"),
+            Column("tactic", "wrong tactic", lambda one: one.tactic.shown, width=30,
                    keep="end", style="type"),
-            Column("instead", "right one", lambda one: (one["instead"] or {}).get("shown", ""),
+            Column("instead", "right one", lambda one: one.instead.shown if one.instead else "",
                    NOTE, 24, priority=1, keep="end"),
-            Column("alone", "alone", lambda one: alone[one["confirmed"]], NOTE, 9, priority=2,
+            Column("alone", "alone", lambda one: alone[one.confirmed], NOTE, 9, priority=2,
                    style="dim"),
         ),
         rows,

@@ -6,15 +6,16 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.search import Kept, Outcome
 from dld_tui.core.accuracy.tactics import Build, Plan
-from dld_tui.core.errors import SaveError
+from dld_tui.core.codec import decode, encode
+from dld_tui.core.errors import ActivityError, SaveError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.paths import ensure
-from dld_tui.core.tensorrt.tactics import tactic_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -78,10 +79,10 @@ class TrialJournal:
     def _read(self) -> list[tuple[str, Build]]:
         """Return the builds up to the first line that is damaged."""
         found: list[tuple[str, Build]] = []
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, ActivityError):
             for line in self._path.read_text(encoding="utf-8").splitlines():
                 data = json.loads(line)
-                found.append((str(data["plan"]), Build.from_json(data["build"])))
+                found.append((str(data["plan"]), decode(Build, data["build"])))
         return found
 
     def take(self, plan: Plan) -> Build | None:
@@ -103,12 +104,12 @@ class TrialJournal:
     def _write(self, mode: str, builds: Iterable[tuple[str, Build]]) -> None:
         with contextlib.suppress(OSError), self._path.open(mode, encoding="utf-8") as file:
             for digest, build in builds:
-                file.write(f"{json.dumps({'plan': digest, 'build': build.to_json()})}\n")
+                file.write(f"{json.dumps({'plan': digest, 'build': encode(build)})}\n")
 
 
 def _digest(plan: Plan) -> str:
     choices = None if plan.choices is None else {
-        layer: tactic_json(one) | {"ms": None, "name": ""} for layer, one in plan.choices.items()
+        layer: encode(replace(one, ms=None, name="")) for layer, one in plan.choices.items()
     }  # fmt: skip
     return hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import perf_counter
 
+from dld_tui.core.checks.added import AddedChecks
 from dld_tui.core.checks.calls import Root, functions_of
 from dld_tui.core.checks.findings import ORDER, Finding
 from dld_tui.core.checks.invalidation import EverythingError, Spread, marks_of
@@ -46,6 +47,7 @@ class Checker:
         self.operators = operators
         self.states: dict[Scope, ScopeState] = {}
         self.roots: list[Root] = []
+        self._added = AddedChecks()
         self._model: list[Finding] = []
         self._model_due = True
         self._due: dict[ScopeState, None] = {}
@@ -203,6 +205,7 @@ class Checker:
                 say_order(state)
         if self._model_due:
             self._model = list(check_model(self.document, self.roots, self.states.values()))
+            self._model += self._added.problems
             self._model_due = False
         self._done = True
 
@@ -281,7 +284,7 @@ class Checker:
             self._model_due = True
         state.inferred_nodes.discard(node)
         inputs = node.inputs
-        findings = check_node(state, node, inputs)
+        findings = [*check_node(state, node, inputs), *self._added.findings(node)]
         if findings:
             state.node_findings[node] = findings
         elif old is not None:

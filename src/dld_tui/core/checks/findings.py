@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Remark, node_at, scope_at
@@ -224,6 +224,25 @@ def names_of(names: list[str], most: int = 5) -> str:
 _LEVELS = ("error", "warning", "info")
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """One thing that a runtime will refuse."""
+
+    rule: str
+    remark: Remark
+
+
+@dataclass(frozen=True)
+class ToolFinding:
+    """One thing that a tool of others complains of."""
+
+    level: str
+    """``error``, ``warning`` or ``info``."""
+    rule: str
+    """Such as ``onnx:checker`` and ``polygraphy:onnxruntime``."""
+    remark: Remark
+
+
 def remark_finding(document: Document, level: str, rule: str, remark: Remark) -> Finding:
     """Return a remark as a finding.
 
@@ -240,13 +259,9 @@ def remark_finding(document: Document, level: str, rule: str, remark: Remark) ->
     return Finding(found, rule, remark.message, scope, node)  # type: ignore[arg-type]
 
 
-def findings_of(document: Document, result: JSON) -> list[Finding]:
-    """Return the findings in the result of the activity ``check_full``."""
-    found = []
-    for entry in cast("list[dict[str, JSON]]", result):
-        level, rule = str(entry["level"]), str(entry["rule"])
-        found.append(remark_finding(document, level, rule, Remark.from_json(entry)))
-    return found
+def findings_of(document: Document, said: Iterable[ToolFinding]) -> list[Finding]:
+    """Return what the tools of others said as findings."""
+    return [remark_finding(document, one.level, one.rule, one.remark) for one in said]
 
 
 def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Finding]:
@@ -255,19 +270,12 @@ def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Find
     return [finding for finding in predicted if (finding.rule, id(finding.node)) not in said]
 
 
-def predicted_findings(document: Document, errors: JSON) -> list[Finding]:
-    """Return the findings in the result of the activity ``infer_shapes``.
-
-    Args:
-        document: The model, as it was when it was looked at.
-        errors: ``errors`` of the result.
-    """
-    found = []
-    for entry in cast("list[dict[str, JSON]]", errors):
-        rule = str(entry["rule"])
-        level = RULES.get(rule, "error")
-        found.append(remark_finding(document, level, rule, Remark.from_json(entry)))
-    return found
+def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list[Finding]:
+    """Return what a runtime will refuse as findings; the model is as it was when looked at."""
+    return [
+        remark_finding(document, RULES.get(one.rule, "error"), one.rule, one.remark)
+        for one in errors
+    ]
 
 
 SPEED_RULES: dict[str, Level] = {

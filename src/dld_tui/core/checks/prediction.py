@@ -19,13 +19,19 @@ from onnx import TensorProto, helper
 
 from dld_tui.core.checks import kernels
 from dld_tui.core.checks.calls import Call, Dims, Operand, calls
-from dld_tui.core.checks.findings import Finding, name_of, predicted_findings, without_repeats
+from dld_tui.core.checks.findings import (
+    Finding,
+    Prediction,
+    name_of,
+    predicted_findings,
+    without_repeats,
+)
 from dld_tui.core.checks.operands import check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.type_inference import Inference, infer
-from dld_tui.core.types import JSON, plain_domain
+from dld_tui.core.types import plain_domain
 
 _MICROSOFT, _ML = "com.microsoft", "ai.onnx.ml"
 _MOST_ROUNDS = 12
@@ -163,18 +169,6 @@ _OF_OPERATORS = ("runtime-operator", "no-kernel")
 _DEEPEST_FUNCTION = 5
 _MOST_SAID = 200
 """Findings of one rule of a model; more of the same say no more."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """One thing that a runtime will refuse."""
-
-    rule: str
-    remark: Remark
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return it as JSON data."""
-        return {"rule": self.rule, **self.remark.to_json()}
 
 
 def predict(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Prediction]]:
@@ -392,6 +386,6 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
     inferred, predictions = predict(model)
     with contextlib.suppress(KeyError):
         take_types(document, inferred)
-    found = predicted_findings(document, [entry.to_json() for entry in predictions])
+    found = predicted_findings(document, predictions)
     known = check(document)
     return by_severity([*known, *without_repeats(found, known)])

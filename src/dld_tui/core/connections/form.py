@@ -11,9 +11,8 @@ from typing import Any
 
 from dld_tui.core.connections.store import AUTH, DEFAULT_DIRECTORY, REMEMBER, Connection, validate
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json, param, settings_of, text_of, to_json
+from dld_tui.core.params import RequestData, from_json, param, settings_of, text_of, to_json
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def connection_of(form: ConnectionForm) -> Connection:
     return validate(Connection(**values))
 
 
-def form_values(connection: Connection) -> dict[str, JSON]:
+def form_values(connection: Connection) -> RequestData:
     """Return the values of the form of a connection, as JSON data."""
     return to_json(_form_of(connection))
 

@@ -8,10 +8,8 @@ person refuses. An asker is called from a thread that may wait.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Protocol
-
-from dld_tui.core.types import JSON
 
 
 class Asker(Protocol):
@@ -74,7 +72,3 @@ class Step:
     """What was found; foreign text."""
     fix: str = ""
     """What mends it; empty when there is nothing to mend."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the step as JSON data."""
-        return {**asdict(self)}

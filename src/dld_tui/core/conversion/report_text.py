@@ -16,6 +16,7 @@ from typing import Any, cast
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.codec import decode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.document.summary import summarise
@@ -106,7 +107,7 @@ def values_lines(values: Mapping[str, Any]) -> list[str]:
     if values["skipped"]:
         return [f"values were not compared: {visible(values['skipped'])}"]
     lines = _repaired(values["repaired"])
-    errors = {name: TensorError.from_json(error) for name, error in values["outputs"].items()}
+    errors = {name: decode(TensorError, error) for name, error in values["outputs"].items()}
     lines += [f"tried with {visible(line)}" for line in values.get("guess", ())]
     if values["is_good"]:
         if errors:

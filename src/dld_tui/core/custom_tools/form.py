@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core import fmt
@@ -95,7 +95,7 @@ def tool_of(form: ToolForm) -> Tool:
     )  # fmt: skip
 
 
-def form_values(tool: Tool) -> dict[str, JSON]:
+def form_values(tool: Tool) -> Mapping[str, JSON]:
     """Return the values of the form of a tool, as JSON data."""
     return {
         "name": tool.name,

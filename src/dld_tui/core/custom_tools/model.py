@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.plugins import plugins
 
 PLACES = ("Model", "Output", "Folder")
 """What may stand after a dollar."""
@@ -163,6 +164,21 @@ def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
         except UsageError as error:
             wrong.append(str(error))
     return found
+
+
+def added_tools() -> dict[str, Tool]:
+    """Return the tools that other packages add, as entry points of ``dld_tui.tools``, by name."""
+    found = (one.value for one in plugins("tools", Tool))
+    return {tool.name: tool for tool in found if tool is not None and not problems(tool)}
+
+
+def unavailable_tools() -> list[str]:
+    """Return a line for each tool of another package that cannot be used. Foreign text."""
+    lines = []
+    for one in plugins("tools", Tool):
+        wrong = [one.problem] if one.value is None else problems(one.value)
+        lines += [f"the tool {one.name} of {one.package} is unavailable: {why}" for why in wrong]
+    return lines
 
 
 def _name_problems(name: str) -> list[str]:

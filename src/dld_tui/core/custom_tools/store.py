@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core import config
-from dld_tui.core.custom_tools.model import Tool, table_of, tools_of, validate
+from dld_tui.core.custom_tools.model import Tool, added_tools, table_of, tools_of, validate
 from dld_tui.core.errors import InputError, UsageError
 
 _TABLE = "tools"
 
 
 def load(path: Path | None = None) -> dict[str, Tool]:
-    """Return the saved tools by name, in the order of the file.
+    """Return the tools by name: those of other packages, then the saved ones of the file.
 
     Raises:
         InputError: The file is not valid TOML, or a tool in it cannot be used.
@@ -24,7 +24,7 @@ def load(path: Path | None = None) -> dict[str, Tool]:
     found = tools_of(tables, wrong)
     if wrong:
         raise InputError(wrong[0], where=str(source), hint="Correct it by hand")
-    return found
+    return added_tools() | found
 
 
 def find(name: str, path: Path | None = None) -> Tool:

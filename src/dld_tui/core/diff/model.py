@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from dld_tui.core.codec import encode
 from dld_tui.core.diff.tensors import TensorDifference
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -135,7 +136,7 @@ def _json(scope: ScopeDiff | None, change: Change) -> dict[str, JSON]:
     if change.new_place is not None:
         entry["new_scope"] = list(change.new_place)
     if change.difference is not None:
-        entry["difference"] = change.difference.to_json()
+        entry["difference"] = encode(change.difference)
     return entry
 
 

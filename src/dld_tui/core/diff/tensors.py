@@ -15,7 +15,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, ProgressCallback
 
 PART_ELEMENTS = 1 << 19
 """Elements compared at a time; a multiple of 8, so that narrow ones fill whole bytes."""
@@ -48,16 +48,6 @@ class TensorDifference:
         if self.not_finite:
             parts.append(f"{fmt.count(self.not_finite)} with NaN or infinity")
         return ", ".join(parts)
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the entry of ``dld diff --json``."""
-        return {
-            "count": self.count,
-            "different": self.different,
-            "max_abs": self.max_abs,
-            "mean_abs": self.mean_abs,
-            "not_finite": self.not_finite,
-        }
 
 
 class Meter:

@@ -13,20 +13,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
 
-Place: TypeAlias = "list[JSON]"
+Place: TypeAlias = list[int | str]
 Body: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 _FUNCTION = "function"
 
@@ -52,28 +51,34 @@ def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
                     waiting.append(([*place, index, name, number], graph))
 
 
-def scope_at(document: Document, place: Sequence[JSON]) -> Scope | None:
+def scope_at(document: Document, place: Sequence[int | str]) -> Scope | None:
     """Return the scope at a place, None when there is none (any more)."""
     steps = list(place)
     try:
         if steps[:1] == [_FUNCTION]:
-            scope = document.functions[cast("int", steps[1])]
+            scope = document.functions[_number(steps[1])]
             del steps[:2]
         else:
             scope = document.main
         for at in range(0, len(steps), 3):
             index, attribute, number = steps[at : at + 3]
-            node = scope.nodes[cast("int", index)]
-            scope = node.children[cast("str", attribute)][cast("int", number)]
+            node = scope.nodes[_number(index)]
+            scope = node.children[str(attribute)][_number(number)]
     except (IndexError, KeyError, TypeError, ValueError):
         return None
     return scope
 
 
-def node_at(document: Document, place: Sequence[JSON], index: JSON) -> Node | None:
+def _number(step: int | str) -> int:
+    if isinstance(step, str):
+        raise TypeError(f"{step!r} is no position")
+    return step
+
+
+def node_at(document: Document, place: Sequence[int | str], index: int | None) -> Node | None:
     """Return a node by the place of its scope and its position there, None when it is gone."""
     scope = scope_at(document, place)
-    if scope is None or not isinstance(index, int) or not 0 <= index < len(scope.nodes):
+    if scope is None or index is None or not 0 <= index < len(scope.nodes):
         return None
     return scope.nodes[index]
 
@@ -99,20 +104,6 @@ class Remark:
     """The place of the scope; None when no node is named."""
     index: int | None = None
     """The node's position there."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the remark as JSON data."""
-        return {"message": self.message, "place": self.place, "index": self.index}
-
-    @classmethod
-    def from_json(cls, data: JSON) -> Remark:
-        """Return what :meth:`to_json` gave."""
-        found = cast("dict[str, JSON]", data)
-        return cls(
-            str(found["message"]),
-            cast("Place | None", found["place"]),
-            cast("int | None", found["index"]),
-        )
 
 
 class Labels:

@@ -14,7 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.errors import UsageError
 
-Dims: TypeAlias = "tuple[int | str | None, ...]"
+Dims: TypeAlias = tuple[int | str | None, ...]
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""
 PLACEHOLDERS = frozenset({"", "?", "-1", "*", "None", "none", "unknown"})
 """What exporters write as the name of a dimension without one: two of them need not be equal."""

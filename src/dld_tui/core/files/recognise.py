@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Final
 
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.added_readers import reader_of
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import DELIMITED, FIXED32, FIXED64, MODEL_TAGS, VARINT, read_varint
 
@@ -74,7 +75,8 @@ def engine_header(head: bytes) -> EngineHeader | None:
     return EngineHeader(product, f"{major}.{minor}.{patch}.{build}", capabilities)
 
 
-_HEAD: Final = 64 << 10
+HEAD: Final = 64 << 10
+"""Bytes at the start of a file that tell what it is."""
 _MODEL_FIELDS_TO_CHECK: Final = 16
 
 
@@ -93,6 +95,7 @@ class FileKind(Enum):
     ENGINE_ARCHIVE = "an archive of a TensorRT engine"
     TRTEXEC_LOG = "a TensorRT log"
     EDIT_SCRIPT = "an edit script"
+    OTHER_PROFILE = "a profile that another package reads"
 
     @property
     def title(self) -> str:
@@ -172,7 +175,7 @@ def recognise(path: str | os.PathLike[str]) -> FileKind:
     """
     source = Source.open(path)
     try:
-        head = source.read(0, min(source.size, _HEAD))
+        head = source.read(0, min(source.size, HEAD))
     finally:
         source.close()
     where = os.fspath(path)
@@ -180,6 +183,8 @@ def recognise(path: str | os.PathLike[str]) -> FileKind:
         raise CorruptFileError("File is empty (0 bytes)", where=where)
     if head.startswith(b"SQLite format 3\x00") and head[68:72] == _REPORT_ID:
         return FileKind.REPORT
+    if reader_of(head) is not None:
+        return FileKind.OTHER_PROFILE
     if head.startswith(_ZIP) and _is_engine_archive(where):
         return FileKind.ENGINE_ARCHIVE
     _refuse_known(head, where)

@@ -19,8 +19,8 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.inputs.fills import Fill, random_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape
 from dld_tui.core.report.measured_facts import INPUTS as INPUTS
+from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -88,13 +88,13 @@ class InputGuess:
         is_told = self.is_guessed or self.follows or GIVEN in self.reasons
         return f"{named} → {shape_text(self.shape)}{f' ({how})' if is_told else ''}"
 
-    def to_json(self) -> dict[str, JSON]:
-        """Return it as JSON data."""
-        return {
-            "name": self.name, "dtype": self.dtype, "shape": list(self.shape),
-            "reasons": list(self.reasons), "guessed": self.is_guessed, "why": self.why,
-            "values": self.fill.text, "values_reason": self.fill.reason,
-        }  # fmt: skip
+    @property
+    def told(self) -> GuessedInput:
+        """The input as results and reports have it."""
+        return GuessedInput(
+            self.name, self.dtype, tuple(self.shape), self.reasons, self.is_guessed, self.why,
+            self.fill.text, self.fill.reason,
+        )  # fmt: skip
 
 
 def shape_text(shape: Shape) -> str:
@@ -160,9 +160,10 @@ class Guess:
         chosen = self.guessed or self.inputs
         return visible(", ".join(one.option for one in chosen))
 
-    def to_json(self) -> list[JSON]:
-        """Return it as JSON data."""
-        return [one.to_json() for one in self.inputs]
+    @property
+    def told(self) -> list[GuessedInput]:
+        """The inputs as results and reports have them."""
+        return [one.told for one in self.inputs]
 
 
 def input_specs(document: Document) -> list[InputSpec]:

@@ -18,9 +18,24 @@ if TYPE_CHECKING:
     from dld_tui.core.report.reader import Report
 
 INPUTS = "inputs"
-"""The fact of a report that has :meth:`.inputs.guess.Guess.to_json`; here, as that needs onnx."""
+"""The fact of a report that has :attr:`.inputs.guess.Guess.told`; here, as that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
+
+
+@dataclass(frozen=True)
+class GuessedInput:
+    """What an input was fed with, as results and reports have it. All texts are foreign."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    reasons: tuple[str, ...]
+    """Why each dimension has its size."""
+    guessed: bool
+    why: str
+    values: str
+    values_reason: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ class ReportInput:
         """The shape, as ``1x3x224x224``."""
         return "x".join(map(str, self.shape)) or "scalar"
 
-    def to_json(self) -> dict[str, JSON]:
+    def to_json(self) -> JSON:
         """Return it as JSON data."""
         return {
             "name": self.name, "shape": [*self.shape], "guessed": bool(self.why), "why": self.why,

@@ -24,7 +24,8 @@ import os
 from pathlib import Path
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.added_readers import reader_of
+from dld_tui.core.files.recognise import HEAD, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report.reader import Report
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -71,12 +72,14 @@ def open_report(
     target = Path(path)
     source = Source.open(target)
     try:
-        is_database = source.read(0, min(len(_SQLITE), source.size)) == _SQLITE
+        head = source.read(0, min(HEAD, source.size))
     finally:
         source.close()
-    if is_database:
+    if head.startswith(_SQLITE):
         return Report.open(target)
     kind = recognise(target)
+    if kind is FileKind.OTHER_PROFILE and (other := reader_of(head)) is not None:
+        return other.read(target, progress, cancelled)
     reader = _READERS.get(kind)
     if reader is None:
         hint = f"Run: dld plan {target}" if kind in _OF_ENGINES else None

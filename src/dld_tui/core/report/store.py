@@ -45,7 +45,9 @@ from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.report import schema
 from dld_tui.core.report.counter_blocks import store_counters
@@ -264,9 +266,14 @@ class ReportWriter(GpuWriting):
         writer.flush()
         return writer
 
-    def set_fact(self, key: str, value: JSON) -> None:
-        """Set a row of the ``report`` table, e.g. ``clock_origin_ns``; replaces an earlier one."""
-        self._extend("report", [(as_text(key), as_json(value))])
+    def set_fact(self, key: str, value: Any) -> None:
+        """Set a row of the ``report`` table, e.g. ``clock_origin_ns``; replaces an earlier one.
+
+        Args:
+            key: Its name.
+            value: JSON data, or a dataclass.
+        """
+        self._extend("report", [(as_text(key), as_json(encode(value)))])
 
     def add_environment(self, values: Mapping[str, JSON]) -> None:
         """Add to the environment what became known later; replaces earlier values."""

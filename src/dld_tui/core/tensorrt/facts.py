@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from types import MappingProxyType
-
-from dld_tui.core.types import JSON
+from typing import Any
 
 AUTO = "auto"
 MODULES = ("tensorrt", "tensorrt_rtx")
@@ -60,7 +59,7 @@ class LibraryFacts:
     """What would mend that."""
     no_driver: str = ""
     """Why no engine can be loaded here, though one can be built; empty when one can."""
-    extra: Mapping[str, JSON] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
     """More that was found, such as the version of the ONNX parser."""
 
     @property
@@ -78,56 +77,6 @@ class LibraryFacts:
         """The version as numbers, for comparison; empty when it is not made of numbers."""
         parts = self.version.split(".")
         return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the facts as JSON data."""
-        return {
-            "name": self.name,
-            "module": self.module,
-            "version": self.version,
-            "path": self.path,
-            "world": self.world,
-            "flags": list[JSON](sorted(self.flags)),
-            "pools": list[JSON](sorted(self.pools)),
-            "tactic_sources": list[JSON](sorted(self.tactic_sources)),
-            "has": list[JSON](sorted(self.has)),
-            "compute_capabilities": list[JSON](self.compute_capabilities),
-            "why": self.why,
-            "hint": self.hint,
-            "no_driver": self.no_driver,
-            "extra": dict(self.extra),
-        }
-
-    @classmethod
-    def from_json(cls, data: JSON) -> LibraryFacts:
-        """Return the facts of JSON data; what is missing or of another form is left out."""
-        entries = data if isinstance(data, dict) else {}
-
-        def text(key: str) -> str:
-            value = entries.get(key)
-            return value if isinstance(value, str) else ""
-
-        def texts(key: str) -> tuple[str, ...]:
-            value = entries.get(key)
-            return tuple(i for i in value if isinstance(i, str)) if isinstance(value, list) else ()
-
-        extra = entries.get("extra")
-        return cls(
-            name=text("name"),
-            module=text("module"),
-            version=text("version"),
-            path=text("path"),
-            world=text("world"),
-            flags=frozenset(texts("flags")),
-            pools=frozenset(texts("pools")),
-            tactic_sources=frozenset(texts("tactic_sources")),
-            has=frozenset(texts("has")),
-            compute_capabilities=texts("compute_capabilities"),
-            why=text("why"),
-            hint=text("hint"),
-            no_driver=text("no_driver"),
-            extra=extra if isinstance(extra, dict) else {},
-        )
 
 
 DEFAULT_VERSION = "10.16"

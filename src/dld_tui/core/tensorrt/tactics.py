@@ -117,7 +117,7 @@ def parse_replay(text: str, where: str) -> dict[str, Tactic]:
         raise InputError("this is no tactic replay file", where=where) from None
 
 
-def _algorithm(tactic: Tactic) -> dict[str, JSON]:
+def _algorithm(tactic: Tactic) -> JSON:
     return {
         "implementation": tactic.implementation,
         "tactic": tactic.tactic,
@@ -151,27 +151,6 @@ def _tactic(data: Mapping[str, Any]) -> Tactic:
         for side in ("inputs", "outputs")
     )
     return Tactic(int(data["tactic"]), int(data["implementation"]), inputs, outputs)
-
-
-# --- records --------------------------------------------------------------------------------------
-
-
-def tactic_json(tactic: Tactic) -> dict[str, JSON]:
-    """Return a tactic as JSON data, with its name and time."""
-    return {**_algorithm(tactic), "name": tactic.name, "ms": tactic.ms}
-
-
-def tactic_from(data: Mapping[str, Any]) -> Tactic:
-    """Return what :func:`tactic_json` gave."""
-    found = _tactic(data)
-    return Tactic(
-        found.tactic,
-        found.implementation,
-        found.inputs,
-        found.outputs,
-        str(data.get("name", "")),
-        data.get("ms"),
-    )
 
 
 def by_time(tactics: Sequence[Tactic]) -> tuple[Tactic, ...]:

@@ -668,10 +668,6 @@ class Explained:
     """``kept``, ``changed``, ``renamed``, ``removed``, ``default``, ``newer`` or ``unknown``."""
     text: str
 
-    def to_json(self) -> dict[str, JSON]:
-        """Return the line as JSON data."""
-        return {"option": self.option, "status": self.status, "text": self.text}
-
 
 def explain(text: str, version: str = "11") -> list[Explained]:
     """Return what a version of trtexec makes of a command: one line an option, then defaults.

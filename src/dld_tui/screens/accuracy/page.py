@@ -13,7 +13,7 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_engine
 from dld_tui.core.accuracy.result import (
-    Result,
+    AccuracyReport,
     Row,
     cosine_text,
     figure,
@@ -26,7 +26,6 @@ from dld_tui.core.accuracy.result import (
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.file_saving import ask_where
 from dld_tui.screens.model.result import ModelResult
@@ -83,14 +82,14 @@ class AccuracyScreen(ModelResult):
     AUTO_FOCUS = "AccuracyTable"
     HELP = AccuracyTable.HELP
 
-    def __init__(self, result: Mapping[str, JSON], model: Path | None = None) -> None:
+    def __init__(self, result: AccuracyReport, model: Path | None = None) -> None:
         super().__init__()
-        self.data: dict[str, Any] = dict(result)
-        self.found = Result.from_json(result)
-        self.model = model or Path(str(self.data["reference"]["model"]))
-        if is_engine(self.model) and not is_engine(other := str(self.data["other"]["model"])):
-            self.model = Path(other)  # an engine has no nodes to go to
-        other = Path(str(self.data["other"]["model"])).name
+        self.report = result
+        self.found = result.found
+        self.model = model or Path(result.reference.model)
+        if is_engine(self.model) and not is_engine(result.other.model):
+            self.model = Path(result.other.model)  # an engine has no nodes to go to
+        other = Path(result.other.model).name
         is_state = other.startswith(self.model.name)  # as edited, say
         self.tab_title = f"accuracy of {other if is_state else self.model.name}"
         self.filter = "all tensors"
@@ -114,12 +113,12 @@ class AccuracyScreen(ModelResult):
             f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
         )  # fmt: skip
         verdict = (" ok " if good else " differs ", "ok" if good else "error")
-        found = [Paragraph(f"{said}  {self.data['tolerance']}", "strong", verdict)]
+        found = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
         if self.is_outdated:
             found.append(Paragraph("The model was edited since; this is of before.", "warn"))
         found += [
-            Paragraph(side_text(self.data["reference"]), "", (" reference  ", "dim")),
-            Paragraph(side_text(self.data["other"]), "", (" other      ", "dim")),
+            Paragraph(side_text(self.report.reference), "", (" reference  ", "dim")),
+            Paragraph(side_text(self.report.other), "", (" other      ", "dim")),
         ]
         found += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
         return found + [Paragraph(remark, "dim") for remark in self.found.remarks]

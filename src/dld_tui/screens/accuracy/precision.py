@@ -16,6 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import cosine_text, figure, signal_text
 from dld_tui.core.accuracy.search import not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.codec import decode
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.text import visible
@@ -128,7 +129,7 @@ class PrecisionScreen(ModelResult):
         if not data["minimal"]:
             lines += [[(f" {line}", "warn")] for line in wrap(not_minimal_text(data), 76)]
         for name, given in data["errors"].items():
-            error = TensorError.from_json(given)
+            error = decode(TensorError, given)
             text = (f" {visible(name)}: largest error {figure(error.max_abs)}, cosine"
                     f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB")  # fmt: skip
             lines.append([(text, "dim")])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.tactics import avoiding_command, counts_text, verdict_text
-from dld_tui.core.types import JSON
+from dld_tui.core.accuracy.tactics import (
+    BadTactic,
+    TacticReport,
+    avoiding_command,
+    counts_text,
+    verdict_text,
+)
 from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.model.result import ModelResult
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import Column, TableView
+from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 
@@ -51,9 +56,9 @@ class TacticsScreen(ModelResult):
         "tactics it lists those that occurred in wrong builds only."
     )
 
-    def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
+    def __init__(self, result: TacticReport, model: Path) -> None:
         super().__init__()
-        self.data: dict[str, Any] = dict(result)
+        self.data = result
         self.model = model
         self.tab_title = f"tactics of {model.name}"
 
@@ -69,21 +74,21 @@ class TacticsScreen(ModelResult):
 
     def on_mount(self) -> None:
         """Show the layers."""
-        rows: list[dict[str, Any]] = self.data["culprits"] or [
-            {"title": one["title"], "tactic": tactic, "instead": None, "confirmed": None}
-            for one in self.data["suspects"]
-            for tactic in one["tactics"]
+        rows = self.data.culprits or [
+            BadTactic(one.layer, one.title, tactic, None, None)
+            for one in self.data.suspects
+            for tactic in one.tactics
         ]
         alone = {True: "wrong", False: "not built", None: ""}
-        cells = {
-            "layer": lambda one: one["title"],
-            "tactic": lambda one: (one["tactic"]["shown"], "type"),
-            "instead": lambda one: one["instead"]["shown"] if one["instead"] else "",
-            "alone": lambda one: (alone[one["confirmed"]], "dim"),
+        cells: dict[str, Callable[[BadTactic], Cell]] = {
+            "layer": lambda one: one.title,
+            "tactic": lambda one: (one.tactic.shown, "type"),
+            "instead": lambda one: one.instead.shown if one.instead else "",
+            "alone": lambda one: (alone[one.confirmed], "dim"),
         }
         table = self.query_one(TacticTable)
         table.set_table(RowTable(rows, cells))
-        title = "tactic" if self.data["culprits"] else "suspect"
+        title = "tactic" if self.data.culprits else "suspect"
         table.frame(
             fmt.plural(len(rows), title), "{tactics.copy} copy command" if self.command else ""
         )
@@ -92,11 +97,11 @@ class TacticsScreen(ModelResult):
     def _head(self) -> list[Paragraph]:
         data = self.data
         lines = [Paragraph(verdict_text(data), "strong"), Paragraph(counts_text(data), "dim")]
-        if data["problem"]:
-            lines.append(Paragraph(f"wrong: {data['problem']}", "warn"))
+        if data.problem:
+            lines.append(Paragraph(f"wrong: {data.problem}", "warn"))
         if self.command:
             lines.append(Paragraph(self.command))
-        return lines + [Paragraph(remark, "dim") for remark in data["remarks"]]
+        return lines + [Paragraph(remark, "dim") for remark in data.remarks]
 
     def action_remarks(self) -> None:
         """Show all that is said of the search."""

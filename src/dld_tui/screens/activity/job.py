@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
-from dld_tui.activities.registry import request_data
+from dld_tui.activities.registry import decode_result, request_data
 from dld_tui.core import fmt
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -65,7 +65,7 @@ class JobScreen(SubPage):
         self,
         activity: str,
         request: Mapping[str, JSON],
-        on_result: Callable[[dict[str, JSON]], None],
+        on_result: Callable[[Any], None],
         *,
         title: str = "",
         target: str | None = None,
@@ -278,20 +278,21 @@ class JobScreen(SubPage):
     def action_result(self) -> None:
         """Close the page and open what the job made."""
         if isinstance(self.end, Finished):
-            result = self.end.result
+            try:
+                result = decode_result(self.activity, self.end.result)
+            except DldError as error:
+                host_of(self).show_error(error)
+                return
             self.dismiss(None)
             self.on_result(result)
 
     def action_go_to_node(self) -> None:
         """Close the page and show the node that the failure is about."""
         finding = self.end.finding if isinstance(self.end, Failed) else None
-        if finding is None:
-            return
-        path, scope, node = finding.get("model"), finding.get("scope"), finding.get("node")
-        if isinstance(path, str) and isinstance(scope, list) and isinstance(node, str):
+        if finding is not None and finding.model is not None:
             host = host_of(self)
             self.dismiss(None)
-            host.reveal(Path(path), [str(step) for step in scope], node)
+            host.reveal(Path(finding.model), finding.scope, finding.node)
 
     def action_again(self) -> None:
         """Run the job again."""

@@ -34,7 +34,7 @@ class ModelJobScreen(PreparedJob):
         self,
         activity: str,
         request: Mapping[str, JSON],
-        on_result: Callable[[dict[str, JSON]], None],
+        on_result: Callable[[Any], None],
         *,
         title: str,
         target: str,
@@ -101,10 +101,8 @@ class ModelJobScreen(PreparedJob):
     def action_go_to_node(self) -> None:
         """Close the page and show the node that the failure is about."""
         finding = self.end.finding if isinstance(self.end, Failed) else None
-        if finding is None or finding.get("model") != str(self._view):
+        if finding is None or finding.model != str(self._view):
             super().action_go_to_node()
             return
-        scope, node = finding.get("scope"), finding.get("node")
-        if isinstance(scope, list) and isinstance(node, str):
-            self.dismiss(None)
-            self.state.reveal([str(step) for step in scope], node)
+        self.dismiss(None)
+        self.state.reveal(finding.scope, finding.node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from dld_tui.core.errors import CancelledError, ExitStatus, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed
@@ -29,7 +30,7 @@ class PreparedJob(JobScreen):
         self,
         activity: str,
         request: Mapping[str, JSON],
-        on_result: Callable[[dict[str, JSON]], None],
+        on_result: Callable[[Any], None],
         *,
         title: str,
         target: str | None = None,

@@ -8,6 +8,7 @@ from threading import Event
 from typing import Any
 
 from dld_tui.activities.registry import request_data
+from dld_tui.activities.tensorrt_libraries import Result as LibrariesResult
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json
@@ -133,10 +134,11 @@ def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libr
     return print_command(settings, version) if isinstance(settings, BuildSettings) else ""
 
 
-def _libraries(target: str, request: dict[str, JSON], cancelled: CancelCheck) -> list[LibraryFacts]:
+def _libraries(
+    target: str, request: Mapping[str, JSON], cancelled: CancelCheck
+) -> list[LibraryFacts]:
     with (
         registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
         Watch(job, cancelled),
     ):
-        listed = job.result().get("libraries")
-    return [LibraryFacts.from_json(item) for item in listed] if isinstance(listed, list) else []
+        return job.result(kind=LibrariesResult).libraries

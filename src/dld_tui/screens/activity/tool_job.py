@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.prepared_job import PreparedJob
@@ -31,7 +32,7 @@ class ToolJobScreen(PreparedJob):
     def __init__(
         self,
         request: Mapping[str, JSON],
-        opened: Callable[[dict[str, JSON]], None] | None,
+        opened: Callable[[Any], None] | None,
         *,
         title: str,
         prepare: Callable[[CancelCheck], None] | None = None,
@@ -59,5 +60,5 @@ class ToolJobScreen(PreparedJob):
             super().action_result()
 
 
-def _nothing(_: dict[str, JSON]) -> None:
+def _nothing(_: object) -> None:
     """Open nothing."""

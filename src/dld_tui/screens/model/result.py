@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dld_tui.core.types import JSON
 from dld_tui.screens.model.state import ModelState
@@ -26,9 +26,9 @@ class ModelResult(Page):
     """The state of a tab that was run; None when a file was."""
 
     @classmethod
-    def of_job(cls, result: Mapping[str, JSON], values: Mapping[str, JSON]) -> ModelResult:
+    def of_job(cls, result: Any, values: Mapping[str, JSON]) -> ModelResult:
         """Return the page of what a job found; `values` are those of its form."""
-        make: Callable[[Mapping[str, JSON], Path], ModelResult] = cls
+        make: Callable[[Any, Path], ModelResult] = cls
         return make(result, Path(str(values.get("model"))))
 
     def is_of(self, document: Document) -> bool:

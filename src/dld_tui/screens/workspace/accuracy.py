@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities import registry
+from dld_tui.core.accuracy.result import AccuracyReport
+from dld_tui.core.document import Change, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
@@ -90,14 +92,12 @@ class Accuracy(Controller):
 
         states: list[ModelState] = []
 
-        def done(result: dict[str, JSON], is_current: bool) -> None:
+        def done(result: AccuracyReport, is_current: bool) -> None:
             from dld_tui.screens.accuracy.page import AccuracyScreen  # lazy: few sessions need it
 
             state = ModelState.edited(self.page, document) if is_current else states[0]
-            other = result["other"]
-            if isinstance(other, dict):
-                other["model"] = state.title
-            page = AccuracyScreen(result, path)
+            other = replace(result.other, model=state.title)
+            page = AccuracyScreen(replace(result, other=other), path)
             page.state = state
             host(self.page).add_page(page)
 

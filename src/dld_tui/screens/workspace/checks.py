@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from dld_tui.activities.check_full import Result
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import by_severity
 from dld_tui.core.checks.repairs import repair_steps
@@ -284,11 +285,11 @@ class Checks(Controller):
             finally:
                 discard_view(made)
 
-        def done(result: dict[str, JSON], is_current: bool) -> None:
+        def done(result: Result, is_current: bool) -> None:
             others = [found for name, told in self._external.items() if name != source
                       for found in told]  # fmt: skip
             findings = [
-                found for found in findings_of(document, result["findings"]) if found not in others
+                found for found in findings_of(document, result.findings) if found not in others
             ]
             if is_current:
                 self._full[source] = findings

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.activities.run_tool import Result
 from dld_tui.core.commands import Command
 from dld_tui.core.custom_tools.model import Tool, output_beside
 from dld_tui.core.errors import DldError
 from dld_tui.core.params import to_json
 from dld_tui.core.paths import unused
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
@@ -127,8 +128,9 @@ class CustomTools(Controller):
         home = self.document.path.parent if self.document.path is not None else Path.cwd()
         request = request_for(tool, model, output, model_folder=home)
 
-        def opened(result: dict[str, JSON]) -> None:
-            host(self.page).open_path(str(result["output"]))
+        def opened(result: Result) -> None:
+            if result.output is not None:
+                host(self.page).open_path(result.output)
 
         self.ask(
             ToolJobScreen(

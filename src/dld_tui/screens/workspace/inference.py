@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.timer import Timer
 
-from dld_tui.core.document.locations import scope_at
+from dld_tui.activities.infer_shapes import InferredPart, Result
+from dld_tui.core.checks.findings import Prediction
+from dld_tui.core.codec import decode
+from dld_tui.core.document import Change
+from dld_tui.core.document.locations import Place, scope_at
+from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event, Part
@@ -217,10 +222,10 @@ def _remove(folder: Path) -> None:
 class InferredTypes:
     """What inference says of a model."""
 
-    scopes: list[tuple[list[JSON], dict[str, ValueType]]] = field(default_factory=list)
+    scopes: list[tuple[Place, dict[str, ValueType]]] = field(default_factory=list)
     """Types by value name, for the place of each scope (:mod:`dld_tui.core.document.locations`)."""
-    errors: JSON = field(default_factory=list)
-    """What no runtime will take, as the activity ``infer_shapes`` tells it."""
+    errors: list[Prediction] = field(default_factory=list)
+    """What no runtime will take."""
 
 
 def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> InferredTypes:
@@ -243,8 +248,7 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
         "model": str(snapshot), "snapshot": True, "home": str(home) if home else None
     }  # fmt: skip
     with registry.get().start("infer_shapes", request) as job, Watch(job, cancelled):
-        result = job.result(types.take)
-    found.errors = result["errors"]
+        found.errors = job.result(types.take, kind=Result).errors
     return found
 
 
@@ -259,16 +263,11 @@ class _Types:
         """Take in a part, and let the event loop go on."""
         if not isinstance(event, Part):
             return
-        place = cast("list[JSON]", event.data["place"])
-        kinds = [self._type(data) for data in cast("list[list[Any]]", event.data["kinds"])]
-        types = cast("Mapping[str, int]", event.data["types"])
+        part = decode(InferredPart, event.data)
+        place = part.place
+        kinds = [self._known.setdefault(kind, kind) for kind in part.kinds]
         scopes = self._found.scopes
         if not scopes or scopes[-1][0] != place:
             scopes.append((place, {}))
-        scopes[-1][1].update((name, kinds[number]) for name, number in types.items())
+        scopes[-1][1].update((name, kinds[number]) for name, number in part.types.items())
         sleep(0.001)  # this thread holds the interpreter otherwise
-
-    def _type(self, data: list[Any]) -> ValueType:
-        dtype, dims, *container = data
-        made = ValueType(dtype, None if dims is None else tuple(dims), *container)
-        return self._known.setdefault(made, made)

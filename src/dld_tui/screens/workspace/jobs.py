@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from time import perf_counter, sleep
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from dld_tui.activities.registry import decode_result
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event as JobEvent
@@ -30,9 +31,9 @@ SLICE_S = 0.004
 _AGAIN_S = 0.1
 _LOOK_S = 0.05
 
-Prepare: TypeAlias = Callable[[Path, CancelCheck], AbstractContextManager["dict[str, JSON]"]]
+Prepare: TypeAlias = "Callable[[Path, CancelCheck], AbstractContextManager[Mapping[str, JSON]]]"
 """Makes the request of a job from a snapshot, and tidies up after the job; runs on a thread."""
-Done: TypeAlias = "Callable[[dict[str, JSON], bool], None]"
+Done: TypeAlias = Callable[[Any, bool], None]
 """Takes the result, and whether the model is still as the job saw it."""
 
 
@@ -158,14 +159,14 @@ class Jobs(Controller):
         folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
         path = folder / "snapshot.onnx"
 
-        def run() -> dict[str, JSON]:
+        def run() -> Any:
             try:
                 with prepare(path, cancel.is_set) as request:
                     return self._job_result(activity, request, cancel, line)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
-        result: dict[str, JSON] | None = None
+        result: Any = None
         failure: DldError = CancelledError()
         version = self.model.version
         try:
@@ -194,8 +195,8 @@ class Jobs(Controller):
             raise DldError(f"no snapshot can be written: {error}") from None
 
     def _job_result(
-        self, activity: str, request: dict[str, JSON], cancel: Event, line: JobLine
-    ) -> dict[str, JSON]:
+        self, activity: str, request: Mapping[str, JSON], cancel: Event, line: JobLine
+    ) -> Any:
         stage = ""
 
         def heard(event: JobEvent) -> None:
@@ -205,7 +206,7 @@ class Jobs(Controller):
                 self.page.call_later(line.show_progress, event)
 
         with registry.get().start(activity, request) as job, Watch(job, cancel.is_set):
-            return job.result(heard)
+            return decode_result(activity, job.result(heard))
 
     def _say_failed(self, title: str, error: DldError) -> None:
         if isinstance(error, CancelledError):

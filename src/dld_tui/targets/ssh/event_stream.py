@@ -155,10 +155,15 @@ class Listener:
             for name, value in vars(event).items()
             if isinstance(value, (str, dict, list))
         }
+        if isinstance(event, Failed) and event.finding is not None:
+            model = self._renames.get(event.finding.model or "", event.finding.model)
+            values["finding"] = replace(event.finding, model=model)
         return replace(event, **values)
 
-    def _without_foreign_paths(self, result: dict[str, JSON]) -> dict[str, JSON]:
+    def _without_foreign_paths(self, result: JSON) -> JSON:
         """Mark paths that are not ours as the target's: nobody shall open a file here for them."""
+        if not isinstance(result, dict):
+            return result
         ours = set(self._renames.values())
         return {
             key: f"{self._target}:{value}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -64,7 +64,7 @@ class Plan:
         return {there: os.path.abspath(here) for there, here in self.renames.items()}
 
 
-def plan(activity_id: str, request: dict[str, JSON], folder: str) -> Plan:
+def plan(activity_id: str, request: Mapping[str, JSON], folder: str) -> Plan:
     """Return what a request means for a job's folder on a target.
 
     Args:

@@ -12,7 +12,7 @@ import functools
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from dld_tui.core.errors import DldError, UnavailableError
@@ -63,7 +63,7 @@ class SshJob(Job):
         agent: Agent,
         setup: Setup,
         store: JobsStore,
-        activity: tuple[str, dict[str, JSON]] | None = None,
+        activity: tuple[str, Mapping[str, JSON]] | None = None,
         stored: StoredJob | None = None,
     ) -> None:
         assert (activity is None) != (stored is None)
@@ -214,7 +214,7 @@ class SshJob(Job):
         await self._forget()
         return terminal
 
-    async def _start(self, activity: str, request: dict[str, JSON]) -> StoredJob:
+    async def _start(self, activity: str, request: Mapping[str, JSON]) -> StoredJob:
         token = f"@{self.id}@"
         plan = await asyncio.to_thread(inputs.plan, activity, request, token)
         needs = needs_of(activity, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -79,7 +79,7 @@ class SshTarget:
         """How users call it."""
         return self.connection.name
 
-    def start(self, activity_id: str, request: dict[str, JSON]) -> SshJob:
+    def start(self, activity_id: str, request: Mapping[str, JSON]) -> SshJob:
         """Start an activity; the connection, too, is made while its events are read.
 
         Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes, priced, whole_ms
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import percentile
@@ -33,13 +34,6 @@ from dld_tui.widgets.timeline.timescale import time_text
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
-CHARTS = ("type", "precision", "distribution", "memory")
-TITLES = {
-    "type": "Latency per type",
-    "precision": "Precision per type",
-    "distribution": "Latency distribution",
-    "memory": "Time against output size",
-}
 _LEAST_ROWS = 5
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a Braille cell by row and column."""
@@ -241,3 +235,64 @@ def _value(group: Group, percent: bool) -> str:
 
 def _times(count: int) -> str:
     return f"×{count}" if glyphs.current().name == "unicode" else f"x{count}"
+
+
+@dataclass(frozen=True)
+class ChartData:
+    """What a chart is drawn of, and how large."""
+
+    layers: Sequence[Layer]
+    latencies: Sequence[float]
+    """Of whole runs in milliseconds, in order; empty when they are not known."""
+    width: int
+    height: int
+    """In cells."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart that is drawn as lines; other packages add some as ``dld_tui.charts``."""
+
+    id: str
+    title: str
+    lines: Callable[[ChartData], Sequence[Line]]
+    """A line is a list of pieces, ``(text, style)``; styles are those of the theme, such as
+    ``good``, ``dim`` and ``bar``."""
+
+
+BAR_CHARTS = {"type": "Latency per type", "precision": "Precision per type"}
+"""Titles of the charts whose bars open a layer type."""
+LINE_CHARTS = (
+    Chart(
+        "distribution",
+        "Latency distribution",
+        lambda data: distribution_lines(data.latencies, data.width, data.height),
+    ),
+    Chart(
+        "memory",
+        "Time against output size",
+        lambda data: memory_lines(data.layers, data.width, data.height),
+    ),
+)
+
+
+def line_charts() -> dict[str, Chart]:
+    """Return the charts that are drawn as lines by id, those of other packages last."""
+    found = {chart.id: chart for chart in LINE_CHARTS}
+    for one in plugins("charts", Chart):
+        chart = one.value or _unavailable(one.name, one.problem)
+        found.setdefault(f"{one.package}:{one.name}", chart)
+    return found
+
+
+def _unavailable(name: str, problem: str) -> Chart:
+    return Chart(name, visible(name), lambda _: [[(visible(f"unavailable: {problem}"), "warn")]])
+
+
+def drawn(chart: Chart, data: ChartData) -> Sequence[Line]:
+    """Return the lines of a chart, or why it cannot be drawn."""
+    try:
+        return chart.lines(data)
+    # The seam to code of others, which may raise anything.
+    except Exception as error:  # noqa: BLE001
+        return [[(visible(f"the chart failed: {type(error).__name__}: {error}"), "warn")]]

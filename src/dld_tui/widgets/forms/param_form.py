@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from dld_tui.core.params import Setting, plain_default, settings_of, text_of, value_of
+from dld_tui.core.params import RequestData, Setting, plain_default, settings_of, text_of, value_of
 from dld_tui.core.text import fit
 from dld_tui.core.types import JSON
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField, field_for, field_text, step_focus
@@ -271,9 +271,11 @@ class ParamForm(Vertical):
         """True when no field has an error."""
         return not self._wrong
 
-    def values(self) -> dict[str, JSON]:
+    def values(self) -> RequestData:
         """Return the values of all fields as JSON data; those with an error are None."""
-        return {name: row.value()[0] for name, row in self.rows.items()}
+        data = RequestData({name: row.value()[0] for name, row in self.rows.items()})
+        data.settings = self.settings
+        return data
 
     def set_values(self, values: Mapping[str, JSON]) -> None:
         """Fill the fields that are named."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.plan.model import EnginePlan
@@ -11,7 +10,7 @@ from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.charts.bars import Line, bar
-from dld_tui.widgets.charts.report_charts import TITLES, distribution_lines
+from dld_tui.widgets.charts.report_charts import Chart, distribution_lines
 from dld_tui.widgets.layers.sources import bar_ramp
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
@@ -63,16 +62,6 @@ class PlanSummary(Frame, LineView):
 class PlanCharts(ChartPane):
     """The charts of an engine, one at a time, and the times of whole inferences."""
 
-    CHARTS: ClassVar[tuple[str, ...]] = (
-        "type", "precision", "distribution", "inferences", "memory", "roofline",
-    )  # fmt: skip
-    TITLES: ClassVar[Mapping[str, str]] = {
-        **TITLES,
-        "distribution": "Distribution of the layers' times",
-        "inferences": "Distribution of the inferences' times",
-        "roofline": "Roofline",
-    }
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._plan: EnginePlan | None = None
@@ -85,18 +74,34 @@ class PlanCharts(ChartPane):
         what = "GPU compute" if series.get("compute") else "latency"
         self.set_layers(layers, types, values, f"{what} over the inferences, ms")
 
-    def chart_lines(self, width: int, height: int) -> list[Line]:
-        """Return a chart that has no bars to walk through."""
-        if self.chart == "distribution":
-            times = [layer.time_ms for layer in self._layers if layer.time_ms]
-            return distribution_lines(times, width, height)
-        if self.chart == "inferences":
-            if not self._latencies:
-                return [[("The files have no time of single inferences.", "dim")]]
-            return distribution_lines(self._latencies, width, height)
-        if self.chart == "roofline" and self._plan is not None:
-            return roofline_lines(self._plan, width)
-        return super().chart_lines(width, height)
+    def line_charts(self) -> dict[str, Chart]:
+        """Return those of a report, with other distributions, and the roofline."""
+        own = {
+            "distribution": Chart(
+                "distribution",
+                "Distribution of the layers' times",
+                lambda data: distribution_lines(
+                    [layer.time_ms for layer in data.layers if layer.time_ms],
+                    data.width,
+                    data.height,
+                ),
+            ),
+            "inferences": Chart(
+                "inferences",
+                "Distribution of the inferences' times",
+                lambda data: (
+                    distribution_lines(data.latencies, data.width, data.height)
+                    if data.latencies
+                    else [[("The files have no time of single inferences.", "dim")]]
+                ),
+            ),
+        }
+        roofline = Chart(
+            "roofline",
+            "Roofline",
+            lambda data: [] if self._plan is None else roofline_lines(self._plan, data.width),
+        )
+        return {**own, **(super().line_charts() | own), "roofline": roofline}
 
 
 def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:

@@ -7,7 +7,7 @@ The panes of a report that are lines of text: summary, charts, environment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,13 +25,14 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
 from dld_tui.widgets.charts.report_charts import (
-    CHARTS,
-    TITLES,
+    BAR_CHARTS,
     BarRows,
+    Chart,
+    ChartData,
     ChartRow,
     chart_rows,
-    distribution_lines,
-    memory_lines,
+    drawn,
+    line_charts,
     precision_rows,
 )
 from dld_tui.widgets.layers.columns import (
@@ -283,18 +284,22 @@ class ChartPane(Frame, Vertical):
 
         type: str
 
-    CHARTS: ClassVar[tuple[str, ...]] = CHARTS
-    TITLES: ClassVar[Mapping[str, str]] = TITLES
-
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
         self.percent = False
-        self.chart = self.CHARTS[0]
+        self._lines = self.line_charts()
+        self.titles = BAR_CHARTS | {name: chart.title for name, chart in self._lines.items()}
+        """Of the charts by id, in their order."""
+        self.chart = next(iter(self.titles))
         self._groups: Sequence[Group] = ()
         self._layers: Sequence[Layer] = ()
         self._latencies: Sequence[float] = ()
         self._rows: Sequence[ChartRow] = ()
         self._by_pass: PassTimes | CostTimes | None = None
+
+    def line_charts(self) -> dict[str, Chart]:
+        """Return the charts without bars by id."""
+        return line_charts()
 
     def compose(self) -> ComposeResult:
         """Lay out the two charts."""
@@ -335,7 +340,7 @@ class ChartPane(Frame, Vertical):
 
     def next_chart(self) -> None:
         """Show the next chart."""
-        order = self.CHARTS
+        order = [*self.titles]
         self.chart = order[(order.index(self.chart) + 1) % len(order)]
         self._draw()
         self.query_one(BarChart).cursor = 0
@@ -363,13 +368,12 @@ class ChartPane(Frame, Vertical):
         keys = "{report.chart} next chart"
         if self._rows:
             keys += "  {report.unit} ms or percent"
-        self.frame(self.TITLES[self.chart], keys)
+        self.frame(self.titles[self.chart], keys)
 
     def chart_lines(self, width: int, height: int) -> list[Line]:
         """Return a chart that has no bars to walk through."""
-        if self.chart == "distribution":
-            return distribution_lines(self._latencies, width, height)
-        return memory_lines(self._layers, width, height)
+        data = ChartData(self._layers, self._latencies, width, height)
+        return [*drawn(self._lines[self.chart], data)]
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Say which type was chosen."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dld_tui.core import fmt
 from dld_tui.core.config import Config
@@ -87,7 +87,7 @@ class Host(Protocol):
         self,
         activity: str,
         request: Mapping[str, JSON],
-        on_result: Callable[[dict[str, JSON]], None],
+        on_result: Callable[[Any], None],
         *,
         title: str = "",
         target: str | None = None,

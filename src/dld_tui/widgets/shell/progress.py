@@ -71,15 +71,15 @@ class ProgressRows(Rows):
     def _phases(self, progress: Progress, width: int) -> list[list[Piece]]:
         """Return a row for each phase: its name by depth, how far it is, a small bar."""
         rows: list[list[Piece]] = []
-        phases = [phase for phase in progress.phases if isinstance(phase, dict)]
+        phases = progress.phases
         for phase in phases[: self._phase_rows]:
-            done, total = _number(phase.get("done")), _number(phase.get("total"))
+            done, total = phase.done, phase.total
             figures = f"{done:,g} of {total:,g}" if total else f"{done:,g}"
             fraction = done / total if total else 0.0
-            indent = "  " * min(int(_number(phase.get("depth"))), _DEEPEST)
+            indent = "  " * min(phase.depth, _DEEPEST)
             tail = f"  {figures:>14}  "
             room = max(8, width - len(indent) - len(tail) - _PHASE_CELLS - 2)
-            name = clip(visible(str(phase.get("name", ""))), room)
+            name = clip(visible(phase.name), room)
             padding = " " * (room - cell_len(name))
             rows.append(
                 [

@@ -1,0 +1,101 @@
+"""What runs as a job, in a process of its own here or on a target, and the reports that come of it.
+
+>>> report = profile(path, iterations=3, layer_passes=1)
+>>> [layer.type for layer in report.layers], len(report.latencies)
+(['Relu', 'Relu'], 3)
+>>> comparison = compare(report, report)
+>>> [row.key for row in comparison.rows("type")]
+['Relu']
+>>> report.close()
+>>> output = path.with_suffix(".fp16.onnx")
+>>> result = convert("fp16", path, output=output)
+>>> result["nodes"], output.exists()
+(2, True)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from dld_tui.activities import registry
+from dld_tui.core.codec import encode
+from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.subject import open_subject, subject_of
+from dld_tui.core.params import to_json, validate
+from dld_tui.core.report.model import Report, open_report
+from dld_tui.targets import registry as targets
+
+__all__ = ["Report", "compare", "convert", "profile"]
+
+
+def profile(
+    model: str | Path,
+    *,
+    backend: str = "onnxruntime",
+    target: str | None = None,
+    **settings: Any,
+) -> Report:
+    """Measure a model and return its report, which is to be closed.
+
+    Args:
+        model: The ONNX model.
+        backend: ``onnxruntime`` or ``tensorrt``.
+        target: Where to run it, as ``dld target list`` names it; this machine by default.
+        settings: As the options of ``dld profile`` are called in JSON: ``iterations=10``,
+            ``provider="CUDA"``. Without ``output`` the file of the report is a temporary one.
+
+    Raises:
+        DldError: A setting is wrong, or the job failed.
+    """
+    with contextlib.ExitStack() as stack:
+        if settings.get("output") is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
+            settings["output"] = folder / f"{Path(model).stem}.dldprof"
+        result = _run(f"profile_{backend}", target, model=Path(model), **settings)
+        # The open file outlives its name.
+        return open_report(result.report)
+
+
+def convert(kind: str, model: str | Path, *, output: str | Path, **settings: Any) -> dict[str, Any]:
+    """Modify a whole model, write the result, and return what was done.
+
+    Args:
+        kind: As the commands of ``dld convert``: ``fp16``, ``quantize``, ``shape``, ``opset``, …
+        model: The ONNX model.
+        output: The file to write; one that is there is replaced.
+        settings: As the options of the command are called in JSON.
+
+    Raises:
+        DldError: A setting is wrong, or the job failed; nothing was written then.
+    """
+    result = _run(f"convert_{kind}", None, model=Path(model), output=Path(output), **settings)
+    found: dict[str, Any] = encode(result)
+    return found
+
+
+def compare(*reports: Report | str | Path, base: int = 0) -> Comparison:
+    """Put reports, or engine plans, side by side.
+
+    Args:
+        reports: Open reports or files, two or more.
+        base: The number, from 0, of the one that the others are compared with.
+
+    Raises:
+        InputError: A file cannot be read, or is neither.
+        UsageError: There are fewer than two.
+    """
+    subjects = [
+        subject_of(one) if isinstance(one, Report) else open_subject(Path(one)) for one in reports
+    ]
+    return Comparison(subjects, base)
+
+
+def _run(activity_id: str, target: str | None, **settings: Any) -> Any:
+    activity = registry.load(activity_id)
+    request = activity.request(**settings)
+    validate(request)
+    with targets.get(target).start(activity_id, to_json(request)) as job:
+        return registry.decode_result(activity_id, job.result())

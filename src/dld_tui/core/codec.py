@@ -1,0 +1,199 @@
+"""Dataclasses as JSON data, and back: requests, events and results of jobs, documents of commands.
+
+It needs nothing but Python: workers read requests and journals on targets that have nothing else.
+(msgspec decodes faster, which no job notices; it takes 20 ms to import, as long as a command takes
+to start, and cannot be there on a bare target.) What is decoded is checked against the types of the
+fields; fields that a newer program has added are passed over.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import MISSING, field, fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from dld_tui.core.errors import ActivityError
+
+_OPTIONAL = "dld_optional"
+_SEQUENCES: Mapping[Any, type] = {
+    list: list, tuple: tuple, set: set, frozenset: frozenset, Sequence: list
+}  # fmt: skip
+T = TypeVar("T")
+Decoder: TypeAlias = Callable[[Any], Any]
+
+
+def optional(default: Any = None, *, factory: Any = MISSING) -> Any:
+    """Declare a field that is left out of the JSON data while it is empty."""
+    metadata = {_OPTIONAL: True}
+    if factory is not MISSING:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def encode(value: Any) -> Any:
+    """Return a value as JSON data: dataclasses as objects, paths as text, sets as sorted lists.
+
+    Raises:
+        TypeError: There is something else in it; says what.
+    """
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            item.name: encode(found)
+            for item in fields(value)
+            if (found := getattr(value, item.name)) or not item.metadata.get(_OPTIONAL)
+        }
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(encode, value))
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no JSON data: {value!r:.100}")
+
+
+def decode(kind: type[T], data: Any) -> T:
+    """Return JSON data as a dataclass, or as any other type that it may be made of.
+
+    Raises:
+        ActivityError: It is of another form; says where.
+    """
+    try:
+        found: T = _decoder(typing.cast("Hashable", kind))(data)
+    except _MismatchError as error:
+        where = "".join(error.steps).lstrip(".")
+        at = f" at {where}" if where else ""
+        raise ActivityError(f"the data are not of the expected form{at}: {error}") from None
+    return found
+
+
+class _MismatchError(Exception):
+    """A value is of another type; `steps` lead to it, the last one first."""
+
+    def __init__(self, wanted: str, value: Any) -> None:
+        super().__init__(f"{wanted} is expected, not {type(value).__name__}")
+        self.steps: list[str] = []
+
+    def within(self, step: str) -> _MismatchError:
+        """Return it with the step to the value that holds it."""
+        self.steps.insert(0, step)
+        return self
+
+
+@lru_cache(maxsize=512)
+def _decoder(kind: Any) -> Decoder:
+    """Return what makes a value of a type."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return lambda value: value
+    if origin in (typing.Union, types.UnionType):
+        return _any_of(arguments)
+    if origin in _SEQUENCES:
+        return _sequence(_SEQUENCES[origin], arguments)
+    if origin is not None and issubclass(origin, Mapping):
+        return _mapping(arguments[1])
+    if is_dataclass(kind):
+        return _record(kind)
+    return _plain(kind)
+
+
+def _plain(kind: Any) -> Decoder:
+    taken: Mapping[Any, tuple[tuple[type, ...], str]] = {
+        bool: ((bool,), "true or false"), int: ((int,), "a whole number"),
+        float: ((int, float), "a number"), str: ((str,), "text"), Path: ((str,), "a path"),
+        type(None): ((type(None),), "null"),
+    }  # fmt: skip
+    if kind not in taken:
+        raise TypeError(f"no JSON data can be made {kind!r}")
+    classes, wanted = taken[kind]
+
+    def decoded(value: Any) -> Any:
+        if not isinstance(value, classes) or (isinstance(value, bool) and kind is not bool):
+            raise _MismatchError(wanted, value)
+        return value if value is None else kind(value)
+
+    return decoded
+
+
+def _any_of(kinds: tuple[Any, ...]) -> Decoder:
+    decoders = [_decoder(kind) for kind in kinds if kind is not type(None)]
+    with_none = type(None) in kinds
+
+    def decoded(value: Any) -> Any:
+        if value is None and with_none:
+            return None
+        for decoder in decoders[:-1]:
+            try:
+                return decoder(value)
+            except _MismatchError:
+                continue
+        return decoders[-1](value)
+
+    return decoded
+
+
+def _sequence(make: type, kinds: tuple[Any, ...]) -> Decoder:
+    is_fixed = make is tuple and kinds[-1:] != (...,)
+    decoders = [_decoder(kind) for kind in kinds if kind is not ...]
+
+    def decoded(value: Any) -> Any:
+        if not isinstance(value, list) or (is_fixed and len(value) != len(decoders)):
+            raise _MismatchError(f"a list of {len(decoders)}" if is_fixed else "a list", value)
+        found = []
+        for at, item in enumerate(value):
+            try:
+                found.append(decoders[at if is_fixed else 0](item))
+            except _MismatchError as error:
+                raise error.within(f"[{at}]") from None
+        return make(found)
+
+    return decoded
+
+
+def _mapping(kind: Any) -> Decoder:
+    decoder = _decoder(kind)
+
+    def decoded(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _MismatchError("an object", value)
+        found = {}
+        for key, item in value.items():
+            try:
+                found[key] = decoder(item)
+            except _MismatchError as error:
+                raise error.within(f".{key}") from None
+        return found
+
+    return decoded
+
+
+def _record(kind: Any) -> Decoder:
+    hints = typing.get_type_hints(kind)
+    decoders = {item.name: _decoder(hints[item.name]) for item in fields(kind) if item.init}
+    needed = {
+        item.name for item in fields(kind)
+        if item.init and item.default is MISSING and item.default_factory is MISSING
+    }  # fmt: skip
+
+    def decoded(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _MismatchError("an object", value)
+        found = {}
+        for name, decoder in decoders.items():
+            if name in value:
+                try:
+                    found[name] = decoder(value[name])
+                except _MismatchError as error:
+                    raise error.within(f".{name}") from None
+            elif name in needed:
+                raise _MismatchError("a value", None).within(f".{name}")
+        return kind(**found)
+
+    return decoded

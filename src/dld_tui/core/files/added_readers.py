@@ -1,0 +1,38 @@
+"""Readers that other packages add: entry points of the group ``dld_tui.readers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.plugins import plugins
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.reader import Report
+    from dld_tui.core.types import CancelCheck, ProgressCallback
+
+
+@dataclass(frozen=True)
+class ReportReader:
+    """Reads what another profiler wrote as a report."""
+
+    title: str
+    """What such a file is, with its article: ``a profile of NAME``."""
+    matches: Callable[[bytes], bool]
+    """Tells by the first 64 KiB of a file whether it is one."""
+    read: Callable[[Path, ProgressCallback | None, CancelCheck | None], Report]
+    """See :func:`dld_tui.core.report.temporary.temporary_report`."""
+
+
+def reader_of(head: bytes) -> ReportReader | None:
+    """Return the reader of another package that knows a file by its beginning."""
+    for found in plugins("readers", ReportReader):
+        try:
+            if found.value is not None and found.value.matches(head):
+                return found.value
+        # The seam to code of others, which may raise anything: it does not know the file then.
+        except Exception:  # noqa: BLE001
+            continue
+    return None
