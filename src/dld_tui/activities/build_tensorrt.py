@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.build_tensorrt_request import Request as Request
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json
@@ -168,7 +169,7 @@ def _record(
         "strongly_typed": built.strong,
         "settings": to_json(request),
         "profiles": profiles_json(profiles),
-        "device": built.device,
+        "device": encode(built.device),
         "environment": environment(_PACKAGES),
         "seconds": round(built.seconds, 3),
         "timing_cache": built.timing_cache,

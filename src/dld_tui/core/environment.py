@@ -10,14 +10,14 @@ import importlib.metadata
 import os
 import platform
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui import __version__
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -209,9 +209,9 @@ class CpuWatch:
         self._own = _own_seconds()
         self._at = time.monotonic()
 
-    def facts(self) -> Facts:
+    def facts(self) -> Mapping[str, JSON]:
         """Return ``other_busy_threads``, the mean since the start, and ``load_average_after``."""
-        found: Facts = {"load_average_after": _load_average()}
+        found: dict[str, JSON] = {"load_average_after": _load_average()}
         now, passed = _busy_seconds(), time.monotonic() - self._at
         if now is not None and self._began is not None and passed > 0:
             others = (now - self._began) - (_own_seconds() - self._own)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dld_tui.core.codec import encode
 from dld_tui.core.connections import prompts as asking
 from dld_tui.core.connections.prompts import GOOD, Step
 
@@ -21,6 +22,6 @@ def test_a_process_has_one_asker() -> None:
 
 
 def test_a_step_as_json() -> None:
-    assert Step("connect", GOOD, "box").to_json() == {
+    assert encode(Step("connect", GOOD, "box")) == {
         "name": "connect", "state": "good", "found": "box", "fix": ""
     }  # fmt: skip

@@ -17,7 +17,7 @@ from dld_tui.core.params import from_json
     ],
 )
 def test_the_form_gives_the_same_tool(tool: Tool) -> None:
-    assert tool_of(from_json(ToolForm, form_values(tool))) == tool
+    assert tool_of(from_json(ToolForm, dict(form_values(tool)))) == tool
 
 
 def test_arguments_are_quoted_only_where_needed() -> None:
