@@ -94,9 +94,8 @@ async def test_the_wizard_asks_for_its_settings_and_runs_it(model: Path) -> None
         assert form.command_line == f"dld run count-bytes {model} --unit 4"
         await pilot.press("f5")
         said = f"{model.stat().st_size // 4} units of 4"
-        for _ in range(200):
-            await app.workers.wait_for_complete()
-            await pilot.pause(0.02)
+        for _ in range(1000):
+            await pilot.pause(0.05)
             if any(notice.message == said for notice in app._notifications):
                 break
         assert said in [notice.message for notice in app._notifications]
