@@ -11,9 +11,10 @@ import pytest
 from dld_tui.activities import accuracy, search_precision
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
-from dld_tui.screens.accuracy.page import AccuracyScreen, AccuracyTable
-from dld_tui.screens.accuracy.precision import KeptTable, PrecisionScreen
+from dld_tui.screens.accuracy.page import AccuracyScreen
+from dld_tui.screens.accuracy.precision import PrecisionScreen
 from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.list_page import ListTable
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER
@@ -47,7 +48,7 @@ async def compared(session: Session, path: Path) -> AccuracyScreen:
 
 
 def names(page: AccuracyScreen) -> list[str]:
-    table = page.query_one(AccuracyTable)
+    table = page.view
     return [str(table.table.key(row)) for row in table.order]
 
 
@@ -141,7 +142,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
         page = PrecisionScreen.of_job(result, {"model": str(path)})
         assert isinstance(page, PrecisionScreen)
         session.app.add_page(page)
-        await session.until(lambda: page.is_current and page.query(KeptTable))
+        await session.until(lambda: page.is_current and page.query(ListTable))
         assert "bigger" in session.text
         assert "in fp16" in session.text
         await session.pilot.press("a")
@@ -163,7 +164,7 @@ async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) 
         page = PrecisionScreen(result, path)
         session.screen.history.edit("rename_node", scope=[], node="bigger", name="other")
         session.app.add_page(page)
-        await session.until(lambda: page.is_current and page.query(KeptTable))
+        await session.until(lambda: page.is_current and page.query(ListTable))
         await session.pilot.press("a")
         await session.until(lambda: "are not in the model any more" in session.text)
         await session.pilot.press("escape")
@@ -179,6 +180,6 @@ async def test_no_set_is_enough(tmp_path: Path) -> None:
     async with opened(path, WIDE) as session:
         page = PrecisionScreen(data, path)
         session.app.add_page(page)
-        await session.until(lambda: page.is_current and page.query(KeptTable))
+        await session.until(lambda: page.is_current and page.query(ListTable))
         assert "No set of nodes is enough" in session.text
         assert "precisions" not in page.facts()

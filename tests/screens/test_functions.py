@@ -31,7 +31,7 @@ async def list_functions(session: Session) -> FunctionsScreen:
     await session.press("F")
     page = session.app.screen
     assert isinstance(page, FunctionsScreen)
-    await session.until(lambda: page.focused is page.table)
+    await session.until(lambda: page.focused is page.view)
     return page
 
 
@@ -80,7 +80,7 @@ async def test_create_refuses_a_name_that_is_there_and_then_makes_another(shapes
         made = session.screen.document.functions[-1]
         assert (key_of(made), made.inputs) == (("local", "Fresh", ""), ("a", "b"))
         await session.press("u")
-        assert len(page.table.lines) == 2
+        assert len(page.view.lines) == 2
 
 
 async def test_rename_duplicate_delete_and_inline(shapes: Path) -> None:

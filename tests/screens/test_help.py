@@ -4,9 +4,10 @@ import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.screens.home.help import HelpScreen, _scope_rows
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.table_view import Column, TableView
+from dld_tui.widgets.lists.table_view import TableView
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import screen_text
 
@@ -32,7 +33,7 @@ async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -
 
 
 def test_a_table_shows_its_own_keys_in_place_of_those_of_lists() -> None:
-    view = TableView([Column("name", "Name")])
+    view = TableView(Table([Column("name", "Name", str)], ()))
     shown = _scope_rows("table", view, 110, {}) + _scope_rows("list", view, 110, {})
     text = ["".join(part for part, _ in row) for row in shown]
     assert any("Sort by the next column." in row for row in text)

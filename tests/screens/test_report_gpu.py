@@ -47,14 +47,14 @@ async def test_layers_are_ranked_by_their_time_on_the_gpu(report: Path) -> None:
         assert top.gpu_time_ms == costs[0]
         assert top.percent == pytest.approx(100 * costs[0] / sum(costs))
         assert timeline(screen).key_at_cursor() == top.index
-        assert "gpu ms" in text_of(pane(screen).table)
-        assert "gpu %" in text_of(pane(screen).table)
+        assert "GPU ms" in text_of(pane(screen).table)
+        assert "GPU %" in text_of(pane(screen).table)
 
 
 async def test_groups_have_their_time_on_the_gpu(report: Path) -> None:
     async with opened(report, LARGE) as (pilot, screen):
         await pilot.press("b")
-        assert "gpu ms" in text_of(pane(screen).table)
+        assert "GPU ms" in text_of(pane(screen).table)
         total = sum(group.gpu_time_ms or 0.0 for group in pane(screen).shown_groups())
         layers = screen.report.layers if screen.report else ()
         assert total == pytest.approx(sum(layer.gpu_time_ms or 0.0 for layer in layers))
@@ -174,7 +174,7 @@ async def test_a_lost_gpu_and_missing_permission_are_said(
 async def test_a_report_of_version_1_is_shown_as_ever(report: Path) -> None:
     async with opened(as_version_1(report), LARGE) as (_, screen):
         assert "GPU busy" not in text_of(screen.query_one(SummaryView))
-        assert "gpu ms" not in text_of(screen.query_one(LayerPane).table)
+        assert "GPU ms" not in text_of(screen.query_one(LayerPane).table)
         assert "SM active" not in text_of(timeline(screen))
 
 

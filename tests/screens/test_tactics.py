@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
-from dld_tui.screens.accuracy.tactics import TacticsScreen, TacticTable
+from dld_tui.screens.accuracy.tactics import TacticsScreen
+from dld_tui.screens.list_page import ListTable
 from tests.cli.test_tactics import FOUND
 from tests.support import models
 from tests.support.workspace import NARROW, opened
@@ -18,7 +19,7 @@ async def test_tactics_are_shown_with_the_command_that_avoids_them(tmp_path: Pat
         page = TacticsScreen.of_job(decode(TacticReport, FOUND), {"model": str(path)})
         assert isinstance(page, TacticsScreen)
         session.app.add_page(page)
-        await session.until(lambda: page.is_current and page.query(TacticTable))
+        await session.until(lambda: page.is_current and page.query(ListTable))
         await session.until(lambda: "three" in session.text)
         assert "1 tactic makes the result wrong" in session.text
         assert "kernel (0x66)" in session.text

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.tables import compare_table
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.lists.row_table import plain
-from dld_tui.widgets.lists.table_view import TableView
-from dld_tui.widgets.report.compare import CompareSource, about_lines, compare_columns
+from dld_tui.widgets.lists.table_view import TableLines, TableView
+from dld_tui.widgets.report.compare import about_lines
 from tests.support.compared import noisy, subject, timed
 
 
@@ -24,31 +24,29 @@ def compared(*factors: float) -> Comparison:
     return Comparison(subjects)
 
 
-def source(comparison: Comparison) -> CompareSource:
-    return CompareSource(comparison, comparison.rows(), "layer")
-
-
 def test_what_is_faster_slower_gone_and_noise() -> None:
-    rows = source(compared(1.0, 2.0))
-    assert [rows.key(index) for index in range(3)] == ["slow", "gone", "same"]
-    styles = [rows.cell(index, "delta", 9)[1] for index in range(3)]
-    assert styles == ["bad", "good", "dim"]
-    assert [plain(rows.cell(index, "remark", 11)) for index in range(3)] == ["", "only A", "noise"]
-    assert plain(rows.cell(0, "bar", 12)) == "█" * 12
-    assert plain(rows.cell(1, "time1", 9)) == "–"
-    assert rows.sort_value(1, "time1") is None
-    assert rows.text(0).startswith("slow\t")
+    comparison = compared(1.0, 2.0)
+    table = compare_table(comparison, "layer", comparison.rows(), "screen")
+    rows = table.rows
+    assert [table.key(index) for index in range(3)] == ["slow", "gone", "same"]
+    assert [table.column("delta_ms_B").style_of(row) for row in rows] == ["bad", "good", "dim"]
+    assert [table.column("remark").shown_text(row) for row in rows] == ["", "only A", "noise"]
+    assert TableLines(TableView(table)).cell(rows[0], table.column("bar"), 12)[0] == "█" * 12
+    assert table.column("time_ms_B").shown_text(rows[1]) == "–"
+    assert table.column("time_ms_B").order_of(rows[1]) is None
+    assert table.text(0).startswith("slow\t")
 
 
 def test_the_times_of_reports_between_give_way_first() -> None:
     comparison = compared(1.0, 2.0, 3.0)
-    view = TableView(compare_columns(comparison, "layer"), source(comparison))
+    table = compare_table(comparison, "layer", comparison.rows(), "screen")
+    view = TableView(table)
     narrow = [column.key for column, _ in view.layout_columns(78)]
-    assert narrow[:3] == ["key", "time0", "time2"]
-    assert "delta" in narrow
+    assert narrow[:3] == ["key", "time_ms_A", "time_ms_C"]
+    assert "delta_ms_C" in narrow
     wide = [column.key for column, _ in view.layout_columns(190)]
-    assert wide[:4] == ["key", "time0", "time1", "time2"]
-    assert compare_columns(comparison, "type")[4].title == "A>C ms"
+    assert wide[:4] == ["key", "time_ms_A", "time_ms_B", "time_ms_C"]
+    assert table.columns[4].title == "A>C ms"
 
 
 def test_the_text_fits_its_width_and_begins_with_what_differs() -> None:

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.widgets.lists.row_table import plain
 from dld_tui.widgets.tensors.initializers import (
     CONSTANT,
     DENSE,
     SPARSE,
     InitializerRow,
-    InitializerTable,
     initializer_rows,
+    initializer_table,
+    text_of,
 )
 from tests.support.tensors import write_tensors
 
@@ -51,13 +51,12 @@ def test_the_offset_of_a_large_payload_is_where_it_is_in_the_file(tmp_path: Path
 
 
 def test_sorting_and_searching(rows: dict[str, InitializerRow]) -> None:
-    table = InitializerTable(list(rows.values()), lambda row: "gone" if row.name == "gone" else "")
-    order = sorted(range(len(table)), key=lambda at: table.sort_value(at, "elements"))
-    assert table.rows[order[-1]].name == "volume"
-    at = next(at for at, row in enumerate(table.rows) if row.name == "gone")
-    assert "gone.bin" in table.text(at)
-    assert plain(table.cell(at, "problem", 30)).endswith("gone")
-    assert table.sort_value(at, "problem") == "gone"
-    unused = next(at for at, row in enumerate(table.rows) if row.name == "odd")
-    assert table.cell(unused, "problem", 30) == ("never used", "warn")
-    assert table.sort_value(unused, "problem") is None
+    table = initializer_table(list(rows.values()), lambda row: "gone" if row.name == "gone" else "")
+    assert table.sorted_by("elements").rows[0].name == "volume"
+    assert "gone.bin" in text_of(rows["gone"])
+    problem = table.column("problem")
+    assert problem.shown_text(rows["gone"]).endswith("gone")
+    assert problem.order_of(rows["gone"]) == "gone"
+    assert problem.shown_text(rows["odd"]) == "never used"
+    assert problem.style_of(rows["odd"]) == "warn"
+    assert problem.order_of(rows["odd"]) is None

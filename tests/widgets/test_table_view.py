@@ -1,21 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import itemgetter
+
 import pytest
 from textual.events import MouseScrollDown, MouseScrollLeft, MouseScrollRight, MouseScrollUp
 
-from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import GAP, Cell, Column, TableView, windows
-from dld_tui.widgets.plan.columns import COLUMNS as PLAN_COLUMNS
+from dld_tui.core.tables.table import Column, Table, Value
+from dld_tui.core.tables.units import BAR, MS
+from dld_tui.widgets.layers.table import screen_table
+from dld_tui.widgets.lists.table_view import GAP, TableLines, TableView, windows
 from dld_tui.widgets.shell import glyphs
 from tests.support.tui import HOSTILE, HostApp, rows_of
 
-COLUMNS = (
-    Column("name", "Name", min_width=10, keep="end"),
-    Column("ms", "ms", 8, "right", descending=True),
-    Column("type", "Type", 10, priority=1),
-    Column("extra", "Extra", 20, priority=2),
-)
 Layer = tuple[str, "float | None", str]
+COLUMNS: tuple[Column[Layer], ...] = (
+    Column("name", "Name", itemgetter(0), least=10, keep="end"),
+    Column("ms", "ms", itemgetter(1), MS, 8, style="heat-5"),
+    Column("type", "Type", itemgetter(2), width=10, priority=1),
+    Column("extra", "Extra", lambda row: "x", width=20, priority=2),
+)
 LAYERS: list[Layer] = [
     ("conv1", 2.0, "Conv"),
     ("relu1", None, "Relu"),
@@ -24,22 +29,12 @@ LAYERS: list[Layer] = [
 ]
 
 
-def table(rows: list[Layer]) -> RowTable[Layer]:
-    return RowTable(
-        rows,
-        {
-            "name": lambda row: row[0],
-            "ms": lambda row: ("–" if row[1] is None else f"{row[1]:.3f}", "heat-5"),
-            "type": lambda row: [(row[2][:1], "strong"), (row[2][1:], "dim")],
-            "extra": lambda row: "x",
-        },
-        key=lambda row: row[0],
-        sort_values={"ms": lambda row: row[1]},
-    )
+def table(rows: list[Layer], columns: Sequence[Column[Layer]] = COLUMNS) -> Table[Layer]:
+    return Table(columns, rows, row_key=itemgetter(0))
 
 
 def shown(size: tuple[int, int] = (80, 12)) -> tuple[HostApp, TableView]:
-    view = TableView(COLUMNS, table(LAYERS))
+    view = TableView(table(LAYERS))
     return HostApp(view), view
 
 
@@ -116,7 +111,7 @@ async def test_some_rows_of_a_table() -> None:
 
 async def test_the_header_stays_while_rows_scroll() -> None:
     rows: list[Layer] = [(f"n{number}", float(number), "Conv") for number in range(500)]
-    view = TableView(COLUMNS, table(rows))
+    view = TableView(table(rows))
     app = HostApp(view)
     async with app.run_test(size=(60, 10)) as pilot:
         await pilot.press("G")
@@ -182,11 +177,11 @@ async def test_what_was_scrolled_to_stays() -> None:
         scrolled = rows_of(app)[0]
         view.set_table(table(LAYERS))
         assert rows_of(app)[0] == scrolled
-        view.set_columns(COLUMNS[1:] + COLUMNS[:1])
+        view.set_table(table(LAYERS, COLUMNS[1:] + COLUMNS[:1]))
         assert "Extra" in rows_of(app)[0]
-        view.set_columns(COLUMNS[:3])
+        view.set_table(table(LAYERS, COLUMNS[:3]))
         assert rows_of(app)[0].split() == ["Name", "ms", "Type"]
-        view.set_columns(COLUMNS)
+        view.set_table(table(LAYERS))
         await pilot.resize_terminal(80, 8)
         assert rows_of(app)[0].split() == ["Name", "ms", "Type", "Extra"]
 
@@ -204,14 +199,15 @@ async def test_sorting_shows_the_column_that_it_sorts_by() -> None:
 async def test_only_cells_that_are_seen_are_made() -> None:
     asked: list[str] = []
 
-    class Counted(RowTable[Layer]):
-        def cell(self, row: int, column: str, width: int) -> Cell:
-            asked.append(column)
-            return super().cell(row, column, width)
+    def counted(column: Column[Layer]) -> Column[Layer]:
+        def value(row: Layer) -> Value:
+            asked.append(column.key)
+            return column.value(row)
+
+        return replace(column, value=value)
 
     rows: list[Layer] = [(f"n{number}", float(number), "Conv") for number in range(50_000)]
-    plain = table(rows)
-    view = TableView(COLUMNS, Counted(rows, plain.cells, key=lambda row: row[0]))
+    view = TableView(table(rows, [*map(counted, COLUMNS)]))
     app = HostApp(view)
     async with app.run_test(size=(40, 8)) as pilot:
         assert "extra" not in asked
@@ -225,7 +221,7 @@ async def test_only_cells_that_are_seen_are_made() -> None:
 
 @pytest.mark.parametrize("width", [12, 20, 33, 40, 61, 78, 79, 100, 120, 198])
 def test_every_column_can_be_reached_at_any_width(width: int) -> None:
-    columns = [column.column for column in PLAN_COLUMNS]
+    columns = screen_table((), engine=True).columns
     steps = windows(columns, width)
     assert {column for step in steps for column in step.columns} == set(columns)
     seen = {column.key for column in steps[0].columns}
@@ -239,3 +235,28 @@ def test_every_column_can_be_reached_at_any_width(width: int) -> None:
         assert (step.before, step.after) == (number > 0, number < len(steps) - 1)
         cells = sum(size for _, size in step.sizes) + GAP * (len(step.sizes) - 1)
         assert cells <= width - (1 if step.after else 0)
+
+
+async def test_figures_show_how_much_they_stand_out_and_bars_are_of_the_largest() -> None:
+    columns: tuple[Column[Layer], ...] = (
+        COLUMNS[0],
+        replace(COLUMNS[1], heat=True),
+        Column("bar", "", itemgetter(1), BAR, 8, align="left", heat=True),
+    )
+    rows: list[Layer] = [("a", 8.0, ""), ("b", 4.0, ""), ("c", None, ""), ("d", 0.0, "")]
+    view = TableView(table(rows, columns))
+    lines = TableLines(view)
+    bars = [lines.cell(row, columns[2], 8) for row in rows]
+    assert [text for text, _ in bars] == ["████████", "████    ", " " * 8, " " * 8]
+    heats = [lines.cell(row, columns[1], 8)[1] for row in rows]
+    assert heats == ["heat-4", "heat-2", "heat-0", "heat-0"]
+    assert [style for _, style in bars] == heats
+
+
+async def test_fitted_columns_leave_the_room_to_names() -> None:
+    class Fitted(TableView):
+        FITTED = True
+
+    view = Fitted(table(LAYERS))
+    assert [column.width for column in view.columns] == [None, 6, 5, 6]
+    assert [column.width for column in TableView(table(LAYERS)).columns] == [None, 8, 10, 20]

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Document
 
 _TOP = 25
-_VALUE_CELLS = 40
 
 
 @click.command("compare")

@@ -11,7 +11,6 @@ from dld_tui.core.compare.model import Row
 from dld_tui.core.compare.tables import mismatch_table, mismatches_of, precision_table
 
 _TOP = 10
-_TACTIC_CELLS = 48
 
 
 def write_precisions(comparison: Comparison) -> None:

@@ -8,8 +8,7 @@ from dld_tui.core.plan.filter import matching
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.records import layer_records
-from dld_tui.widgets.layers.rows import select
-from dld_tui.widgets.plan.columns import PLAN_COLUMNS
+from dld_tui.core.report.layer_filter import select
 from tests.support.plans import layer, plan
 
 PLAN = plan([
@@ -37,5 +36,5 @@ def test_as_on_the_screen(text: str, found: list[int]) -> None:
     mapping = map_plan(PLAN)
     wrong = findings(PLAN, mapping)
     records = layer_records(PLAN, mapping, wrong)
-    assert select(records, text, columns=PLAN_COLUMNS) == found
+    assert select(records, text, engine=True) == found
     assert [one.index for one in matching(PLAN, text, mapping, wrong)] == found

@@ -12,10 +12,10 @@ from dld_tui.core.report.groups import (
     name_scope,
     whole_ms,
 )
+from dld_tui.core.report.layer_filter import groups_of
 from dld_tui.core.report.pass_times import PassTimes
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.widgets.charts.report_charts import precision_rows
-from dld_tui.widgets.layers.rows import groups_of
 
 CONV = NodeLink((), "/enc/0/conv", "/enc/0/conv", "Conv", share=0.5)
 RELU = NodeLink((), "/enc/0/relu", "/enc/0/relu", "Relu", share=0.5)

@@ -14,7 +14,6 @@ import random
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -379,19 +378,19 @@ def avoiding_command(data: TacticReport, model: Path) -> str:
     return f"dld build {shlex.quote(str(model))}{options} {flags}"
 
 
-def tactic_table(data: TacticReport) -> Table[BadTactic]:
+def tactic_table(report: TacticReport) -> Table[BadTactic]:
     """Return the tactics that are to blame as a table, or those of wrong builds only."""
-    rows = data.culprits or [
+    rows = report.culprits or [
         BadTactic(one.layer, one.title, tactic, None, None)
-        for one in data.suspects
+        for one in report.suspects
         for tactic in one.tactics
     ]
     alone = {True: "wrong", False: "not built", None: ""}
     return Table(
         (
-            Column("layer", "layer", attrgetter("title"), least=16, keep="end"),
-            Column("tactic", "wrong tactic", lambda one: one.tactic.shown, width=30,
-                   keep="end", style="type"),
+            Column("layer", "layer", lambda one: one.title, least=16, keep="end"),
+            Column("tactic", "wrong tactic", lambda one: one.tactic.shown, width=30, keep="end",
+                   style="type"),
             Column("instead", "right one", lambda one: one.instead.shown if one.instead else "",
                    NOTE, 24, priority=1, keep="end"),
             Column("alone", "alone", lambda one: alone[one.confirmed], NOTE, 9, priority=2,

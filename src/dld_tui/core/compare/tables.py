@@ -63,7 +63,9 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         letter = letters[at]
         pair = f" {letters[base]}>{letter}" if len(letters) > 2 else ""
         return [
-            Column(f"delta_ms_{letter}", f"delta{pair}", cell(at, "delta_ms"), _DELTA, 10,
+            Column(f"delta_ms_{letter}",
+                   f"{letters[base]}>{letter} ms" if view == "screen" else f"delta{pair}",
+                   cell(at, "delta_ms"), _DELTA, 10,
                    style=style),
             Column(f"ratio_{letter}", f"ratio{pair}", cell(at, "ratio"), RATIO, 7, priority=1,
                    text=lambda row: ratio_text(row.cells[at]), style=style),
@@ -120,6 +122,9 @@ def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str)
     def late(at: int, first: int) -> int:
         return first if at in (base, target) else 5
 
+    def pair(letter: str) -> str:
+        return f" {letters[base]}>{letter}" if len(letters) > 2 else ""
+
     def side(at: int, letter: str) -> list[Column[Mismatch]]:
         return [
             Column(f"precision_{letter}", letter, lambda one: one.precision[at], width=6,
@@ -129,7 +134,7 @@ def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str)
             Column(f"time_ms_{letter}", f"{letter} ms", lambda one: one.row.cells[at].time_ms,
                    MS, 9),
             Column(f"delta_ms_{letter}",
-                   f"delta {letters[base]}>{letter}" if len(letters) > 2 else "delta",
+                   f"{letters[base]}>{letter} ms" if view == "screen" else f"delta{pair(letter)}",
                    lambda one: one.row.cells[at].delta_ms, _DELTA, 10,
                    style=lambda one: delta_style(one.row.cells[at])),
         ]  # fmt: skip

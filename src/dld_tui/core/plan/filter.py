@@ -1,33 +1,24 @@
 """The time and memory of layers that have something in common.
 
 Which layers of an engine a filter lets through: the filter of the Plan screen, for commands.
-
-Every word must be found, in any case: ``conv int8``. ``type:``, ``name:``, ``prec:``, ``node:``,
-``op:``, ``scope:``, ``tactic:``, ``kind:``, ``out:``, ``origin:`` and ``format:`` look in one
-place; ``ms>0.1``, ``%>=5``, ``bytes>1e6``, ``weights`` and ``findings`` compare a number.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
 from dld_tui.core.plan.records import layer_records
+from dld_tui.core.report.layer_filter import select
 from dld_tui.core.report.statistics import percentile
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.findings import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer, EnginePlan
-    from dld_tui.core.report.records import Layer
-
-_Test: TypeAlias = "Callable[[Layer], bool]"
-_LIMIT = re.compile(r"([a-z%]+)(<=|>=|<|>)([0-9.]+(?:e[0-9]+)?)")
-_FIELD = re.compile(r"([a-z]+):(.+)", re.DOTALL)
 
 
 def matching(
@@ -44,106 +35,10 @@ def matching(
         mapping: The ONNX nodes of the layers; by default what the file itself tells of them.
         findings: What lint found, for ``findings>0``.
     """
-    tests = [_test_of(word) for word in text.split()]
-    if not tests:
+    if not text.split():
         return list(plan.layers)
     records = layer_records(plan, map_plan(plan) if mapping is None else mapping, findings)
-    return [
-        layer
-        for layer, record in zip(plan.layers, records, strict=True)
-        if all(test(record) for test in tests)
-    ]
-
-
-def _test_of(word: str) -> _Test:
-    limit = _LIMIT.fullmatch(word)
-    if limit is not None and limit[1] in _NUMBERS:
-        try:
-            return _limit_test(_NUMBERS[limit[1]], limit[2], float(limit[3]))
-        except ValueError:  # such as 1.2.3: then it is a plain word
-            pass
-    named = _FIELD.fullmatch(word)
-    texts = _PLACES.get(named[1]) if named is not None else None
-    wanted = word.lower()
-    if named is None or texts is None:
-        return lambda layer: any(wanted in one.lower() for one in _plain(layer))
-    inner = named[2].lower()
-    return lambda layer: any(inner in one.lower() for one in texts(layer))
-
-
-def _limit_test(value_of: Callable[[Layer], object], sign: str, limit: float) -> _Test:
-    def test(layer: Layer) -> bool:
-        value = value_of(layer)
-        if not isinstance(value, (int, float)):
-            return False
-        if sign.startswith(">"):
-            return value >= limit if sign == ">=" else value > limit
-        return value <= limit if sign == "<=" else value < limit
-
-    return test
-
-
-def _detail(key: str) -> Callable[[Layer], tuple[str, ...]]:
-    def texts(layer: Layer) -> tuple[str, ...]:
-        value = layer.details.get(key)
-        return (value,) if isinstance(value, str) else ()
-
-    return texts
-
-
-def _figure(key: str) -> Callable[[Layer], object]:
-    return lambda layer: layer.details.get(key)
-
-
-def _precision(layer: Layer) -> tuple[str, ...]:
-    return (layer.precision or "",)
-
-
-def _scopes(layer: Layer) -> Iterator[str]:
-    for link in layer.nodes:
-        yield "/".join(link.scope)
-        yield link.name.rpartition("/")[0]
-
-
-def _nodes(layer: Layer) -> Iterator[str]:
-    return (link.label for link in layer.nodes)
-
-
-def _operators(layer: Layer) -> Iterator[str]:
-    return (link.op_type for link in layer.nodes)
-
-
-def _plain(layer: Layer) -> Iterator[str]:
-    yield from (layer.type, layer.name, layer.precision or "")
-    yield from _nodes(layer)
-    yield from _operators(layer)
-    for place in ("tactic", "kind", "out", "origin", "format"):
-        yield from _PLACES[place](layer)
-
-
-_PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
-    "type": lambda layer: (layer.type,),
-    "name": lambda layer: (layer.name,),
-    "precision": _precision,
-    "prec": _precision,
-    "node": _nodes,
-    "op": _operators,
-    "scope": _scopes,
-    "tactic": _detail("tactic"),
-    "kind": _detail("layer_type"),
-    "out": _detail("output_precision"),
-    "origin": _detail("origin"),
-    "format": lambda layer: (*layer.input_types, *layer.output_types),
-}
-_NUMBERS: Mapping[str, Callable[[Layer], object]] = {
-    "ms": lambda layer: layer.time_ms,
-    "time": lambda layer: layer.time_ms,
-    "%": lambda layer: layer.percent,
-    "percent": lambda layer: layer.percent,
-    "bytes": _figure("footprint"),
-    "weights": _figure("weights_bytes"),
-    "findings": _figure("findings"),
-}
+    return [plan.layers[at] for at in select(records, text, engine=True)]
 
 
 UNKNOWN = "unknown"

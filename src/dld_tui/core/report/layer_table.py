@@ -28,6 +28,7 @@ from dld_tui.core.tables.units import (
     SIZE,
     Unit,
 )
+from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import PassTimes
@@ -54,13 +55,13 @@ def shapes_text(dims: Iterable[Dims]) -> str:
 
 
 def short_provider(provider: str | None) -> str:
-    """Return providers without the words that all of them share, e.g. ``CUDA, CPU``; foreign."""
-    return provider.replace("ExecutionProvider", "") if provider else fmt.UNKNOWN
+    """Return providers without the words that all of them share, e.g. ``CUDA, CPU``."""
+    return visible(provider.replace("ExecutionProvider", "")) if provider else fmt.UNKNOWN
 
 
 def short_precision(precision: str | None) -> str:
-    """Return a precision as people say it, e.g. ``fp16``; foreign."""
-    return _SHORT_TYPES.get(precision, precision) if precision else fmt.UNKNOWN
+    """Return a precision as people say it, e.g. ``fp16``."""
+    return _SHORT_TYPES.get(precision, visible(precision)) if precision else fmt.UNKNOWN
 
 
 def precision_style(precision: str | None) -> str:
@@ -75,7 +76,7 @@ def node_names(layer: Layer) -> str:
         return fmt.UNKNOWN
     guess = "~" if layer.confidence == "rule" else ""
     more = f"  +{len(layer.nodes) - 1}" if len(layer.nodes) > 1 else ""
-    return guess + layer.nodes[0].label + more
+    return guess + visible(layer.nodes[0].label) + more
 
 
 def _findings(layer: Layer) -> str:
@@ -244,6 +245,26 @@ def layer_table(
         name="layers",
         title="Layers",
         row_key=lambda layer: layer.index,
+    )
+
+
+def telling_keys(table: Table[Layer]) -> tuple[str, ...]:
+    """Return the columns to begin with: the usual ones that say something of these layers."""
+    silent = set()
+    if len({layer.provider for layer in table.rows}) < 2:
+        silent.add("provider")
+    if all(layer.count in (None, 1.0) for layer in table.rows):
+        silent.add("count")
+    if table.rows:
+        empty = (None, "", (), 0)
+        silent |= {
+            column.key
+            for column in table.columns
+            if column.key not in ("index", "name")
+            and all(column.value(layer) in empty for layer in table.rows)
+        }
+    return tuple(
+        column.key for column in table.columns if column.shown and column.key not in silent
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dld_tui.core.tables.table import Table
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
@@ -19,10 +19,14 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 def csv_of(table: Table[Any]) -> str:
     """Return a table as CSV with the keys of its columns; lists are joined by ``;``."""
-    return csv_text(
-        table.keys,
-        ([column.unit.plain(column.value(row)) for column in table.columns] for row in table.rows),
-    )
+
+    def joined(column: Column[Any]) -> Callable[[Any], object]:
+        return lambda row: column.unit.plain(column.value(row))
+
+    cells = [
+        joined(column) if column.unit.type == "list" else column.value for column in table.columns
+    ]
+    return csv_text(table.keys, ([cell(row) for cell in cells] for row in table.rows))
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from textual import events, on
+from textual import events
 from textual.binding import BindingType
 from textual.widget import Widget
 
@@ -15,41 +15,23 @@ from dld_tui.core.accuracy.engine_settings import is_engine
 from dld_tui.core.accuracy.result import (
     AccuracyReport,
     Row,
-    cosine_text,
-    figure,
+    accuracy_table,
     rows_csv,
     side_text,
-    signal_text,
-    special_text,
     verdict,
 )
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.model.result import ModelResult
 from dld_tui.styles import STYLES
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import NodeErrors
 
-_COLUMNS = (
-    Column("order", "#", 5, "right", priority=6),
-    Column("bad", "", 1),
-    Column("tensor", "tensor", None, min_width=14, keep="end"),
-    Column("op", "operator", 14, priority=3),
-    Column("node", "node", 22, priority=7, keep="end"),
-    Column("max_abs", "max abs", 9, "right", descending=True),
-    Column("mean_abs", "mean abs", 9, "right", priority=5, descending=True),
-    Column("max_rel", "max rel", 9, "right", priority=4, descending=True),
-    Column("cosine", "cosine", 9, "right", priority=2),
-    Column("snr", "SNR dB", 7, "right"),
-    Column("special", "NaN, Inf", 15, priority=1, descending=True),
-)
 _FILTERS: Mapping[str, Callable[[Row], bool]] = {
     "all tensors": lambda row: True,
     "only what differs": lambda row: bool(row.problem),
@@ -57,18 +39,7 @@ _FILTERS: Mapping[str, Callable[[Row], bool]] = {
 }
 
 
-class AccuracyTable(Frame, TableView):
-    """The tensors."""
-
-    HELP = (
-        "Each row is a tensor of the model. The largest errors come first; {accuracy.order} lists "
-        "them in the order of the computation, {accuracy.first} goes to the first that is not "
-        "within its tolerance, and {list.activate} to the node that makes it. In the graph, "
-        "{graph.overlay} colours nodes by these errors."
-    )
-
-
-class AccuracyScreen(ModelResult):
+class AccuracyScreen(ListPage[Row], ModelResult):
     """One comparison.
 
     Args:
@@ -79,8 +50,13 @@ class AccuracyScreen(ModelResult):
     SCOPE = ACTIVITY = "accuracy"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
     CSS_PATH = STYLES / "accuracy.tcss"
-    AUTO_FOCUS = "AccuracyTable"
-    HELP = AccuracyTable.HELP
+    LIST_EMPTY = "No tensor to show"
+    HELP = (
+        "Each row is a tensor of the model. The largest errors come first; {accuracy.order} lists "
+        "them in the order of the computation, {accuracy.first} goes to the first that is not "
+        "within its tolerance, and {list.activate} to the node that makes it. In the graph, "
+        "{graph.overlay} colours nodes by these errors."
+    )
 
     def __init__(self, result: AccuracyReport, model: Path | None = None) -> None:
         super().__init__()
@@ -97,12 +73,13 @@ class AccuracyScreen(ModelResult):
 
     def body(self) -> Iterable[Widget]:
         """Return the verdict and the table."""
-        head = ResultHead(self._head(), keys="{accuracy.remarks} shows all remarks")
-        return head, AccuracyTable(_COLUMNS, empty="No tensor to show")
+        return ResultHead(
+            self._head(), keys="{accuracy.remarks} shows all remarks"
+        ), *super().body()
 
     def on_mount(self) -> None:
         """Show the rows."""
-        self._show()
+        self.show_rows()
 
     # --- what is shown --------------------------------------------------------------------------
 
@@ -132,32 +109,15 @@ class AccuracyScreen(ModelResult):
         """Show all that is said of the comparison."""
         self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
 
-    def _show(self) -> None:
-        rows = list(self.found.rows if self.by_order else self.found.worst())
+    def table(self) -> Table[Row]:
+        """Return the tensors that pass the filter, in the order that was chosen."""
+        rows = self.found.rows if self.by_order else self.found.worst()
         shown = [row for row in rows if _FILTERS[self.filter](row)]
-        table = self.view
-        table.set_table(RowTable(shown, _CELLS, key=lambda row: row.name, sort_values=_SORTS))
         order = "in order" if self.by_order else "largest errors first"
         title = f"{fmt.plural(len(shown), 'tensor')}, {order}"
-        table.frame(
-            title,
-            self.filter
-            if self.filter != "all tensors"
-            else "{accuracy.filter} filter  {table.sort} sort",
-        )
-        self.refresh_bindings()
-
-    @property
-    def view(self) -> AccuracyTable:
-        """The table."""
-        return self.query_one(AccuracyTable)
-
-    @property
-    def row(self) -> Row | None:
-        """The tensor under the cursor."""
-        table = self.view.table if self.is_mounted and self.query(AccuracyTable) else None
-        at = self.view.row_at_cursor() if isinstance(table, RowTable) else None
-        return table.rows[at] if isinstance(table, RowTable) and at is not None else None
+        keys = "{accuracy.filter} filter  {table.sort} sort"
+        self.view.frame(title, self.filter if self.filter != "all tensors" else keys)
+        return accuracy_table(shown, "screen")
 
     def facts(self) -> set[str]:
         """Return what holds now."""
@@ -181,18 +141,13 @@ class AccuracyScreen(ModelResult):
 
     # --- commands -------------------------------------------------------------------------------
 
-    @on(LineView.CursorMoved)
-    def moved(self, event: LineView.CursorMoved) -> None:
+    def row_changed(self) -> None:
         """Say what is wrong with the tensor."""
-        event.stop()
-        row = self.row
-        self.crumb(visible(verdict(row)) if row is not None else "")
-        self.refresh_bindings()
+        self.crumb(visible(verdict(self.row)) if self.row is not None else "")
+        super().row_changed()
 
-    @on(LineView.Activated)
-    def activated(self, event: LineView.Activated) -> None:
+    def activate(self) -> None:
         """Go to the node."""
-        event.stop()
         self.action_go_to_node()
 
     def action_go_to_node(self) -> None:
@@ -205,13 +160,13 @@ class AccuracyScreen(ModelResult):
         """Show the next choice of tensors."""
         names = list(_FILTERS)
         self.filter = names[(names.index(self.filter) + 1) % len(names)]
-        self._show()
+        self.show_rows()
 
     def action_in_order(self) -> None:
         """List the tensors in the other order."""
         self.by_order = not self.by_order
         self.view.sort_by(None)
-        self._show()
+        self.show_rows()
 
     def action_first(self) -> None:
         """Go to the first tensor that is not within its tolerance."""
@@ -220,10 +175,8 @@ class AccuracyScreen(ModelResult):
             return
         if not _FILTERS[self.filter](first):
             self.filter = "all tensors"
-            self._show()
-        rows = self.view.table.rows if isinstance(self.view.table, RowTable) else []
-        at = next(i for i, row in enumerate(rows) if row is first)
-        self.view.cursor = list(self.view.order).index(at)
+            self.show_rows()
+        self.view.go_to_key(first.name)
 
     def action_save_csv(self) -> None:
         """Write all tensors."""
@@ -233,28 +186,3 @@ class AccuracyScreen(ModelResult):
 
         name = str(self.model.with_suffix(".accuracy.csv"))
         ask_where(self, "Save CSV", "Write the tensors to", name, write)
-
-
-_CELLS: dict[str, Callable[[Row], Cell]] = {
-    "order": lambda row: (str(row.order), "dim"),
-    "bad": lambda row: ("!" if row.problem else "", "error"),
-    "tensor": lambda row: (row.name, "strong" if row.is_output else ""),
-    "op": lambda row: (row.op_type, "type"),
-    "node": lambda row: (row.node, "dim"),
-    "max_abs": lambda row: figure(row.error.max_abs),
-    "mean_abs": lambda row: (figure(row.error.mean_abs), "dim"),
-    "max_rel": lambda row: figure(row.error.max_rel),
-    "cosine": lambda row: cosine_text(row.error.cosine),
-    "snr": lambda row: signal_text(row.error),
-    "special": lambda row: (special_text(row.error), "warn"),
-}
-_SORTS: dict[str, Callable[[Row], Any]] = {
-    "order": lambda row: row.order,
-    "bad": lambda row: not row.problem,
-    "max_abs": lambda row: row.error.max_abs,
-    "mean_abs": lambda row: row.error.mean_abs,
-    "max_rel": lambda row: row.error.max_rel,
-    "cosine": lambda row: row.error.cosine,
-    "snr": lambda row: -row.error.noise,
-    "special": lambda row: row.error.special,
-}

@@ -8,30 +8,27 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from textual import on
 from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import cosine_text, figure, signal_text
-from dld_tui.core.accuracy.search import not_minimal_text
+from dld_tui.core.accuracy.search import kept_table, not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import decode
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.model.result import ModelResult
 from dld_tui.styles import STYLES
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.row_table import RowTable
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.lists.table_view import Column, TableView
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -40,18 +37,8 @@ if TYPE_CHECKING:
 
 Kept: TypeAlias = "Mapping[str, Any]"
 
-_COLUMNS = (
-    Column("node", "node that stays in fp32", None, min_width=20, keep="end"),
-    Column("op", "operator", 18),
-    Column("scope", "scope", 24, priority=1, keep="end"),
-)
 
-
-class KeptTable(Frame, TableView):
-    """The nodes."""
-
-
-class PrecisionScreen(ModelResult):
+class PrecisionScreen(ListPage[Kept], ModelResult):
     """One result.
 
     Args:
@@ -63,7 +50,7 @@ class PrecisionScreen(ModelResult):
     ACTIVITY = "search_precision"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
     CSS_PATH = STYLES / "accuracy.tcss"
-    AUTO_FOCUS = "KeptTable"
+    ROW_FACT = "kept_node"
     HELP = (
         "The nodes that must stay in fp32 so that the outputs are within their tolerances: without "
         "any one of them they are not. {precision.apply} sets the precisions of all nodes in the"
@@ -91,23 +78,23 @@ class PrecisionScreen(ModelResult):
 
     def body(self) -> Iterable[Widget]:
         """Return what was found and the nodes."""
-        empty = "No node has to stay in fp32" if self.kept == [] else "There is no such set"
-        return Rows(self._head(), id="head"), KeptTable(_COLUMNS, empty=empty)
+        yield Rows(self._head(), id="head")
+        yield from super().body()
 
     def on_mount(self) -> None:
         """Show the nodes."""
-        rows = self.kept or []
-        cells = {
-            "node": lambda one: one["node"],
-            "op": lambda one: (one["op_type"], "type"),
-            "scope": lambda one: (" › ".join(one["scope"]), "dim"),
-        }
-        table = self.query_one(KeptTable)
-        table.set_table(RowTable(rows, cells))
-        table.frame(
-            fmt.plural(len(rows), "node"), "{precision.apply} apply  {precision.script} script"
+        self.view.empty = (
+            "No node has to stay in fp32" if self.kept == [] else "There is no such set"
         )
-        self.refresh_bindings()
+        self.view.frame(
+            fmt.plural(len(self.kept or ()), "node"),
+            "{precision.apply} apply  {precision.script} script",
+        )
+        self.show_rows()
+
+    def table(self) -> Table[Kept]:
+        """Return the nodes."""
+        return kept_table(self.kept or ())
 
     def _head(self) -> list[list[Piece]]:
         data = self.data
@@ -135,27 +122,18 @@ class PrecisionScreen(ModelResult):
             lines.append([(text, "dim")])
         return lines[:8]
 
-    @property
-    def _node(self) -> Kept | None:
-        tables = self.query(KeptTable) if self.is_mounted else None
-        at = tables.first().row_at_cursor() if tables else None
-        return self.kept[at] if at is not None and self.kept else None
-
     def facts(self) -> set[str]:
         """Return what holds now."""
         is_usable = bool(self.data.get("kept" if self._is_int8 else "edits"))
-        known = {"precisions": is_usable, "kept_node": self._node is not None}
-        return super().facts() | {name for name, holds in known.items() if holds}
+        return super().facts() | ({"precisions"} if is_usable else set())
 
-    @on(LineView.Activated)
-    def activated(self, event: LineView.Activated) -> None:
+    def activate(self) -> None:
         """Go to the node."""
-        event.stop()
         self.action_go_to_node()
 
     def action_go_to_node(self) -> None:
         """Show the node in the model."""
-        node = self._node
+        node = self.row
         if node is not None:
             self.show_node(node["scope"], node["node"])
 

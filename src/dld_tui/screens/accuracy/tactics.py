@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,29 +15,18 @@ from dld_tui.core.accuracy.tactics import (
     TacticReport,
     avoiding_command,
     counts_text,
+    tactic_table,
     verdict_text,
 )
+from dld_tui.core.tables.table import Table
 from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
+from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.model.result import ModelResult
 from dld_tui.styles import STYLES
-from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
-
-_COLUMNS = (
-    Column("layer", "layer", None, min_width=16, keep="end"),
-    Column("tactic", "wrong tactic", 30, keep="end"),
-    Column("instead", "right one", 24, priority=1, keep="end"),
-    Column("alone", "alone", 9, priority=2),
-)
 
 
-class TacticTable(Frame, TableView):
-    """The layers."""
-
-
-class TacticsScreen(ModelResult):
+class TacticsScreen(ListPage[BadTactic], ModelResult):
     """One result.
 
     Args:
@@ -49,7 +38,7 @@ class TacticsScreen(ModelResult):
     ACTIVITY = "isolate_tactic"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
     CSS_PATH = STYLES / "accuracy.tcss"
-    AUTO_FOCUS = "TacticTable"
+    LIST_EMPTY = "No tactic is to blame"
     HELP = (
         "The tactics of TensorRT that make the result wrong, each by itself: a build without them "
         "was right. {tactics.copy} copies the command that builds without them. Without such "
@@ -69,30 +58,19 @@ class TacticsScreen(ModelResult):
 
     def body(self) -> Iterable[Widget]:
         """Return what was found and the layers."""
-        head = ResultHead(self._head(), keys="{tactics.remarks} shows all remarks")
-        return head, TacticTable(_COLUMNS, empty="No tactic is to blame")
+        return ResultHead(self._head(), keys="{tactics.remarks} shows all remarks"), *super().body()
 
     def on_mount(self) -> None:
         """Show the layers."""
-        rows = self.data.culprits or [
-            BadTactic(one.layer, one.title, tactic, None, None)
-            for one in self.data.suspects
-            for tactic in one.tactics
-        ]
-        alone = {True: "wrong", False: "not built", None: ""}
-        cells: dict[str, Callable[[BadTactic], Cell]] = {
-            "layer": lambda one: one.title,
-            "tactic": lambda one: (one.tactic.shown, "type"),
-            "instead": lambda one: one.instead.shown if one.instead else "",
-            "alone": lambda one: (alone[one.confirmed], "dim"),
-        }
-        table = self.query_one(TacticTable)
-        table.set_table(RowTable(rows, cells))
+        self.show_rows()
+
+    def table(self) -> Table[BadTactic]:
+        """Return the layers and their tactics."""
+        found = tactic_table(self.data)
         title = "tactic" if self.data.culprits else "suspect"
-        table.frame(
-            fmt.plural(len(rows), title), "{tactics.copy} copy command" if self.command else ""
-        )
-        self.refresh_bindings()
+        keys = "{tactics.copy} copy command" if self.command else ""
+        self.view.frame(fmt.plural(len(found), title), keys)
+        return found
 
     def _head(self) -> list[Paragraph]:
         data = self.data

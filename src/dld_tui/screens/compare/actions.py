@@ -183,7 +183,7 @@ class CompareActions(_Base):
         """Show only what changed by more than noise, or all again."""
         pane = self.query_one(ComparePane)
         pane.sure_only = not pane.sure_only
-        pane.refill()
+        pane.fill()
 
     def action_clear(self) -> None:
         """Take back the filter, the noise, the group; stop reading."""
@@ -191,9 +191,9 @@ class CompareActions(_Base):
             self.tasks.cancel("load")
             return
         pane = self.query_one(ComparePane)
-        by = pane.clear()
+        by = pane.take_back()
         if by == pane.by:
-            pane.refill()
+            pane.fill()
         elif by is not None:
             self.group_by(by)
 

@@ -23,15 +23,16 @@ from dld_tui.core import fmt
 from dld_tui.core.keys import with_keys
 from dld_tui.core.paths import cache_dir, ensure, short
 from dld_tui.core.state import RecentFile
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES, NOTE, Unit
 from dld_tui.core.text import clip, fit
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.row_table import RowTable
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
@@ -192,13 +193,7 @@ class WelcomeScreen(Page):
         box = OpenBox(PathInput(), id="open")
         box.frame("Open", "Tab complete  {list.activate} open")
         recent = RecentList(
-            [
-                Column("name", "Name", keep="middle", min_width=24),
-                Column("kind", "Kind", 10),
-                Column("size", "Size", 8, "right", priority=2),
-                Column("age", "Opened", 10, "right", priority=1, descending=True),
-                Column("folder", "Folder", keep="end", min_width=16, priority=3),
-            ],
+            recent_table(()),
             empty="No file was opened yet. Type a path above, or try the demo models below.",
             id="recent",
         )
@@ -228,23 +223,8 @@ class WelcomeScreen(Page):
         self._show(await on_thread(lambda: [_Entry(file, _size(file)) for file in files]))
 
     def _show(self, entries: list[_Entry]) -> None:
-        table = RowTable(
-            entries,
-            {
-                "name": lambda entry: (os.path.basename(entry.file.path), entry.style),
-                "kind": lambda entry: (_KINDS.get(entry.file.kind, entry.file.kind), "dim"),
-                "size": _size_cell,
-                "age": lambda entry: (ago(time.time() - entry.file.opened), "dim"),
-                "folder": lambda entry: (short(os.path.dirname(entry.file.path)), "dim"),
-            },
-            key=lambda entry: entry.file.path,
-            sort_values={
-                "size": lambda entry: entry.size,
-                "age": lambda entry: -entry.file.opened,
-            },
-        )
         view = self.query_one(RecentList)
-        view.set_table(table)
+        view.set_table(recent_table(entries))
         view.frame("Recent", "{recent.forget} forget  {list.search} search" if entries else "")
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
@@ -293,10 +273,30 @@ def _size(file: RecentFile) -> int | None:
         return None
 
 
-def _size_cell(entry: _Entry) -> Cell:
-    if entry.size is None:
-        return (f"gone {glyphs.current().missing}", "faint")
-    return (fmt.size(entry.size) if entry.size else "", "dim")
+def recent_table(entries: Sequence[_Entry]) -> Table[_Entry]:
+    """Return recent files as a table."""
+
+    def size(entry: _Entry) -> str:
+        if entry.size is None:
+            return f"gone {glyphs.current().missing}"
+        return fmt.size(entry.size) if entry.size else ""
+
+    return Table(
+        (
+            Column("name", "Name", lambda entry: os.path.basename(entry.file.path), least=24,
+                   keep="middle", style=lambda entry: entry.style),
+            Column("kind", "Kind", lambda entry: _KINDS.get(entry.file.kind, entry.file.kind),
+                   NOTE, 10, style="dim"),
+            Column("size", "Size", lambda entry: entry.size, BYTES, 8, priority=2, text=size,
+                   style=lambda entry: entry.style or "dim"),
+            Column("age", "Opened", lambda entry: time.time() - entry.file.opened, SECONDS, 10,
+                   priority=1, style="dim"),
+            Column("folder", "Folder", lambda entry: short(os.path.dirname(entry.file.path)), NOTE,
+                   least=16, priority=3, keep="end", style="dim"),
+        ),
+        entries,
+        row_key=lambda entry: entry.file.path,
+    )  # fmt: skip
 
 
 def ago(seconds: float) -> str:
@@ -307,3 +307,7 @@ def ago(seconds: float) -> str:
         if seconds >= unit_s:
             return f"{int(seconds // unit_s)} {unit} ago"
     return f"{int(seconds // 60)} min ago"
+
+
+SECONDS = Unit("s", ago)
+"""How long ago."""

@@ -6,7 +6,7 @@ The questions about a local function: names, signature, attributes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -24,25 +24,24 @@ from dld_tui.core.document.local_functions import (
     key_of,
 )
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import COUNT, NOTE
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.page_work import PageWork
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.row_table import RowTable
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.parameters.literal_preview import edit_value
 from dld_tui.widgets.parameters.model import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
@@ -256,30 +255,36 @@ def _names(text: str) -> list[JSON]:
     return [name for name in text.replace(",", " ").split() if name]
 
 
-_COLUMNS = (
-    Column("name", "Name", None, min_width=14, keep="middle"),
-    Column("domain", "Domain", 14, priority=3),
-    Column("overload", "Overload", 9, priority=6),
-    Column("inputs", "In", 4, align="right", priority=4),
-    Column("outputs", "Out", 4, align="right", priority=4),
-    Column("attributes", "Attributes", None, min_width=18, priority=5),
-    Column("nodes", "Nodes", 6, align="right", priority=2, descending=True),
-    Column("instances", "Instances", 9, align="right", descending=True),
-)
-_PROBLEM = Column("problem", "Problem", 22, priority=1)
 _DETAIL_ROWS = 3
 
 
-class FunctionList(Frame, TableView):
-    """The table of the functions."""
-
-    HELP = (
-        "The local functions of the model. {list.activate} opens one in the workspace. A function "
-        "is called by nodes of its domain and name; its attributes are what a call may set."
+def function_list(rows: Sequence[FunctionRow]) -> Table[FunctionRow]:
+    """Return the local functions as a table; problems have a column where there are some."""
+    problem: Column[FunctionRow] = Column(
+        "problem", "problem", lambda row: row.problem, NOTE, 22, priority=1, style="bad"
     )
+    return Table(
+        (
+            Column("name", "name", lambda row: row.key[1], least=14, keep="middle",
+                   style=lambda row: "bad" if row.problem else "name"),
+            Column("domain", "domain", lambda row: row.key[0], NOTE, 14, priority=3),
+            Column("overload", "overload", lambda row: row.key[2], NOTE, 9, priority=6),
+            Column("inputs", "in", lambda row: len(row.scope.inputs), COUNT, 4, priority=4,
+                   descending=False),
+            Column("outputs", "out", lambda row: len(row.scope.outputs), COUNT, 4, priority=4,
+                   descending=False),
+            Column("attributes", "attributes", _attributes, NOTE, least=18,
+                   priority=5, style="dim"),
+            Column("nodes", "nodes", lambda row: row.nodes, COUNT, 6, priority=2),
+            Column("instances", "instances", lambda row: len(row.instances), COUNT, 9),
+            *((problem,) if any(row.problem for row in rows) else ()),
+        ),
+        rows,
+        row_key=lambda row: row.scope,
+    )  # fmt: skip
 
 
-class FunctionsScreen(PageWork):
+class FunctionsScreen(ListPage[FunctionRow], PageWork):
     """The page; gives the scope or node to go to, or None.
 
     Args:
@@ -289,24 +294,25 @@ class FunctionsScreen(PageWork):
 
     SCOPE = "functions"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("functions")
-    AUTO_FOCUS = "FunctionList"
+    LIST_TITLE, LIST_KEYS = "Functions", "{list.activate} open"
+    LIST_EMPTY = "The model has no local functions. {functions.create} adds one."
+    ROW_FACT = "function"
+    HELP = (
+        "The local functions of the model. {list.activate} opens one in the workspace. A function "
+        "is called by nodes of its domain and name; its attributes are what a call may set."
+    )
     tab_title = "functions"
 
     def __init__(self, workspace: History, start: Scope | None = None) -> None:
         super().__init__()
         self.workspace = workspace
         self._start = start
-        self._rows: list[FunctionRow] = []
         self.chosen: Scope | Node | None = None
         """Where to go when the page is closed."""
 
     def body(self) -> Iterable[Widget]:
         """Return the table and the details of the row under the cursor."""
-        view = FunctionList(
-            _COLUMNS, empty=hint("The model has no local functions. {functions.create} adds one.")
-        )
-        view.frame("Functions", "{list.activate} open")
-        yield view
+        yield from super().body()
         details = Rows([[]] * _DETAIL_ROWS, id="signature")
         details.styles.height = _DETAIL_ROWS
         details.styles.padding = (0, 1)
@@ -315,9 +321,7 @@ class FunctionsScreen(PageWork):
     def on_mount(self) -> None:
         """List the functions."""
         self.document.on_change.append(self._document_changed)
-        self._list()
-        if self._start is not None:
-            self.table.go_to_key(self._start)
+        self.show_rows(self._start)
 
     def on_unmount(self) -> None:
         """Hear no more of changes, and stop what runs."""
@@ -325,22 +329,10 @@ class FunctionsScreen(PageWork):
         if self._document_changed in self.document.on_change:
             self.document.on_change.remove(self._document_changed)
 
-    @property
-    def table(self) -> FunctionList:
-        """The table."""
-        return self.query_one(FunctionList)
-
-    @property
-    def row(self) -> FunctionRow | None:
-        """The row under the cursor."""
-        at = self.table.row_at_cursor()
-        return self._rows[at] if at is not None and at < len(self._rows) else None
-
     def facts(self) -> set[str]:
         """Return what holds for its commands."""
         row, history = self.row if self.is_mounted else None, self.document.history
         known = {
-            "function": row is not None,
             "called": row is not None and bool(row.instances),
             "can_undo": bool(history.done),
             "can_redo": bool(history.undone),
@@ -351,20 +343,16 @@ class FunctionsScreen(PageWork):
 
     def _document_changed(self, change: Change) -> None:
         if self.is_attached:
-            self._list()
+            self.show_rows()
 
-    def _list(self) -> None:
-        self._rows = function_rows(self.document)
-        table: RowTable[FunctionRow] = RowTable(
-            self._rows, _CELLS, key=lambda row: row.scope, sort_values=_SORT_VALUES
-        )
-        has_problems = any(row.problem for row in self._rows)
-        self.table.set_columns((*_COLUMNS, _PROBLEM) if has_problems else _COLUMNS)
-        self.table.set_table(table)
-        self.table.frame(f"Functions ({len(self._rows)})", "{list.activate} open")
-        self._describe()
+    def table(self) -> Table[FunctionRow]:
+        """Return the functions."""
+        rows = function_rows(self.document)
+        self.view.frame(f"Functions ({len(rows)})", "{list.activate} open")
+        return function_list(rows)
 
-    def _describe(self) -> None:
+    def row_changed(self) -> None:
+        """Describe the function under the cursor."""
         row = self.row
         lines: list[list[Piece]] = []
         if row is not None:
@@ -378,23 +366,16 @@ class FunctionsScreen(PageWork):
         lines += [[] for _ in range(_DETAIL_ROWS - len(lines))]
         self.query_one("#signature", Rows).set_rows(lines)
         self.crumb(visible(row.scope.title) if row is not None else "")
-        self.refresh_bindings()
-
-    @on(LineView.CursorMoved)
-    def moved(self) -> None:
-        """Describe the function under the cursor."""
-        self._describe()
+        super().row_changed()
 
     def on_resize(self) -> None:
         """Break the lines again."""
-        self._describe()
+        self.row_changed()
 
     # --- going ----------------------------------------------------------------------------------
 
-    @on(LineView.Activated)
-    def activated(self, event: LineView.Activated) -> None:
+    def activate(self) -> None:
         """Open the function."""
-        event.stop()
         self.action_open()
 
     def action_open(self) -> None:
@@ -495,28 +476,5 @@ def _items(calls: list[Node]) -> Iterable[PickItem]:
         yield PickItem(at, [(name, "name"), (f"  {place}", "dim")], f"{name} {place}")
 
 
-def _attributes(row: FunctionRow) -> Cell:
+def _attributes(row: FunctionRow) -> str:
     return ", ".join(attribute.text for attribute in row.attributes)
-
-
-def _name(row: FunctionRow) -> Cell:
-    return (visible(row.key[1]), "bad" if row.problem else "name")
-
-
-_CELLS: dict[str, Callable[[FunctionRow], Cell]] = {
-    "name": _name,
-    "domain": lambda row: row.key[0],
-    "overload": lambda row: row.key[2],
-    "inputs": lambda row: str(len(row.scope.inputs)),
-    "outputs": lambda row: str(len(row.scope.outputs)),
-    "attributes": lambda row: (visible(str(_attributes(row))), "dim"),
-    "nodes": lambda row: fmt.count(row.nodes),
-    "instances": lambda row: fmt.count(len(row.instances)),
-    "problem": lambda row: (visible(row.problem), "bad"),
-}
-_SORT_VALUES: dict[str, Callable[[FunctionRow], int]] = {
-    "inputs": lambda row: len(row.scope.inputs),
-    "outputs": lambda row: len(row.scope.outputs),
-    "nodes": lambda row: row.nodes,
-    "instances": lambda row: len(row.instances),
-}

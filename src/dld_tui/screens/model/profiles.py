@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -26,31 +26,22 @@ from dld_tui.core.document.metadata import (
 )
 from dld_tui.core.document.value_types import Dims
 from dld_tui.core.errors import InputError
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import COUNT, NOTE
 from dld_tui.core.text import visible
+from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.page_work import PageWork
 from dld_tui.screens.workspace.history import History
 from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Change
 
-_COLUMNS = (
-    Column("profile", "#", 3, align="right", pinned=True),
-    Column("input", "input", None, min_width=12, keep="middle", pinned=True),
-    Column("declared", "declared", 20, priority=2),
-    Column("min", "min", 14),
-    Column("opt", "opt", 14),
-    Column("max", "max", 14),
-    Column("problem", "", 34, priority=1),
-)
 _TITLES = {"min": "smallest (min)", "opt": "most usual (opt)", "max": "largest (max)"}
 _NO_DYNAMIC = "All inputs have fixed shapes: no profile is needed."
 
@@ -73,64 +64,51 @@ class RangeRow:
         return problem_of(self.dims, self.range)
 
 
-class RangeTable:
-    """The rows of all profiles."""
+def range_table(document: Document, profiles: Sequence[Profile]) -> Table[RangeRow]:
+    """Return the rows of all profiles."""
+    inputs = declared_inputs(document)
+    dynamic = [name for name, dims in inputs.items() if is_dynamic(dims)]
+    rows = [
+        RangeRow(at, name, inputs.get(name), profile.get(name))
+        for at, profile in enumerate(profiles)
+        for name in dict.fromkeys((*dynamic, *profile))
+    ]
+    first = {row.profile: row for row in reversed(rows)}
 
-    def __init__(self, document: Document, profiles: list[Profile]) -> None:
-        inputs = declared_inputs(document)
-        dynamic = [name for name, dims in inputs.items() if is_dynamic(dims)]
-        self.rows = [
-            RangeRow(at, name, inputs.get(name), profile.get(name))
-            for at, profile in enumerate(profiles)
-            for name in dict.fromkeys((*dynamic, *profile))
-        ]
+    def shape(kind: str) -> Column[RangeRow]:
+        return Column(
+            kind, kind,
+            lambda row: None if row.range is None else shape_text(row.range.shape(kind)), width=14,
+            style=lambda row: "faint" if row.range is None else "bad" if row.problem else "",
+            order=lambda row: (row.profile, row.name),
+        )  # fmt: skip
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def key(self, row: int) -> Hashable:
-        """Return profile and input."""
-        return (self.rows[row].profile, self.rows[row].name)
-
-    def cell(self, row: int, column: str, width: int) -> Cell:
-        """Return one cell."""
-        found = self.rows[row]
-        if column == "profile":
-            first = row == 0 or self.rows[row - 1].profile != found.profile
-            return (str(found.profile + 1) if first else "", "strong")
-        if column == "input":
-            return (found.name, "io")
-        if column == "declared":
-            return (fmt.shape(found.dims), "dim")
-        if column == "problem":
-            problem = found.problem
-            return (f"{glyphs.current().error} {problem}" if problem else "", "bad")
-        if found.range is None:
-            return (fmt.UNKNOWN, "faint")
-        return (shape_text(found.range.shape(column)), "bad" if found.problem else "")
-
-    def sort_value(self, row: int, column: str) -> Any:
-        """Return what to sort by."""
-        found = self.rows[row]
-        return found.name if column == "input" else (found.profile, found.name)
-
-    def text(self, row: int) -> str:
-        """Return the row's text."""
-        found = self.rows[row]
-        shapes = [shape_text(found.range.shape(k)) for k in KINDS] if found.range else []
-        return " ".join([str(found.profile + 1), visible(found.name), *shapes])
+    return Table(
+        (
+            Column("profile", "#", lambda row: row.profile + 1, COUNT, 3, pinned=True,
+                   descending=False, style="strong",
+                   text=lambda row: str(row.profile + 1) if first[row.profile] is row else ""),
+            Column("input", "input", lambda row: row.name, least=12, keep="middle", pinned=True,
+                   style="io"),
+            Column("declared", "declared", lambda row: fmt.shape(row.dims), width=20, priority=2,
+                   style="dim"),
+            *map(shape, KINDS),
+            Column("problem", "", lambda row: row.problem, NOTE, 34, priority=1, style="bad",
+                   text=lambda row: f"{glyphs.current().error} {row.problem}" if row.problem
+                   else ""),
+        ),
+        rows,
+        row_key=lambda row: (row.profile, row.name),
+    )  # fmt: skip
 
 
-class ProfilesTable(Frame, TableView):
-    """The table."""
-
-
-class ProfilesScreen(PageWork):
+class ProfilesScreen(ListPage[RangeRow], PageWork):
     """The optimization profiles of a model; each change is an edit of the model."""
 
     SCOPE = "profiles"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("profiles")
     tab_title = "shape profiles"
+    ROW_FACT = "range"
     HELP = (
         "An engine is built for ranges of input shapes. Each profile gives every input that has a "
         "dimension that is not fixed its smallest, most usual and largest shape. {profiles.add} "
@@ -144,15 +122,10 @@ class ProfilesScreen(PageWork):
         self.problem = ""
         """Why the profiles that are there cannot be shown."""
 
-    def body(self) -> Iterable[Widget]:
-        """Return the table."""
-        yield ProfilesTable(_COLUMNS)
-
     def on_mount(self) -> None:
         """Follow the model."""
         self.workspace.document.on_change.append(self._changed)
-        self._show()
-        self.table.focus()
+        self.show_rows()
 
     def on_unmount(self) -> None:
         """Follow it no longer."""
@@ -160,12 +133,7 @@ class ProfilesScreen(PageWork):
             self.workspace.document.on_change.remove(self._changed)
 
     def _changed(self, change: Change) -> None:
-        self._show()
-
-    @property
-    def table(self) -> ProfilesTable:
-        """The table."""
-        return self.query_one(ProfilesTable)
+        self.show_rows()
 
     @property
     def profiles(self) -> list[Profile]:
@@ -175,48 +143,40 @@ class ProfilesScreen(PageWork):
         except InputError:
             return []
 
-    @property
-    def row(self) -> RangeRow | None:
-        """The row under the cursor."""
-        rows, at = self.table.table, self.table.row_at_cursor()
-        return rows.rows[at] if isinstance(rows, RangeTable) and at is not None else None
-
-    def _show(self) -> None:
+    def table(self) -> Table[RangeRow]:
+        """Return the ranges of all profiles."""
         document = self.workspace.document
         try:
             self.problem = ""
             found = profiles_of(document)
         except InputError as error:
             self.problem, found = visible(error.message), []
-        self.table.empty = self.problem or (
+        self.view.empty = self.problem or (
             hint("No profile yet. Press {profiles.add} to add one.")
             if new_profile(document)
             else _NO_DYNAMIC
         )
-        self.table.set_table(RangeTable(document, found))
         count = fmt.plural(len(found), "profile")
-        self.table.frame(
+        self.view.frame(
             "Shape profiles",
             f"{count}   {{profiles.add}} add  {{profiles.edit}} edit  {{profiles.delete}} delete"
             "  {page.close} close",
         )
-        self.refresh_bindings()
+        return range_table(document, found)
 
     def facts(self) -> set[str]:
         """Return whether there is a profile, and whether one makes sense."""
         facts = super().facts()
         document = self.workspace.document
         known = {
-            "range": self.is_mounted and self.row is not None,
             "dynamic": bool(new_profile(document)),
             "can_undo": bool(document.history.done),
             "can_redo": bool(document.history.undone),
         }
         return facts | {name for name, holds in known.items() if holds}
 
-    def on_line_view_activated(self, event: LineView.Activated) -> None:
+    def activate(self) -> None:
         """Edit the row."""
-        event.stop()
         self.action_edit()
 
     # --- editing --------------------------------------------------------------------------------
@@ -229,7 +189,7 @@ class ProfilesScreen(PageWork):
         profiles, row = self.profiles, self.row
         copied = profiles[row.profile] if row is not None else new_profile(self.workspace.document)
         self._set([*profiles, copied])
-        self.table.go_to_key((len(profiles), next(iter(copied), "")))
+        self.view.go_to_key((len(profiles), next(iter(copied), "")))
 
     def action_delete(self) -> None:
         """Remove the profile under the cursor."""

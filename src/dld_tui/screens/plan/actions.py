@@ -25,7 +25,6 @@ from dld_tui.screens.report.panes import ColumnsDialog
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.plan.columns import PLAN_COLUMNS
 from dld_tui.widgets.plan.details import PlanDetails
 from dld_tui.widgets.plan.findings import PlanFindings
 from dld_tui.widgets.plan.tables import SpecialPane
@@ -141,7 +140,7 @@ class PlanActions(_Base):
     async def action_columns(self) -> None:
         """Choose the columns of the layer table."""
         pane = self.layer_pane
-        keys = await self.tasks.ask(ColumnsDialog(pane.columns, PLAN_COLUMNS))
+        keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
         if keys is not None and keys != pane.columns:
             pane.set_columns(keys)
             host(self).state.put("layouts", _LAYOUT, {"keys": list(keys)})

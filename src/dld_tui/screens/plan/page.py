@@ -30,7 +30,6 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.layers.table import LayerPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.plan.columns import PLAN_COLUMNS
 from dld_tui.widgets.plan.details import PlanDetails
 from dld_tui.widgets.plan.findings import PlanFindings
 from dld_tui.widgets.plan.graph import PlanGraphPane
@@ -81,7 +80,7 @@ class PlanScreen(PlanActions, PlanPanes, Page):
             Container(
                 PlanSummary(id="summary"),
                 Container(
-                    LayerPane(columns=PLAN_COLUMNS, keys=_KEYS, id="layers"),
+                    LayerPane(engine=True, keys=_KEYS, id="layers"),
                     Vertical(
                         PlanFindings(id="findings"),
                         PlanGraphPane(id="graph"),

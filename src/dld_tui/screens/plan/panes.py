@@ -13,11 +13,11 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.report.groups import UNKNOWN, group_layers
+from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
 from dld_tui.screens.panes import Panes
 from dld_tui.widgets.dialogs.search import PickItem
-from dld_tui.widgets.layers.columns import precision_style, short_precision
 from dld_tui.widgets.operators.browser import layer_style
 
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables")

@@ -169,7 +169,7 @@ class ReportActions(_ActionsBase):
     async def action_columns(self) -> None:
         """Choose the columns of the layer table."""
         pane = self.query_one(LayerPane)
-        keys = await self.tasks.ask(ColumnsDialog(pane.columns))
+        keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
         if keys is not None and keys != pane.columns:
             pane.set_columns(keys)
             host(self).state.put("layouts", "report.columns", {"keys": list(keys)})

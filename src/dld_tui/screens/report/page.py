@@ -18,6 +18,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
+from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
@@ -29,7 +30,6 @@ from dld_tui.screens.report.panes import PANES, ReportPanes
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.hints import hint
-from dld_tui.widgets.layers.columns import short_provider
 from dld_tui.widgets.layers.table import LayerPane
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.report.summary import costliest

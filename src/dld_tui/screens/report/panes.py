@@ -11,9 +11,11 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from dld_tui.core.report.records import Layer
+from dld_tui.core.tables.table import Table
 from dld_tui.screens.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.layers.columns import REPORT_COLUMNS, ColumnSet
+from dld_tui.widgets.layers.table import column_title
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
@@ -42,10 +44,6 @@ class ReportPanes(Panes):
         self.query_one("#lower").display = bool(shown & set(PANES[2:]))
 
 
-_TITLES = {"heat": "bar", "findings": "findings"}
-"""Names of columns that have no title."""
-
-
 class ColumnList(LineView):
     """One row a column; Space and Enter switch it."""
 
@@ -64,10 +62,10 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         Binding("d", "defaults", "default", show=False),
     ]
 
-    def __init__(self, chosen: Sequence[str], columns: ColumnSet = REPORT_COLUMNS) -> None:
+    def __init__(self, chosen: Sequence[str], known: Table[Layer]) -> None:
         super().__init__()
         self.chosen = set(chosen)
-        self.known = columns
+        self.known = known
 
     def body(self) -> Iterable[Widget]:
         """Return the list."""
@@ -80,15 +78,14 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         rows: list[list[Piece]] = []
         for column in self.known.columns:
             on = column.key in self.chosen
-            title = _TITLES.get(column.key, column.column.title)
             rows.append(
                 [
                     (shown.on if on else shown.off, "accent" if on else "dim"),
-                    (f" {title:<14}", "strong" if on else ""),
+                    (f" {column_title(column):<14}", "strong" if on else ""),
                     (f" {column.help}", "dim"),
                 ]
             )
-        return ListSource(rows, list(self.known.by_key))
+        return ListSource(rows, self.known.keys)
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Show or hide the column at the cursor."""
@@ -98,9 +95,9 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
 
     def action_defaults(self) -> None:
         """Take the columns that a new user sees."""
-        self.chosen = set(self.known.default_keys)
+        self.chosen = {column.key for column in self.known.columns if column.shown}
         self.query_one(ColumnList).set_lines(self._rows())
 
     def action_close(self) -> None:
         """Give the chosen columns, in the order of the table."""
-        self.dismiss(tuple(key for key in self.known.by_key if key in self.chosen))
+        self.dismiss(tuple(key for key in self.known.keys if key in self.chosen))

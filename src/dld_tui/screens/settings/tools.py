@@ -13,22 +13,26 @@ from textual.widget import Widget
 
 from dld_tui.core import config as settings
 from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.form import ToolForm, form_values, line_of, lines_about, tool_of
+from dld_tui.core.custom_tools.form import (
+    ToolForm,
+    form_values,
+    line_of,
+    lines_about,
+    tool_of,
+    tool_table,
+)
 from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
-from dld_tui.core.text import fit, visible
+from dld_tui.core.tables.table import Table
+from dld_tui.core.text import visible
 from dld_tui.screens.form_page import SavingForm
+from dld_tui.screens.list_page import AboutRow, ListPage, labelled
 from dld_tui.styles import STYLES
+from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.hints import hint
-from dld_tui.widgets.lists.line_source import ListSource, Piece
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import Column, TableView
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import task
@@ -70,35 +74,26 @@ class ToolFormScreen(SavingForm):
         return tool.name
 
 
-_LABEL = 18
-
 _KEYS = "{tools.run} run  {tools.add} add  {tools.edit} edit  {tools.remove} remove"
 
 
-class ToolList(Frame, TableView):
-    """The tools."""
-
-    HELP = (
-        "Programs of yours that are run on the model that is open, edits included. {tools.run} or "
-        "{list.activate} runs one, {tools.add} adds one, {tools.edit} changes it, {tools.remove} "
-        "forgets it."
-    )
-
-
-class AboutTool(Frame, LineView):
-    """The settings of the tool under the cursor."""
-
-    HELP = "The settings of the tool, an argument a line, as the program gets them."
-
-
-class ToolsScreen(SubPage):
+class ToolsScreen(ListPage[Tool], SubPage):
     """A list, and below it what one is."""
 
     SCOPE = "tools"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tools")
     CSS_PATH = STYLES / "tools.tcss"
     tab_title = "tools"
-    HELP = ToolList.HELP
+    LIST_TITLE, LIST_KEYS = "Custom tools", _KEYS
+    LIST_EMPTY = "There is no tool yet. {tools.add} adds a program that is run on models."
+    ABOUT_TITLE = "Settings"
+    ROW_FACT = "tool"
+    HELP = (
+        "Programs of yours that are run on the model that is open, edits included. {tools.run} or "
+        "{list.activate} runs one, {tools.add} adds one, {tools.edit} changes it, {tools.remove} "
+        "forgets it. Below are the settings of the tool under the cursor, an argument a line, as "
+        "the program gets them."
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,42 +101,25 @@ class ToolsScreen(SubPage):
         self.chosen: Tool | None = None
         """What is to be run when the page has closed."""
 
-    def body(self) -> Iterable[Widget]:
-        """Return the list and the pane below it."""
-        view = ToolList(
-            [
-                Column("name", "Name", 20),
-                Column("application", "Application", 20, priority=1),
-                Column("arguments", "Arguments", min_width=20),
-                Column("output", "Output", 8, priority=2),
-            ],
-            empty=hint("There is no tool yet. {tools.add} adds a program that is run on models."),
-            id="tools",
-        )
-        view.frame("Custom tools", _KEYS)
-        about = AboutTool(ListSource([]), gutter=False, id="about")
-        about.frame("Settings")
-        return view, about
-
     def on_mount(self) -> None:
         """Read the tools."""
         self._read()
-        self.query_one(ToolList).focus()
 
     def facts(self) -> set[str]:
         """Return whether there is a tool under the cursor, and a model to run it on."""
-        views = self.query(ToolList)
-        facts = super().facts()
-        if views and views.first().key_at_cursor() is not None:
-            facts.add("tool")
         page = host(self).page
-        if page.edited_document is not None:
-            facts.add("document")
-        return facts
+        has_model = page.edited_document is not None
+        return super().facts() | ({"document"} if has_model else set())
 
     # The list
 
-    def _read(self, select: str = "") -> None:
+    def table(self) -> Table[Tool]:
+        """Return the tools."""
+        return tool_table(list(self._tools.values())).pick(
+            ("name", "application", "arguments", "output")
+        )
+
+    def _read(self, select: str | None = None) -> None:
         try:
             self._tools = store.load()
         except DldError as error:
@@ -150,52 +128,24 @@ class ToolsScreen(SubPage):
         else:
             app = host(self)
             app.config = settings.changed(app.config, tools=self._tools)
-        view = self.query_one(ToolList)
-        at = next((n for n, name in enumerate(self._tools) if name == select), view.cursor)
-        view.set_table(
-            RowTable(
-                list(self._tools.values()),
-                {
-                    "name": lambda tool: (visible(tool.name), "strong"),
-                    "application": lambda tool: visible(tool.application),
-                    "arguments": lambda tool: (visible(line_of(tool.arguments)), "dim"),
-                    "output": lambda tool: visible(tool.output),
-                },
-                key=lambda tool: tool.name,
-            )
-        )
-        view.cursor = at
-        self._show_about()
-        self.refresh_bindings()
+        self.show_rows(select)
 
-    def _selected(self) -> Tool | None:
-        return self._tools.get(str(self.query_one(ToolList).key_at_cursor()))
-
-    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
-        """Show what the tool is."""
-        if isinstance(event.view, ToolList):
-            self._show_about()
-            self.refresh_bindings()
-
-    def on_line_view_activated(self, event: LineView.Activated) -> None:
+    def activate(self) -> None:
         """Run the tool, or change it where there is no model."""
-        if isinstance(event.view, ToolList):
-            self.action_run() if "document" in self.facts() else self.action_edit()
+        self.action_run() if "document" in self.facts() else self.action_edit()
 
-    def _show_about(self) -> None:
-        tool = self._selected()
-        about = self.query_one(AboutTool)
-        about.frame(f"Settings of {visible(tool.name)}" if tool else "Settings")
-        lines: list[list[Piece]] = []
-        for label, text in lines_about(tool) if tool else ():
-            lines.append([(fit(label, _LABEL), "dim"), (visible(text), "")])
-        about.set_lines(ListSource(lines))
+    def about(self) -> list[Line]:
+        """Return the settings of the tool."""
+        tool = self.row
+        title = f"Settings of {visible(tool.name)}" if tool else "Settings"
+        self.query_one(AboutRow).frame(title)
+        return labelled(lines_about(tool)) if tool else []
 
     # What can be done
 
     def action_run(self) -> None:
         """Close the page and run the tool on the model of the tab."""
-        self.chosen = self._selected()
+        self.chosen = self.row
         if self.chosen is not None:
             self.dismiss(None)
 
@@ -205,7 +155,7 @@ class ToolsScreen(SubPage):
 
     def action_edit(self) -> None:
         """Change the tool under the cursor."""
-        tool = self._selected()
+        tool = self.row
         if tool is not None:
             self._open_form(ToolFormScreen(tool))
 
@@ -218,7 +168,7 @@ class ToolsScreen(SubPage):
     @task()
     async def action_remove(self) -> None:
         """Forget the tool under the cursor, after asking."""
-        tool = self._selected()
+        tool = self.row
         if tool is None:
             return
         name = tool.name
@@ -236,6 +186,6 @@ class ToolsScreen(SubPage):
 
     def action_copy(self) -> None:
         """Copy the application and its arguments."""
-        tool = self._selected()
+        tool = self.row
         if tool is not None:
             self.app.copy_to_clipboard(visible(line_of([tool.application, *tool.arguments])))

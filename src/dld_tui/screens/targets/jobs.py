@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
-from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import visible
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.home.welcome import ago
+from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import on_thread, task
@@ -37,94 +35,64 @@ _STYLES = {"running": "accent", "finished": "good", "failed": "bad", "lost": "ba
 _KEYS = "{target_jobs.attach} go on  {target_jobs.stop} stop  {target_jobs.again} look again"
 
 
-class JobList(Frame, TableView):
-    """The jobs."""
-
-    HELP = (
-        "Jobs on targets that dld was closed or cut off from. {target_jobs.attach} goes on with "
-        "one and fetches its result, {target_jobs.stop} stops it."
-    )
-
-
-class TargetJobsScreen(SubPage):
+class TargetJobsScreen(ListPage[StoredJob], SubPage):
     """A list of jobs, each with how it is."""
 
     SCOPE = "target_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("target_jobs")
     CSS_PATH = STYLES / "targets.tcss"
     tab_title = "jobs on targets"
-    HELP = JobList.HELP
+    LIST_TITLE, LIST_KEYS = "Jobs on targets", _KEYS
+    LIST_EMPTY = "No job on a target waits to be fetched."
+    ROW_FACT = "job"
+    HELP = (
+        "Jobs on targets that dld was closed or cut off from. {target_jobs.attach} goes on with "
+        "one and fetches its result, {target_jobs.stop} stops it."
+    )
 
     def __init__(self) -> None:
         super().__init__()
         self._jobs: dict[str, StoredJob] = {}
         self._states: dict[str, str] = {}
 
-    def body(self) -> Iterable[Widget]:
-        """Return the list."""
-        view = JobList(
-            [
-                Column("target", "Target", 14),
-                Column("activity", "Activity", 26, priority=1),
-                Column("started", "Started", 12),
-                Column("state", "State", 14),
-                Column("result", "Result", keep="end", min_width=28),
-            ],
-            empty="No job on a target waits to be fetched.",
-            id="jobs",
-        )
-        view.frame("Jobs on targets", _KEYS)
-        yield view
-
     def on_mount(self) -> None:
         """List the jobs, and ask their targets."""
-        self.query_one(JobList).focus()
         self.action_again()
 
     def on_screen_resume(self, event: Any) -> None:
         """Leave out what was fetched meanwhile."""
         super().on_screen_resume(event)
-        self._show()
+        self.show_rows()
 
-    def facts(self) -> set[str]:
-        """Return whether there is a job under the cursor."""
-        views = self.query(JobList)
-        found = bool(views) and views.first().key_at_cursor() is not None
-        return super().facts() | ({"job"} if found else set())
-
-    def _show(self) -> None:
+    def table(self) -> Table[StoredJob]:
+        """Return the jobs, the newest first."""
         self._jobs = {job.id: job for job in reversed(JobsStore().all())}
-        self.query_one(JobList).set_table(
-            RowTable(
-                list(self._jobs.values()),
-                {
-                    "target": lambda job: (visible(job.target), "strong"),
-                    "activity": _title,
-                    "started": lambda job: (ago(time.time() - job.started), "dim"),
-                    "state": self._state_cell,
-                    "result": lambda job: (visible(_result(job)), "dim"),
-                },
-                key=lambda job: job.id,
-            )
-        )
-        self.refresh_bindings()
 
-    def _state_cell(self, job: StoredJob) -> Cell:
-        state = self._states.get(job.id, _ASKING)
-        return (visible(state), _STYLES.get(state, "dim"))
+        def state(job: StoredJob) -> str:
+            return self._states.get(job.id, _ASKING)
 
-    def on_line_view_cursor_moved(self) -> None:
-        """Grey what cannot be done."""
-        self.refresh_bindings()
+        return Table(
+            (
+                Column("target", "target", lambda job: job.target, width=14, style="strong"),
+                Column("activity", "activity", _title, width=26, priority=1),
+                Column("started", "started", lambda job: ago(time.time() - job.started), width=12,
+                       style="dim"),
+                Column("state", "state", state, width=14,
+                       style=lambda job: _STYLES.get(state(job), "dim")),
+                Column("result", "result", _result, NOTE, least=28, keep="end", style="dim"),
+            ),
+            list(self._jobs.values()),
+            row_key=lambda job: job.id,
+        )  # fmt: skip
 
-    def on_line_view_activated(self) -> None:
+    def activate(self) -> None:
         """Go on with the job."""
         self.action_attach()
 
     def action_again(self) -> None:
         """Ask every target that has jobs how they are."""
         self._states.clear()
-        self._show()
+        self.show_rows()
         self.tasks.cancel("jobs")
         for name in dict.fromkeys(job.target for job in self._jobs.values()):
             self._ask(name)
@@ -140,21 +108,18 @@ class TargetJobsScreen(SubPage):
         for job in self._jobs.values():
             if job.target == name:
                 self._states[job.id] = problem or states.get(job.id, _GONE)
-        self._show()
-
-    def _selected(self) -> StoredJob | None:
-        return self._jobs.get(str(self.query_one(JobList).key_at_cursor()))
+        self.show_rows()
 
     def action_attach(self) -> None:
         """Show how far the job is, and fetch its result."""
-        job = self._selected()
+        job = self.row
         if job is not None:
             self.app.push_screen(self._screen(job))
 
     @task()
     async def action_stop(self) -> None:
         """Stop the job, after asking."""
-        job = self._selected()
+        job = self.row
         if job is None:
             return
         text = f"{_title(job)} on {visible(job.target)}; nothing of it is left there."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -17,29 +17,35 @@ from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.core.connections import store
-from dld_tui.core.connections.form import ConnectionForm, connection_of, form_values, settings_shown
+from dld_tui.core.connections.form import (
+    ConnectionForm,
+    connection_of,
+    form_values,
+    settings_shown,
+    target_table,
+)
 from dld_tui.core.connections.prompts import BAD, GOOD, Step
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.form_page import SavingForm
 from dld_tui.screens.home.welcome import ago
+from dld_tui.screens.list_page import LABEL, AboutRow, ListPage, labelled
 from dld_tui.screens.targets.jobs import TargetJobsScreen
 from dld_tui.styles import STYLES
+from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
-from dld_tui.widgets.lists.row_table import RowTable
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import on_thread, task
@@ -132,34 +138,11 @@ class TargetFormScreen(SavingForm):
         return connection.name
 
 
-_LABEL = 18
 _SECTION = "targets"
 """Where the state keeps how the last test of each went."""
 
 
-class TargetList(Frame, TableView):
-    """The targets."""
-
-    HELP = (
-        "Machines that activities run on over SSH. {targets.add} adds one, {targets.edit} or "
-        "{list.activate} changes it, {targets.test} tests it, {targets.remove} forgets it, "
-        "{targets.jobs} lists jobs. Choose it as Target in the form of an activity."
-    )
-
-
-class AboutTarget(Frame, LineView):
-    """The settings of the target under the cursor, or what its test says."""
-
-    HELP = "The settings of the target, or the steps of its last test in this run."
-
-
-@dataclass(frozen=True)
-class _Row:
-    connection: Connection
-    tested: dict[str, JSON]
-
-
-class TargetsScreen(SubPage):
+class TargetsScreen(ListPage[Connection], SubPage):
     """A list, and below it what is known of one."""
 
     SCOPE = "targets"
@@ -167,7 +150,20 @@ class TargetsScreen(SubPage):
     CSS_PATH = STYLES / "targets.tcss"
     VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]  # noqa: RUF012 - as Textual has it
     tab_title = "targets"
-    HELP = TargetList.HELP
+    LIST_TITLE = "Targets"
+    LIST_KEYS = (
+        "{targets.add} add  {targets.edit} edit  {targets.test} test  {targets.jobs} jobs  "
+        "{targets.remove} remove"
+    )
+    LIST_EMPTY = "There is no target yet. {targets.add} adds a machine that is reached over SSH."
+    ABOUT_TITLE = "Settings"
+    ROW_FACT = "target"
+    HELP = (
+        "Machines that activities run on over SSH. {targets.add} adds one, {targets.edit} or "
+        "{list.activate} changes it, {targets.test} tests it, {targets.remove} forgets it, "
+        "{targets.jobs} lists jobs. Choose it as Target in the form of an activity. Below are the "
+        "settings of the target, or the steps of its last test in this run."
+    )
 
     @dataclass
     class Tested(Message):
@@ -184,130 +180,71 @@ class TargetsScreen(SubPage):
         self._testing: set[str] = set()
         self._asker: DialogAsker | None = None
 
-    def body(self) -> Iterable[Widget]:
-        """Return the list and the pane below it."""
-        view = TargetList(
-            [
-                Column("name", "Name", 16),
-                Column("address", "Address", keep="end", min_width=20),
-                Column("way", "Way", 18, priority=2),
-                Column("launcher", "Launcher", 20, priority=3),
-                Column("state", "Last test", 24, priority=1),
-            ],
-            empty=hint(
-                "There is no target yet. {targets.add} adds a machine that is reached over SSH."
-            ),
-            id="targets",
-        )
-        view.frame(
-            "Targets",
-            "{targets.add} add  {targets.edit} edit  {targets.test} test  {targets.jobs} jobs  "
-            "{targets.remove} remove",
-        )
-        about = AboutTarget(ListSource([]), gutter=False, id="about")
-        about.frame("Settings")
-        return view, about
-
     def on_mount(self) -> None:
         """Read the targets."""
         self._asker = DialogAsker(self.app)
         self._read()
-        self.query_one(TargetList).focus()
 
     def on_resize(self) -> None:
         """Break the lines of a test again."""
         if self._connections:
-            self._show_about()
+            self.row_changed()
 
     def on_unmount(self) -> None:
         """Let a test that still runs ask no more."""
         if self._asker is not None:
             self._asker.stop()
 
-    def facts(self) -> set[str]:
-        """Return whether there is a target under the cursor."""
-        views = self.query(TargetList)
-        found = bool(views) and views.first().key_at_cursor() is not None
-        return super().facts() | ({"target"} if found else set())
-
     # The list
 
-    def _read(self, select: str = "") -> None:
+    def _read(self, select: str | None = None) -> None:
         try:
             self._connections = store.load()
         except DldError as error:
             self._connections = {}
             host(self).show_error(error, "Targets")
-        self._show(select)
+        self.show_rows(select)
 
-    def _show(self, select: str = "") -> None:
-        state = host(self).state
-        rows = [_Row(each, state.get(_SECTION, name)) for name, each in self._connections.items()]
-        view = self.query_one(TargetList)
-        at = next((n for n, name in enumerate(self._connections) if name == select), view.cursor)
-        view.set_table(
-            RowTable(
-                rows,
-                {
-                    "name": lambda row: (row.connection.name, "strong"),
-                    "address": lambda row: visible(row.connection.address),
-                    "way": lambda row: (_way(row.connection), "dim"),
-                    "launcher": lambda row: (visible(" ".join(row.connection.launcher)), "dim"),
-                    "state": self._state_cell,
-                },
-                key=lambda row: row.connection.name,
-            )
-        )
-        view.cursor = at
-        self._show_about()
-        self.refresh_bindings()
+    def table(self) -> Table[Connection]:
+        """Return the targets, and how the last test of each went."""
+        table = target_table(list(self._connections.values()))
+        table = table.pick(("name", "address", "way", "launcher"))
+        last: Column[Connection] = Column(
+            "state", "last test", lambda one: self._last_test(one)[0], NOTE, 24, priority=1,
+            style=lambda one: self._last_test(one)[1],
+        )  # fmt: skip
+        return replace(table, columns=(*table.columns, last))
 
-    def _state_cell(self, row: _Row) -> Cell:
+    def _last_test(self, connection: Connection) -> tuple[str, str]:
+        """Return the outcome of the last test, and its style."""
         shown = glyphs.current()
-        if row.connection.name in self._testing:
-            return ("testing…", "accent")
-        at = row.tested.get("at")
+        if connection.name in self._testing:
+            return "testing…", "accent"
+        tested = host(self).state.get(_SECTION, connection.name)
+        at = tested.get("at")
         if not isinstance(at, (int, float)):
-            return ("not tested", "faint")
-        text = f"{visible(str(row.tested.get('found', '')))}, {ago(time.time() - at)}"
-        if row.tested.get("usable"):
-            return (f"{shown.good} {text}", "good")
-        return (f"{shown.error} {text}", "bad")
+            return "not tested", "faint"
+        text = f"{tested.get('found', '')}, {ago(time.time() - at)}"
+        good = bool(tested.get("usable"))
+        return f"{shown.good if good else shown.error} {text}", "good" if good else "bad"
 
-    def _selected(self) -> str | None:
-        key = self.query_one(TargetList).key_at_cursor()
-        return None if key is None else str(key)
-
-    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
-        """Show what is known of the target."""
-        if isinstance(event.view, TargetList):
-            self._show_about()
-            self.refresh_bindings()
-
-    def on_line_view_activated(self, event: LineView.Activated) -> None:
+    def activate(self) -> None:
         """Change the target."""
-        if isinstance(event.view, TargetList):
-            self.action_edit()
+        self.action_edit()
 
-    # The pane below
-
-    def _show_about(self) -> None:
-        name = self._selected()
-        about = self.query_one(AboutTarget)
-        lines: list[list[Piece]] = []
-        if name is not None and name in self._steps:
-            about.frame(f"Test of {name}", "{targets.copy} copy")
-            room = max(20, about.size.width - _LABEL - 5)
-            for step in self._steps[name]:
-                lines += _step_lines(step, room)
-            if name in self._testing:
-                lines.append([("…", "accent")])
-        elif name is not None:
-            about.frame(f"Settings of {name}", "{targets.test} test")
-            lines = _setting_lines(self._connections[name])
-        else:
-            about.frame("Settings")
-        about.set_lines(ListSource(lines))
+    def about(self) -> list[Line]:
+        """Return the settings of the target, or the steps of its test."""
+        pane, row = self.query_one(AboutRow), self.row
+        if row is None:
+            pane.frame("Settings")
+            return []
+        if row.name not in self._steps:
+            pane.frame(f"Settings of {row.name}", "{targets.test} test")
+            return labelled(settings_shown(row))
+        pane.frame(f"Test of {row.name}", "{targets.copy} copy")
+        room = max(20, pane.size.width - LABEL - 5)
+        lines = [line for step in self._steps[row.name] for line in _step_lines(step, room)]
+        return [*lines, [("…", "accent")]] if row.name in self._testing else lines
 
     # What can be done
 
@@ -317,9 +254,8 @@ class TargetsScreen(SubPage):
 
     def action_edit(self) -> None:
         """Change the connection under the cursor."""
-        name = self._selected()
-        if name is not None:
-            self._open_form(TargetFormScreen(self._connections[name]))
+        if self.row is not None:
+            self._open_form(TargetFormScreen(self.row))
 
     @task()
     async def _open_form(self, form: TargetFormScreen) -> None:
@@ -331,10 +267,10 @@ class TargetsScreen(SubPage):
     @task()
     async def action_remove(self) -> None:
         """Forget the connection under the cursor, after asking."""
-        name = self._selected()
-        if name is None:
+        connection = self.row
+        if connection is None:
             return
-        connection = self._connections[name]
+        name = connection.name
         there = visible(f"{connection.directory} on {connection.address} stays as it is.")
         choices = [Choice("r", "remove it", "remove")]
         if await self.tasks.ask(ChoiceDialog(f"Remove {name}?", there, choices)) != "remove":
@@ -353,9 +289,9 @@ class TargetsScreen(SubPage):
 
     def action_copy(self) -> None:
         """Copy the name, or what the test said."""
-        name = self._selected()
-        if name is None:
+        if self.row is None:
             return
+        name = self.row.name
         steps = self._steps.get(name)
         lines = [f"{step.name}: {step.found} {step.fix}".strip() for step in steps or ()]
         self.app.copy_to_clipboard("\n".join(map(visible, lines)) if lines else name)
@@ -363,15 +299,16 @@ class TargetsScreen(SubPage):
     @task("test")
     async def action_test(self) -> None:
         """Connect to the target under the cursor, on a thread."""
-        name = self._selected()
-        if name is None or name in self._testing:
+        connection = self.row
+        if connection is None or connection.name in self._testing:
             return
+        name = connection.name
         self._steps[name] = []
         self._testing.add(name)
-        self._show(name)
+        self.show_rows()
         problem = ""
         try:
-            await on_thread(self._test, self._connections[name])
+            await on_thread(self._test, connection)
         except DldError as error:
             problem = str(error)
         self.post_message(self.Tested(name, None, problem))
@@ -390,7 +327,7 @@ class TargetsScreen(SubPage):
         steps = self._steps.setdefault(event.name, [])
         if event.step is not None:
             steps.append(event.step)
-            self._show_about()
+            self.row_changed()
             return
         self._testing.discard(event.name)
         if event.error:
@@ -400,7 +337,7 @@ class TargetsScreen(SubPage):
         if event.name in self._connections:
             outcome: dict[str, JSON] = {"usable": usable, "found": found, "at": time.time()}
             host(self).state.put(_SECTION, event.name, outcome)
-        self._show(self._selected() or "")
+        self.show_rows()
 
 
 def _forget(connection: Connection) -> None:
@@ -409,30 +346,17 @@ def _forget(connection: Connection) -> None:
     forget_secrets(connection)
 
 
-def _way(connection: Connection) -> str:
-    if connection.jump:
-        return visible(f"over {connection.jump}")
-    return "proxy command" if connection.proxy_command else ""
-
-
 def _step_lines(step: Step, room: int) -> list[list[Piece]]:
     shown = glyphs.current()
     mark, style = (shown.good, "good") if step.state == GOOD else (shown.warning, "warn")
     if step.state == BAD:
         mark, style = shown.error, "bad"
-    blank: Piece = (" " * (_LABEL + 2), "")
+    blank: Piece = (" " * (LABEL + 2), "")
     found = wrap(visible(step.found), room) or [""]
     lines: list[list[Piece]] = [
-        [(f"{mark} ", style), (fit(step.name, _LABEL), "strong"), (found[0], "")],
+        [(f"{mark} ", style), (fit(step.name, LABEL), "strong"), (found[0], "")],
         *([blank, (row, "")] for row in found[1:]),
     ]
     for number, row in enumerate(wrap(visible(step.fix), room - 2) if step.fix else ()):
         lines.append([blank, (f"{' ' if number else shown.right} {row}", "dim")])
     return lines
-
-
-def _setting_lines(connection: Connection) -> list[list[Piece]]:
-    return [
-        [(fit(label, _LABEL), "dim"), (visible(text), "")]
-        for label, text in settings_shown(connection)
-    ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes, priced, whole_ms
+from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import fit, visible
@@ -24,8 +25,7 @@ from dld_tui.widgets.charts.bars import (
     histogram,
     hottest,
 )
-from dld_tui.widgets.layers.columns import precision_style, short_precision
-from dld_tui.widgets.layers.sources import bar_ramp
+from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.browser import layer_style
 from dld_tui.widgets.report.summary import digits
 from dld_tui.widgets.shell import glyphs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +16,10 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core import fmt
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES
 from dld_tui.widgets.dialogs.dialogs import text_field
-from dld_tui.widgets.lists.row_table import RowTable
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
+from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.tasks import Tasks, on_thread, task
 
 _MOST = 2000
@@ -86,12 +88,17 @@ def complete(text: str, matches: list[Match]) -> str:
     return folder + common if len(common) > len(typed) else text
 
 
-def _name(match: Match) -> Cell:
-    return match.name + "/" if match.is_folder else match.name
-
-
-def _size(match: Match) -> Cell:
-    return ("" if match.is_folder else fmt.size(match.size), "dim")
+def match_table(matches: Sequence[Match]) -> Table[Match]:
+    """Return what the text of a path could become as a table."""
+    return Table(
+        (
+            Column("name", "name", lambda one: f"{one.name}{'/' if one.is_folder else ''}",
+                   keep="middle"),
+            Column("size", "size", lambda one: one.size, BYTES, 9, style="dim",
+                   text=lambda one: "" if one.is_folder else fmt.size(one.size)),
+        ),
+        matches,
+    )  # fmt: skip
 
 
 class PathInput(Vertical):
@@ -132,10 +139,7 @@ class PathInput(Vertical):
     def compose(self) -> ComposeResult:
         """Lay out the field and the list."""
         yield text_field(self._value, self._placeholder)
-        view = TableView(
-            [Column("name", "Name", keep="middle"), Column("size", "Size", 9, "right")],
-            empty="nothing matches",
-        )
+        view = TableView(match_table(()), empty="nothing matches")
         view.can_focus = False
         view.header_rows = 0
         view.styles.height = self._rows
@@ -166,7 +170,7 @@ class PathInput(Vertical):
         self._matches = found
         self._moved = False
         view = self.query_one(TableView)
-        view.set_table(RowTable(found, {"name": _name, "size": _size}), keep=False)
+        view.set_table(match_table(found), keep=False)
         view.display = bool(text)
 
     def action_complete(self) -> None:

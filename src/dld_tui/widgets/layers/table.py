@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
 from dld_tui.core.report.groups import has_gpu_times, whole_ms
+from dld_tui.core.report.layer_filter import (
+    ENGINE_FILTER,
+    REPORT_FILTER,
+    Selection,
+    groups_of,
+    select,
+    summarise_selection,
+)
+from dld_tui.core.report.layer_table import group_table, layer_table, node_names, telling_keys
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
-from dld_tui.widgets.dialogs.dialogs import text_field
-from dld_tui.widgets.layers.columns import REPORT_COLUMNS, ColumnSet, fitted_column, group_columns
-from dld_tui.widgets.layers.rows import Selection, groups_of, select, summarise_selection
-from dld_tui.widgets.layers.sources import GroupSource, LayerSource
-from dld_tui.widgets.lists.line_view import LineView, MarksChanged
-from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.lists.table_view import Column, TableView
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.hints import hint
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.table_pane import FilteredTable, TablePane
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import PassTimes
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 _BETWEEN = " · "
 _VALUES = 3
 """Values of a kind that are named."""
+_EARLIER = {
+    "time": "time_ms", "heat": "cost", "gpu_time": "gpu_time_ms", "min": "min_ms", "max": "max_ms",
+    "mean": "mean_ms", "median": "median_ms", "input": "input_dims", "output": "output_dims",
+}  # fmt: skip
 _KEYS = (
     "{report.filter} filter  {table.sort} sort  {report.group} group  {report.columns} columns  "
     "{report.csv} csv"
@@ -66,9 +73,29 @@ def values_text(found: Selection) -> str:
     return _BETWEEN.join(parts)
 
 
-class LayerTable(TableView):
-    """The rows; `/` filters instead of searching."""
+def _findings(layer: Layer) -> str:
+    count = int(layer.findings or 0)
+    return f"{glyphs.current().warning}{count if count > 1 else ''}" if count else ""
 
+
+def screen_table(
+    layers: Sequence[Layer], by_pass: PassTimes | None = None, *, engine: bool = False
+) -> Table[Layer]:
+    """Return the layers with all columns that a screen can show."""
+    table = layer_table(layers, "engine screen" if engine else "report screen", by_pass)
+    own: dict[str, dict[str, Any]] = {
+        "type": {"style": lambda layer: layer_style(layer.type)},
+        "nodes": {"text": node_names},
+        "findings": {"text": _findings},
+    }
+    columns = [replace(column, **own.get(column.key, {})) for column in table.columns]
+    return replace(table, columns=columns)
+
+
+class LayerTable(FilteredTable):
+    """The rows."""
+
+    FITTED = True
     HELP = (
         "One row a layer, or a group of layers after {report.group}. {report.filter} filters "
         "while you type, {table.sort} sorts by the next column and {table.reverse} reverses, "
@@ -77,40 +104,18 @@ class LayerTable(TableView):
         "the graph of an engine. Left and Right show more columns."
     )
 
-    def action_search(self) -> None:
-        """Open the pane's filter."""
-        self.query_ancestor(LayerPane).open_filter()
 
+class LayerPane(TablePane):
+    """Layers as a table that can be filtered, sorted, grouped and added up.
 
-class LayerFilter(Horizontal):
-    """The row in which the filter is typed."""
+    Args:
+        engine: The layers are of an engine, not of a report.
+        keys: What the frame says of keys.
+        id: The widget's.
+    """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "drop", "clear", show=False),
-        Binding("down", "keep", "to the rows", show=False),
-    ]
-
-    def __init__(self, hint: str) -> None:
-        super().__init__()
-        self._hint = hint
-
-    def compose(self) -> ComposeResult:
-        """Lay out the name and the field."""
-        yield Label("filter ", markup=False)
-        yield text_field(placeholder=self._hint)
-
-    def action_drop(self) -> None:
-        """Show everything again."""
-        self.query_one(Input).value = ""
-        self.query_ancestor(LayerPane).close_filter()
-
-    def action_keep(self) -> None:
-        """Go to the rows with the filter as it is."""
-        self.query_ancestor(LayerPane).close_filter()
-
-
-class LayerPane(Frame, Vertical):
-    """Layers as a table that can be filtered, sorted, grouped and added up."""
+    VIEW = LayerTable
+    VIEW_ID = "layer-table"
 
     @dataclass
     class LayerMoved(Message):
@@ -124,12 +129,10 @@ class LayerPane(Frame, Vertical):
 
         index: int
 
-    def __init__(
-        self, *, columns: ColumnSet = REPORT_COLUMNS, keys: str = _KEYS, id: str | None = None
-    ) -> None:
-        super().__init__(id=id, classes="frame")
-        self.known = columns
-        """What the table can show."""
+    def __init__(self, *, engine: bool = False, keys: str = _KEYS, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.engine = engine
+        self.FILTER_HELP = ENGINE_FILTER if engine else REPORT_FILTER  # type: ignore[misc]
         self._keys = keys
         self.all_layers: Sequence[Layer] = ()
         self.groups: Sequence[Group] = ()
@@ -142,26 +145,14 @@ class LayerPane(Frame, Vertical):
         """What the rows are grouped by; ``layer`` is the plain table."""
         self.group: tuple[str, str] | None = None
         """Only layers of this (grouping, key) are shown."""
-        self.filter = ""
-        self.columns: tuple[str, ...] = columns.default_keys
-        self._source = LayerSource((), columns=columns)
-
-    def compose(self) -> ComposeResult:
-        """Lay out the filter, the table and the line of sums."""
-        yield LayerFilter(self.known.filter_help)
-        yield LayerTable(self._layer_columns(), id="layer-table")
-        yield Rows([[]], id="sums")
-
-    @property
-    def table(self) -> LayerTable:
-        """The table view."""
-        return self.query_one(LayerTable)
+        self.known = screen_table((), engine=engine)
+        """What the table can show."""
+        self.columns: tuple[str, ...] = telling_keys(self.known)
 
     def on_mount(self) -> None:
-        """Start with the costliest layer on top, and without a filter row."""
-        self.query_one(LayerFilter).display = False
-        self.query_one("#sums").display = False
-        self.table.sort_by("time", descending=True)
+        """Start with the costliest layer on top."""
+        super().on_mount()
+        self.table.sort_by("time_ms", descending=True)
         self._say()
 
     # Content
@@ -183,79 +174,72 @@ class LayerPane(Frame, Vertical):
         """
         self.all_layers, self.total_ms = layers, total_ms
         self.by_pass, self.gpu_by_pass = by_pass, gpu_by_pass
-        self._source = LayerSource(layers, by_pass, self.known)
-        self.set_columns(self.known.telling(layers))
+        self.known = screen_table(layers, by_pass, engine=self.engine)
+        self.columns = telling_keys(self.known)
+        none = "The file has no layers." if self.engine else "No layer was measured in this report."
         self.table.empty = (
-            "Nothing passes the filter. Esc clears it." if layers else self.known.none
+            hint("Nothing passes the filter. {report.clear} clears it.") if layers else none
         )
         self.table.set_marks(set())
-        self._fill()
+        self.fill()
         if has_gpu_times(layers):
             self.table.sort_by("percent", descending=True)
         self.table.cursor = 0
 
     def set_columns(self, keys: Sequence[str]) -> None:
-        """Choose the columns, by key, in the order of the list of all columns."""
-        self.columns = (
-            tuple(key for key in self.known.by_key if key in keys) or self.known.default_keys
+        """Choose the columns, by key, in the order of the list of all columns.
+
+        Keys that earlier versions stored are known, too.
+        """
+        keys = [_EARLIER.get(key, key) for key in keys]
+        self.columns = tuple(key for key in self.known.keys if key in keys) or telling_keys(
+            self.known
         )
-        if self.by == "layer":
-            self.table.set_columns(self._layer_columns())
+        self.fill()
 
     def set_filter(self, text: str, group: tuple[str, str] | None = None) -> None:
         """Show only the layers that pass a filter, or belong to a group."""
-        self.filter, self.group = text, group
-        if group is not None and self.by != "layer":
+        self.group = group
+        if group is not None:
             self._set_grouping("layer")
-        field = self.query_one(Input)
-        if field.value != text:
-            field.value = text
-        self.query_one(LayerFilter).display = bool(text) or field.has_focus
-        self._fill()
+        self.change_filter(text)
 
     def set_grouping(self, by: str) -> None:
         """Group the rows; ``layer`` shows the layers themselves."""
         self.group = None
         self._set_grouping(by)
-        self._fill()
+        self.fill()
 
     def _set_grouping(self, by: str) -> None:
-        if by == self.by:
-            return
-        self.by = by
-        table = self.table
-        table.set_marks(set())
-        on_gpu = has_gpu_times(self.all_layers)
-        plain = by == "layer"
-        table.sort_column, table.sort_descending = "percent" if on_gpu else "time", True
-        table.set_columns(self._layer_columns() if plain else group_columns(by, on_gpu))
+        if by != self.by:
+            self.by = by
+            self.table.set_marks(set())
+            on_gpu = has_gpu_times(self.all_layers)
+            self.table.sort_column = "percent" if on_gpu else "time_ms"
+            self.table.sort_descending = True
 
     def next_grouping(self) -> None:
         """Group by the next thing: layer, type, node, operator, scope, provider, precision."""
-        order = self.known.groupings
+        order = self.known.groups
         self.set_grouping(order[(order.index(self.by) + 1) % len(order)])
 
-    def _layer_columns(self) -> list[Column]:
-        chosen = [self.known.by_key[key] for key in self.columns]
-        if not self.known.fitted:
-            return [one.column for one in chosen]
-        return [fitted_column(one, self.all_layers) for one in chosen]
-
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Show the layers or groups that pass the filter."""
         if self.by == "layer":
-            rows = select(self.all_layers, self.filter, self.group, self.known)
-            self.table.set_table(self._source, rows)
+            rows = select(self.all_layers, self.filter, self.group, engine=self.engine)
+            self.table.set_table(self.known.pick(self.columns), rows)
         else:
             self.groups = groups_of(
                 self.all_layers,
                 self.by,
                 whole_ms(self.all_layers, self.by, self.by_pass, self.gpu_by_pass),
                 self.filter,
-                self.known,
                 self.by_pass,
                 self.gpu_by_pass,
+                engine=self.engine,
             )
-            self.table.set_table(GroupSource(self.groups))
+            on_gpu = has_gpu_times(self.all_layers)
+            self.table.set_table(group_table(self.groups, self.by, "screen", on_gpu=on_gpu))
         self._say()
 
     # What is where
@@ -267,11 +251,11 @@ class LayerPane(Frame, Vertical):
 
     def shown_layers(self) -> list[Layer]:
         """Return the layers as they are shown: filtered and sorted; none while grouped."""
-        return [self.all_layers[row] for row in self.table.order] if self.by == "layer" else []
+        return self.table.shown_rows() if self.by == "layer" else []
 
     def shown_groups(self) -> list[Group]:
         """Return the groups as they are shown, in order; none while not grouped."""
-        return [self.groups[row] for row in self.table.order] if self.by != "layer" else []
+        return self.table.shown_rows() if self.by != "layer" else []
 
     def go_to(self, index: int, clear: bool = False) -> bool:
         """Move the cursor to a layer; `clear` gives up filter and groups when they hide it."""
@@ -285,11 +269,9 @@ class LayerPane(Frame, Vertical):
 
     def clear(self) -> bool:
         """Take back one thing: marks, the filter, the group, the grouping; False when none."""
-        if self.table.marks:
-            self.table.set_marks(set())
-        elif self.filter:
-            self.set_filter("", self.group)
-        elif self.group is not None:
+        if super().clear():
+            return True
+        if self.group is not None:
             by, key = self.group
             self.set_grouping(by)
             self.table.go_to_key(key)
@@ -298,30 +280,6 @@ class LayerPane(Frame, Vertical):
         else:
             return False
         return True
-
-    # Filter
-
-    def open_filter(self) -> None:
-        """Ask for the filter; rows follow while one types."""
-        self.query_one(LayerFilter).display = True
-        self.query_one(Input).focus()
-
-    @on(Input.Changed)
-    def _filter_typed(self, event: Input.Changed) -> None:
-        event.stop()
-        if event.value != self.filter:
-            self.filter = event.value
-            self._fill()
-
-    @on(Input.Submitted)
-    def _filter_kept(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.close_filter()
-
-    def close_filter(self) -> None:
-        """Return to the table; an empty filter takes its row away."""
-        self.table.focus()
-        self.query_one(LayerFilter).display = bool(self.filter)
 
     # Messages of the table
 
@@ -341,25 +299,8 @@ class LayerPane(Frame, Vertical):
         elif isinstance(event.key, int):
             self.post_message(self.LayerChosen(event.key))
 
-    @on(MarksChanged)
-    def _marked(self, event: MarksChanged) -> None:
-        event.stop()
-        line = self.query_one("#sums", Rows)
-        texts = self.sums(event.marks)
-        line.display = bool(texts)
-        room = max(self.size.width - 2, 20)
-        line.set_rows(
-            [
-                [(f" {part}", "dim" if number else "accent")]
-                for number, text in enumerate(texts)
-                for part in wrap(text, room)
-            ]
-        )
-
     def sums(self, marks: set[Hashable]) -> list[str]:
-        """Return what the marked rows add up to, and their distinct values; nothing without any."""
-        if not marks:
-            return []
+        """Return what the marked rows add up to, and their distinct values."""
         if self.by != "layer":
             chosen = [group for group in self.groups if group.key in marks]
             total = sum(group.cost_ms for group in chosen)
@@ -379,3 +320,8 @@ class LayerPane(Frame, Vertical):
             of = "" if shown == whole else f" of {fmt.count(whole)}"
             title = f"Layers · {fmt.count(shown)}{of}"
         self.frame(title, self._keys)
+
+
+def column_title(column: Column[Any]) -> str:
+    """Return what a column is called where it has no title."""
+    return column.title or {"cost": "bar"}.get(column.key, column.key)

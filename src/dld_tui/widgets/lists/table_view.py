@@ -6,24 +6,26 @@ A table begins with the columns that fit; those with the highest ``priority`` nu
 right end. Scrolling moves by column: the columns with the name stay, the first of the others
 leave at the left, and at each step at least one that was not seen before comes in at the right.
 
-``TableView(columns, table)`` shows a :class:`TableSource`; ``set_table(table, rows)`` replaces it
-or shows some of its rows. ``order[i]`` is the table's row that is shown at line i. A header click
-or ``o`` sorts; the cursor stays on its row. Where not all columns fit, those with the highest
-``priority`` number wait at the right end (see ``table_columns``), and a sign at the end of the
-header tells of them.
+``set_table(table, rows)`` shows a :class:`~dld_tui.core.tables.table.Table`, or some of its rows.
+``order[i]`` is the table's row that is shown at line i. A header click or ``o`` sorts; the cursor
+stays on its row. Where not all columns fit, those with the highest ``priority`` number wait at
+the right end (see ``table_columns``), and a sign at the end of the header tells of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
+from dld_tui.core.tables.table import Column, Table, sort_places
+from dld_tui.core.tables.units import BAR
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.charts.bars import ASCII_EIGHTHS, EIGHTHS, HEATS, bar, heat, hottest
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
@@ -38,39 +40,11 @@ _LEAST_NAME = 8
 
 
 @dataclass(frozen=True)
-class Column:
-    """How one column looks; `key` is what the source knows it by."""
-
-    key: str
-    title: str
-    width: int | None = None
-    """Cells; None takes what the others leave."""
-    align: str = "left"
-    """``left``, or ``right`` for numbers."""
-    min_width: int = 8
-    """The least a column of width None may shrink to before other columns are left out."""
-    priority: int = 0
-    """0 is seen first; the column with the highest number waits at the right end first."""
-    keep: str = "start"
-    """Which end of a long text stays: ``start``, ``end`` or ``middle``."""
-    descending: bool = False
-    """Sort from the largest value when it is sorted first, as for times."""
-    sortable: bool = True
-    pinned: bool = False
-    """Stays where the others scroll; without any it is the first text that is seen first."""
-
-    @property
-    def least(self) -> int:
-        """The fewest cells that it is drawn in."""
-        return self.min_width if self.width is None else self.width
-
-
-@dataclass(frozen=True)
 class Window:
     """The columns that are seen at once."""
 
-    columns: tuple[Column, ...]
-    sizes: tuple[tuple[Column, int], ...]
+    columns: tuple[Column[Any], ...]
+    sizes: tuple[tuple[Column[Any], int], ...]
     """The columns in order, each with its cells."""
     last: str
     """The key of the column that this window was scrolled for; empty for the first window."""
@@ -80,7 +54,7 @@ class Window:
     """There are columns to the right."""
 
 
-def windows(columns: Sequence[Column], width: int) -> list[Window]:
+def windows(columns: Sequence[Column[Any]], width: int) -> list[Window]:
     """Return what is seen in `width` cells at each step to the right, the first step first."""
     if _needed(columns) <= width or len(columns) < 2:
         return [Window(tuple(columns), _sizes(columns, width), "")]
@@ -111,19 +85,21 @@ def windows(columns: Sequence[Column], width: int) -> list[Window]:
     return found
 
 
-def _pinned(columns: Sequence[Column]) -> list[Column]:
+def _pinned(columns: Sequence[Column[Any]]) -> list[Column[Any]]:
     declared = [column for column in columns if column.pinned]
     if declared:
         return declared
     names = (
         column
         for column in columns
-        if not column.priority and column.align == "left" and column.least >= _LEAST_NAME
+        if not column.priority and not column.is_right and column.least_cells >= _LEAST_NAME
     )
     return [next(names, columns[0])]
 
 
-def _first(columns: Sequence[Column], pinned: Sequence[Column], room: int) -> list[Column]:
+def _first(
+    columns: Sequence[Column[Any]], pinned: Sequence[Column[Any]], room: int
+) -> list[Column[Any]]:
     """Return the columns that are seen before any scrolling."""
     shown = list(columns)
     while len(shown) > len(pinned) and _needed(shown) > room:
@@ -136,7 +112,7 @@ def _first(columns: Sequence[Column], pinned: Sequence[Column], room: int) -> li
 
 
 def _step(
-    line: Sequence[Column], pinned: Sequence[Column], before: tuple[int, int], room: int
+    line: Sequence[Column[Any]], pinned: Sequence[Column[Any]], before: tuple[int, int], room: int
 ) -> tuple[int, int]:
     """Return the window after another one, as (start, end) of the columns that scroll."""
     start, end = before[0], before[1] + 1
@@ -147,36 +123,36 @@ def _step(
     return start, end
 
 
-def _needed(columns: Sequence[Column]) -> int:
-    return sum(column.least for column in columns) + GAP * (len(columns) - 1)
+def _needed(columns: Sequence[Column[Any]]) -> int:
+    return sum(column.least_cells for column in columns) + GAP * (len(columns) - 1)
 
 
-def _sizes(columns: Sequence[Column], room: int) -> tuple[tuple[Column, int], ...]:
+def _sizes(columns: Sequence[Column[Any]], room: int) -> tuple[tuple[Column[Any], int], ...]:
     fixed = sum(column.width or 0 for column in columns) + GAP * (len(columns) - 1)
     shares = _shares([column for column in columns if column.width is None], room - fixed)
     sizes = [(column, column.width or shares.get(column.key, 0)) for column in columns]
     return tuple(_squeezed(sizes, room))
 
 
-def _shares(flexible: list[Column], rest: int) -> dict[str, int]:
+def _shares(flexible: list[Column[Any]], rest: int) -> dict[str, int]:
     """Share cells out equally, but none gets less than its least."""
     found: dict[str, int] = {}
     while flexible:
         share = max(rest, 0) // len(flexible)
-        short = [column for column in flexible if column.min_width > share]
+        short = [column for column in flexible if column.least > share]
         if not short:
             found |= {column.key: share for column in flexible}
             # The last one takes what the division leaves.
             found[flexible[-1].key] += rest - share * len(flexible)
             break
         for column in short:
-            found[column.key] = column.min_width
-            rest -= column.min_width
+            found[column.key] = column.least
+            rest -= column.least
         flexible = [column for column in flexible if column not in short]
     return found
 
 
-def _squeezed(sizes: list[tuple[Column, int]], room: int) -> list[tuple[Column, int]]:
+def _squeezed(sizes: list[tuple[Column[Any], int]], room: int) -> list[tuple[Column[Any], int]]:
     """Return the sizes with the widest columns narrowed until all of them can be seen."""
     cells = [size for _, size in sizes]
     room -= GAP * (len(cells) - 1)
@@ -185,84 +161,70 @@ def _squeezed(sizes: list[tuple[Column, int]], room: int) -> list[tuple[Column, 
     return [(column, size) for (column, _), size in zip(sizes, cells, strict=True)]
 
 
-Cell: TypeAlias = "str | Piece | list[Piece]"
-"""Text, (text, style class), or several pieces."""
+_MOST_FITTED = 2_000
+"""Rows whose texts are looked at for the width of columns."""
+_SORT_MARK = 1
 
 
-class TableSource(Protocol):
-    """The rows of a table; only seen cells are asked for."""
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-
-    def key(self, row: int) -> Hashable:
-        """Return what identifies the row."""
-
-    def cell(self, row: int, column: str, width: int) -> Cell:
-        """Return one cell; it is cut and padded to `width`."""
-
-    def sort_value(self, row: int, column: str) -> Any:
-        """Return what to sort by; None sorts last in both directions."""
-
-    def text(self, row: int) -> str:
-        """Return the row's text, for search and copy."""
+def bar_ramp() -> str:
+    """Return the glyphs of a horizontal bar in the glyph set in use."""
+    return ASCII_EIGHTHS if glyphs.current().name == "ascii" else EIGHTHS
 
 
-class _Rows:
-    """The line source that a table view is made of."""
+class TableLines:
+    """The rows of a table in an order, as lines; only seen cells are made."""
 
     def __init__(self, view: TableView) -> None:
         self.view = view
+        self.table = view.table
+        self.order = view.order
+        self._scales = view.scales
 
     def __len__(self) -> int:
-        return len(self.view.order)
+        return len(self.order)
 
     def key(self, index: int) -> Hashable:
-        return self.view.table.key(self.view.order[index])
+        """Return what identifies the row."""
+        return self.table.key(self.order[index])
 
     def text(self, index: int) -> str:
-        return self.view.table.text(self.view.order[index])
+        """Return the row's text, for search and copy."""
+        return visible(self.table.text(self.order[index]))
 
     def line(self, index: int, width: int) -> list[Piece]:
-        row = self.view.order[index]
+        """Return the cells that are seen."""
+        row = self.table.rows[self.order[index]]
         pieces: list[Piece] = []
         for column, cells in self.view.layout_columns(width):
             if pieces:
                 pieces.append((" " * GAP, ""))
-            pieces += _fitted(self.view.table.cell(row, column.key, cells), column, cells)
+            text, style = self.cell(row, column, cells)
+            align = "right" if column.is_right else "left"
+            pieces.append((fit(text, cells, align=align, keep=column.keep), style))
         return pieces
 
+    def cell(self, row: Any, column: Column[Any], cells: int) -> Piece:
+        """Return the text of a cell, or its bar, and the style of it; figures carry their heat."""
+        style = column.style_of(row)
+        if column.unit is not BAR and not column.heat:
+            return visible(column.shown_text(row)), style
+        value: Any = column.value(row)
+        hot, largest = self._scale(column)
+        if column.heat:
+            style = HEATS[heat(value, hot)]
+        if column.unit is BAR:
+            share = value / largest if value is not None and largest > 0 else None
+            return bar(share, cells, bar_ramp()), style
+        return visible(column.shown_text(row)), style
 
-def _fitted(cell: Cell, column: Column, cells: int) -> list[Piece]:
-    if isinstance(cell, str):
-        return [(fit(visible(cell), cells, align=column.align, keep=column.keep), "")]
-    if isinstance(cell, tuple):
-        return [(fit(visible(cell[0]), cells, align=column.align, keep=column.keep), cell[1])]
-    pieces: list[Piece] = []
-    room = cells
-    for text, style in cell:
-        part = clip(visible(text), room)
-        room -= cell_width(part)
-        pieces.append((part, style))
-    padding = (" " * room, "")
-    return [padding, *pieces] if column.align == "right" else [*pieces, padding]
-
-
-class _NoRows:
-    def __len__(self) -> int:
-        return 0
-
-    def key(self, row: int) -> Hashable:
-        return row
-
-    def cell(self, row: int, column: str, width: int) -> Cell:
-        return ""
-
-    def sort_value(self, row: int, column: str) -> Any:
-        return None
-
-    def text(self, row: int) -> str:
-        return ""
+    def _scale(self, column: Column[Any]) -> tuple[float, float]:
+        """Return the value that counts as hot, and the largest one."""
+        found = self._scales.get(column.key)
+        if found is None:
+            values: list[Any] = [column.value(row) for row in self.table.rows]
+            known = [value for value in values if value is not None]
+            found = self._scales[column.key] = hottest(known), max(known, default=0.0)
+        return found
 
 
 class TableView(LineView):
@@ -270,6 +232,8 @@ class TableView(LineView):
 
     SCOPE = "table"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("table")
+    FITTED: ClassVar[bool] = False
+    """Columns are only as wide as what stands in them: names get the room."""
 
     @dataclass
     class Sorted(Message):
@@ -286,8 +250,7 @@ class TableView(LineView):
 
     def __init__(
         self,
-        columns: Sequence[Column],
-        table: TableSource | None = None,
+        table: Table[Any] | None = None,
         *,
         empty: str = "",
         name: str | None = None,
@@ -295,38 +258,65 @@ class TableView(LineView):
         classes: str | None = None,
     ) -> None:
         super().__init__(empty=empty, name=name, id=id, classes=classes)
-        self.columns = tuple(columns)
-        self.table: TableSource = _NoRows() if table is None else table
+        self.table: Table[Any] = Table((), ()) if table is None else table
+        self.columns: tuple[Column[Any], ...] = self._fitted()
         self.order: Sequence[int] = range(len(self.table))
         self.sort_column: str | None = None
         self.sort_descending = False
         self.header_rows = 1
         self._rows: Sequence[int] = self.order
         self._windows: dict[int, list[Window]] = {}
+        self.scales: dict[str, tuple[float, float]] = {}
+        """By column, the value that counts as hot, and the largest one."""
         self._reached = ""
         """The key of the column that scrolling brought in last; empty while nothing scrolled."""
-        self.lines = _Rows(self)
+        self.lines = TableLines(self)
         self._resize_virtual()
 
     def set_table(
-        self, table: TableSource, rows: Sequence[int] | None = None, keep: bool = True
+        self, table: Table[Any], rows: Sequence[int] | None = None, keep: bool = True
     ) -> None:
         """Show a table, or only some `rows` of it, in the order that is chosen."""
         key = self.key_at_cursor() if keep else None
+        # Only other rows or columns are measured: while one types a filter, both stay.
+        other = table.rows is not self.table.rows or table.keys != self.table.keys
         self.table = table
+        if other:
+            self.scales = {}
+        if other or not self.FITTED:
+            self.columns = self._fitted()
+            self._windows.clear()
         self._rows = range(len(table)) if rows is None else rows
         self._sort()
         self._show(key)
 
-    def set_columns(self, columns: Sequence[Column]) -> None:
-        """Show other columns of the same table; what was scrolled to stays while it is there."""
-        self.columns = tuple(columns)
-        self._windows.clear()
-        self.invalidate()
+    def _fitted(self) -> tuple[Column[Any], ...]:
+        """Return the columns, no wider than their titles and texts where that is asked for."""
+        rows = self.table.rows
+        if not self.FITTED or not 0 < len(rows) <= _MOST_FITTED:
+            return tuple(self.table.columns)
+        found = []
+        for column in self.table.columns:
+            width = column.width
+            if width is not None and column.title:
+                texts = (visible(column.shown_text(row)[: width + 1]) for row in rows)
+                longest = max(len(column.title) + _SORT_MARK, *map(cell_width, texts))
+                width = min(width, longest)
+            found.append(replace(column, width=width))
+        return tuple(found)
 
     def row_at_cursor(self) -> int | None:
-        """Return the table's row under the cursor, or None when there are no rows."""
+        """Return the place of the row under the cursor, or None when there are no rows."""
         return self.order[self.cursor] if self.cursor < len(self.order) else None
+
+    def item_at_cursor(self) -> Any:
+        """Return the table's row under the cursor, or None when there are no rows."""
+        at = self.row_at_cursor()
+        return None if at is None else self.table.rows[at]
+
+    def shown_rows(self) -> list[Any]:
+        """Return the rows as they are shown: filtered and sorted."""
+        return [self.table.rows[at] for at in self.order]
 
     # Sorting
 
@@ -340,18 +330,13 @@ class TableView(LineView):
 
     def _sort(self) -> None:
         column = self.sort_column
-        if column is None:
-            self.order = self._rows
-            return
-        value = self.table.sort_value
-        keyed = [(value(row, column), row) for row in self._rows]
-        known = [pair for pair in keyed if pair[0] is not None]
-        known.sort(key=lambda pair: pair[0], reverse=self.sort_descending)
-        self.order = [row for _, row in known] + [row for found, row in keyed if found is None]
+        self.order = self._rows
+        if column in self.table.keys:
+            self.order = sort_places(self.table, column, self.sort_descending, self._rows)
 
     def _show(self, key: Hashable | None) -> None:
         # The rows were exchanged under the view, so it could not note the cursor's key itself.
-        self.set_lines(_Rows(self), keep=False)
+        self.set_lines(TableLines(self), keep=False)
         if key is not None:
             self.go_to_key(key)
 
@@ -372,7 +357,7 @@ class TableView(LineView):
 
     def _sort_first(self, key: str | None) -> None:
         column = next((column for column in self.columns if column.key == key), None)
-        self.sort_by(key, descending=column.descending if column else False)
+        self.sort_by(key, descending=column.falls if column else False)
 
     def header_clicked(self, cell: int) -> None:
         """Sort by the column that was clicked, reverse it, or scroll where the signs are."""
@@ -410,7 +395,7 @@ class TableView(LineView):
         steps = self.windows(width)
         return steps[self._step_of(self._reached, steps)]
 
-    def layout_columns(self, width: int) -> Sequence[tuple[Column, int]]:
+    def layout_columns(self, width: int) -> Sequence[tuple[Column[Any], int]]:
         """Return the columns that are seen in `width` cells, each with its width."""
         return self.window(width).sizes
 
@@ -468,12 +453,13 @@ class TableView(LineView):
         for column, cells in window.sizes:
             if pieces:
                 pieces.append((" " * GAP, ""))
+            align = "right" if column.is_right else "left"
             if column.key != self.sort_column:
-                pieces.append((fit(column.title, cells, align=column.align), ""))
+                pieces.append((fit(column.title, cells, align=align), ""))
                 continue
             arrow = glyphs.current().down if self.sort_descending else glyphs.current().up
             title = clip(column.title, cells - 1) + arrow
-            pieces.append((fit(title, cells, align=column.align), "header-sort"))
+            pieces.append((fit(title, cells, align=align), "header-sort"))
         if window.after:
             return [*_until(pieces, width - 1), (glyphs.current().more_right, "accent")]
         return pieces
@@ -492,6 +478,3 @@ def _until(pieces: Sequence[Piece], cells: int) -> list[Piece]:
         cells -= cell_width(part)
         cut.append((part, style))
     return [*cut, (" " * cells, "")]
-
-
-__all__ = ["Cell", "Column", "TableSource", "TableView"]

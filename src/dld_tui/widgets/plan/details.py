@@ -12,10 +12,10 @@ from dld_tui.core.plan.graph import precision_text, tensor_type
 from dld_tui.core.plan.lint import PlanFinding
 from dld_tui.core.plan.mapping import LayerNodes
 from dld_tui.core.plan.model import EngineLayer, EngineTensor
+from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.explorer.findings import level_glyph
-from dld_tui.widgets.layers.columns import precision_style
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap

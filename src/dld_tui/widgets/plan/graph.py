@@ -13,10 +13,10 @@ from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.plan.graph import LayerVertex, PlanGraph, plan_content
 from dld_tui.core.plan.lint import PlanFinding
 from dld_tui.core.plan.model import EnginePlan
+from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.viewed import GraphView, ViewedGraph
-from dld_tui.widgets.layers.columns import precision_style
 from dld_tui.widgets.lists.line_source import Piece
 
 

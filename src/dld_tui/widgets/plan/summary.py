@@ -12,12 +12,12 @@ from dld_tui.core.plan.lint import PlanFinding
 from dld_tui.core.plan.model import EnginePlan, missing
 from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
 from dld_tui.core.report.groups import group_layers
+from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import Block, Line, bar, block, fitted, flow, width_of
 from dld_tui.widgets.explorer.findings import level_glyph
-from dld_tui.widgets.layers.columns import precision_style, short_precision
-from dld_tui.widgets.layers.sources import bar_ramp
+from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.browser import layer_style
 from dld_tui.widgets.report.summary import (
     Advice,

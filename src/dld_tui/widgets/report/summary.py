@@ -13,6 +13,7 @@ from heapq import nlargest
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.groups import is_launched, priced
+from dld_tui.core.report.layer_table import short_precision, short_provider
 from dld_tui.core.report.measured_facts import measured_facts, report_inputs
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
@@ -36,9 +37,8 @@ from dld_tui.widgets.charts.bars import (
     hottest,
     width_of,
 )
-from dld_tui.widgets.layers.columns import short_precision, short_provider
-from dld_tui.widgets.layers.sources import bar_ramp
 from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.browser import layer_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.big_digits import big_digits

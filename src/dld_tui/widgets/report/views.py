@@ -18,9 +18,17 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import GpuSummary
+from dld_tui.core.report.layer_table import (
+    node_names,
+    precision_style,
+    shapes_text,
+    short_precision,
+    short_provider,
+)
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.tables.units import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
@@ -34,14 +42,6 @@ from dld_tui.widgets.charts.report_charts import (
     drawn,
     line_charts,
     precision_rows,
-)
-from dld_tui.widgets.layers.columns import (
-    node_names,
-    precision_style,
-    runs,
-    shapes,
-    short_precision,
-    short_provider,
 )
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -435,13 +435,13 @@ def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> li
         ("  max ", "dim"),
         (fmt.milliseconds(layer.max_ms), ""),
         ("  runs ", "dim"),
-        (runs(layer), ""),
+        (MEAN.shown(layer.count), ""),
         ("  ", ""),
         (short_provider(layer.provider), "dim"),
         ("  ", ""),
         (short_precision(layer.precision), precision_style(layer.precision)),
     ]
     third: Line = [("   ONNX ", "dim"), (node_names(layer), "link")]
-    fourth: Line = [("   in  ", "dim"), (shapes(layer.input_dims), "")]
-    fifth: Line = [("   out ", "dim"), (shapes(layer.output_dims), "")]
+    fourth: Line = [("   in  ", "dim"), (visible(shapes_text(layer.input_dims)) or fmt.UNKNOWN, "")]
+    fifth: Line = [("   out ", "dim"), (visible(shapes_text(layer.output_dims)) or fmt.UNKNOWN, "")]
     return [first, second, third, fourth, fifth]

@@ -7,28 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from textual import on
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.proto_text import text_of as plain_text
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES, COUNT, NOTE
 from dld_tui.core.text import visible
-from dld_tui.widgets.dialogs.dialogs import text_field
 from dld_tui.widgets.hints import hint
-from dld_tui.widgets.lists.line_view import MarksChanged
-from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.lists.table_view import Cell, Column, TableView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.table_pane import FilteredTable, TablePane
 
 DENSE, SPARSE, CONSTANT = "dense", "sparse", "constant"
 
@@ -101,7 +92,7 @@ def initializer_rows(
             yield _row(scope, tensor.name, SPARSE, tensor, outputs, path, shape=shape)
         if constants:
             for node in scope.nodes:
-                if text_of(node.proto.op_type) == "Constant":
+                if plain_text(node.proto.op_type) == "Constant":
                     yield from _constant(node, outputs, path)
 
 
@@ -142,104 +133,61 @@ def _row(
     )
 
 
-# --- columns ------------------------------------------------------------------------------------
-
-COLUMNS = (
-    Column("name", "name", min_width=18, keep="middle"),
-    Column("dtype", "type", width=10, priority=2),
-    Column("shape", "shape", width=18, priority=3),
-    Column("elements", "elements", width=12, align="right", priority=7, descending=True),
-    Column("bytes", "size", width=8, align="right", descending=True),
-    Column("uses", "uses", width=5, align="right", priority=1, descending=True),
-    Column("where", "where", min_width=16, priority=5, keep="middle"),
-    Column("problem", "problem", min_width=20, priority=4),
-)
-SCOPE_COLUMN = Column("scope", "scope", width=18, priority=6, keep="end")
-
 _STYLES = {"float16": "prec-fp16", "bfloat16": "prec-bf16", "int8": "prec-int8"}
 
 
-class InitializerTable:
-    """The table source.
+def text_of(row: InitializerRow) -> str:
+    """Return what search and filter see of a row: foreign text."""
+    shape = fmt.shape(row.shape)
+    return " ".join((row.name, row.tensor.dtype, shape, row.where, " ".join(row.scope.path)))
+
+
+def initializer_table(
+    rows: Sequence[InitializerRow],
+    problem_of: Callable[[InitializerRow], str],
+    *,
+    with_scope: bool = False,
+) -> Table[InitializerRow]:
+    """Return the initializers as a table.
 
     Args:
         rows: The rows.
         problem_of: Returns why a row's values cannot be read, or nothing; asked for visible rows.
+        with_scope: With the scope of each.
     """
 
-    def __init__(
-        self, rows: Sequence[InitializerRow], problem_of: Callable[[InitializerRow], str]
-    ) -> None:
-        self.rows = rows
-        self.problem_of = problem_of
+    def name_style(row: InitializerRow) -> str:
+        return "bad" if problem_of(row) else "" if row.is_initializer else "op-data"
 
-    def __len__(self) -> int:
-        return len(self.rows)
+    def problem(row: InitializerRow) -> str:
+        found = problem_of(row)
+        if found:
+            return f"{glyphs.current().error} {found}"
+        return "" if row.uses else "never used"
 
-    def key(self, row: int) -> Hashable:
-        """Return what identifies the row."""
-        return self.rows[row].key
-
-    def cell(self, row: int, column: str, width: int) -> Cell:
-        """Return one cell."""
-        return _CELLS[column](self.rows[row], self)
-
-    def sort_value(self, row: int, column: str) -> Any:
-        """Return what to sort by."""
-        found = self.rows[row]
-        if column == "problem":
-            return self.problem_of(found) or None
-        return _SORT[column](found)
-
-    def text(self, row: int) -> str:
-        """Return what search, filter and copy see."""
-        found = self.rows[row]
-        shape = fmt.shape(found.shape)
-        parts = (found.name, found.tensor.dtype, shape, found.where, " ".join(found.scope.path))
-        return visible(" ".join(parts))
-
-
-def _name_cell(row: InitializerRow, table: InitializerTable) -> Cell:
-    style = "bad" if table.problem_of(row) else "" if row.is_initializer else "op-data"
-    return (row.name or "(no name)", style)
-
-
-def _uses_cell(row: InitializerRow, table: InitializerTable) -> Cell:
-    return (fmt.count(row.uses), "warn" if not row.uses else "")
-
-
-def _where_cell(row: InitializerRow, table: InitializerTable) -> Cell:
-    return (row.where, "dim" if row.tensor.location != "none" else "bad")
-
-
-def _problem_cell(row: InitializerRow, table: InitializerTable) -> Cell:
-    problem = table.problem_of(row)
-    if problem:
-        return (f"{glyphs.current().error} {problem}", "bad")
-    return ("never used", "warn") if not row.uses else ""
-
-
-_CELLS: dict[str, Callable[[InitializerRow, InitializerTable], Cell]] = {
-    "name": _name_cell,
-    "dtype": lambda row, table: (row.tensor.dtype, _STYLES.get(row.tensor.dtype, "type")),
-    "shape": lambda row, table: fmt.shape(row.shape),
-    "elements": lambda row, table: (fmt.count(row.elements), "dim"),
-    "bytes": lambda row, table: fmt.size(row.nbytes),
-    "uses": _uses_cell,
-    "where": _where_cell,
-    "problem": _problem_cell,
-    "scope": lambda row, table: (" › ".join(row.scope.path) or "main", "dim"),
-}
-_SORT: dict[str, Callable[[InitializerRow], Any]] = {
-    "name": lambda row: row.name.lower(),
-    "dtype": lambda row: row.tensor.dtype,
-    "shape": lambda row: (len(row.shape), row.shape),
-    "elements": lambda row: row.elements,
-    "bytes": lambda row: row.nbytes,
-    "uses": lambda row: row.uses,
-    "where": lambda row: row.where,
-    "scope": lambda row: row.scope.path,
-}
+    scope: list[Column[InitializerRow]] = [
+        Column("scope", "scope", lambda row: " › ".join(row.scope.path) or "main", NOTE, 18,
+               priority=6, keep="end", style="dim", order=lambda row: row.scope.path),
+    ]  # fmt: skip
+    columns: list[Column[InitializerRow]] = [
+        Column("name", "name", lambda row: row.name, least=18, keep="middle", style=name_style,
+               text=lambda row: row.name or "(no name)"),
+        *(scope if with_scope else ()),
+        Column("dtype", "type", lambda row: row.tensor.dtype, width=10, priority=2,
+               style=lambda row: _STYLES.get(row.tensor.dtype, "type")),
+        Column("shape", "shape", lambda row: fmt.shape(row.shape), width=18, priority=3,
+               order=lambda row: (len(row.shape), row.shape)),
+        Column("elements", "elements", lambda row: row.elements, COUNT, 12, priority=7,
+               style="dim"),
+        Column("bytes", "size", lambda row: row.nbytes, BYTES, 8),
+        Column("uses", "uses", lambda row: row.uses, COUNT, 5, priority=1,
+               style=lambda row: "" if row.uses else "warn"),
+        Column("where", "where", lambda row: row.where, least=16, priority=5, keep="middle",
+               style=lambda row: "dim" if row.tensor.location != "none" else "bad"),
+        Column("problem", "problem", problem_of, NOTE, least=20, priority=4, text=problem,
+               style=lambda row: "bad" if problem_of(row) else "warn"),
+    ]  # fmt: skip
+    return Table(columns, rows, row_key=lambda row: row.key)
 
 
 _KEYS = (
@@ -249,8 +197,8 @@ _KEYS = (
 _FILTER_HELP = "words all must match: name, type, shape, file"
 
 
-class InitializersView(TableView):
-    """The rows; `/` filters instead of searching."""
+class InitializersView(FilteredTable):
+    """The rows."""
 
     HELP = (
         "The initializers of a scope, the largest first. {list.activate} shows and edits the "
@@ -262,59 +210,23 @@ class InitializersView(TableView):
         "of Constant nodes, too."
     )
 
-    def action_search(self) -> None:
-        """Open the pane's filter."""
-        self.query_ancestor(InitializersPane).open_filter()
 
-
-class InitializerFilter(Horizontal):
-    """The row in which the filter is typed."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "drop", "clear", show=False),
-        Binding("down", "keep", "to the rows", show=False),
-    ]
-
-    def compose(self) -> ComposeResult:
-        """Lay out the name and the field."""
-        yield Label("filter ", markup=False)
-        yield text_field(placeholder=_FILTER_HELP)
-
-    def action_drop(self) -> None:
-        """Show everything again."""
-        self.query_one(Input).value = ""
-        self.query_ancestor(InitializersPane).close_filter()
-
-    def action_keep(self) -> None:
-        """Go to the rows with the filter as it is."""
-        self.query_ancestor(InitializersPane).close_filter()
-
-
-class InitializersPane(Frame, Vertical):
+class InitializersPane(TablePane):
     """The list."""
 
+    VIEW = InitializersView
+    FILTER_HELP = _FILTER_HELP
+
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, classes="frame")
+        super().__init__(id=id)
         self.rows: Sequence[InitializerRow] = ()
-        self.filter = ""
-        self._source = InitializerTable((), self.problem_of)
+        self._with_scope = False
         self._problems: dict[Hashable, str] = {}
 
-    def compose(self) -> ComposeResult:
-        """Lay out the filter, the table and the line of what is marked."""
-        yield InitializerFilter()
-        yield InitializersView(COLUMNS, empty="listing …")
-        yield Rows([[]], id="marked")
-
-    @property
-    def table(self) -> InitializersView:
-        """The table view."""
-        return self.query_one(InitializersView)
-
     def on_mount(self) -> None:
-        """Start with the largest on top, and without a filter row."""
-        self.query_one(InitializerFilter).display = False
-        self.query_one("#marked").display = False
+        """Start with the largest on top."""
+        super().on_mount()
+        self.table.empty = "listing …"
         self.table.sort_by("bytes", descending=True)
 
     # --- rows -----------------------------------------------------------------------------------
@@ -323,14 +235,11 @@ class InitializersPane(Frame, Vertical):
         """Show other rows; cursor and marks stay on those that are still there."""
         self.rows = rows
         self._problems = {}
-        self._source = InitializerTable(rows, self.problem_of)
+        self._with_scope = with_scope
         table = self.table
-        columns = (*COLUMNS[:1], SCOPE_COLUMN, *COLUMNS[1:]) if with_scope else COLUMNS
-        if columns != table.columns:
-            table.set_columns(columns)
         if table.marks:
             table.set_marks(table.marks & {row.key for row in rows})
-        self._fill()
+        self.fill()
 
     def problem_of(self, row: InitializerRow) -> str:
         """Return why a tensor's values cannot be read, or nothing."""
@@ -343,18 +252,21 @@ class InitializersPane(Frame, Vertical):
             self._problems[row.key] = found
         return found
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Show the rows that pass the filter."""
         words = self.filter.lower().split()
-        shown: Sequence[int] | None = None
-        if words:
-            texts = (self._source.text(at).lower() for at in range(len(self.rows)))
-            shown = [at for at, text in enumerate(texts) if all(word in text for word in words)]
+        shown = [
+            at
+            for at, row in enumerate(self.rows)
+            if not words or all(word in text_of(row).lower() for word in words)
+        ]
         none = hint(
             "No initializer here. {initializers.create} makes one, {initializers.scopes} lists all"
             " scopes."
         )
         self.table.empty = "Nothing passes the filter. Esc clears it." if self.rows else none
-        self.table.set_table(self._source, shown)
+        table = initializer_table(self.rows, self.problem_of, with_scope=self._with_scope)
+        self.table.set_table(table, shown)
 
     def row_at_cursor(self) -> InitializerRow | None:
         """Return the row under the cursor."""
@@ -371,7 +283,7 @@ class InitializersPane(Frame, Vertical):
 
     def shown(self) -> list[InitializerRow]:
         """Return the rows that pass the filter."""
-        return [self.rows[at] for at in self.table.order]
+        return self.table.shown_rows()
 
     def say_title(self, where: str) -> None:
         """Say where the rows are from, how many there are and how large they are."""
@@ -383,52 +295,9 @@ class InitializersPane(Frame, Vertical):
             parts.append(fmt.plural(problems, "problem"))
         self.frame(dot.join(parts), _KEYS)
 
-    @on(MarksChanged)
-    def marked(self, event: MarksChanged) -> None:
-        """Add up what is marked."""
-        rows = [row for row in self.rows if row.key in event.marks]
-        line = self.query_one("#marked", Rows)
-        line.display = bool(rows)
+    def sums(self, marks: set[Hashable]) -> Sequence[str]:
+        """Return how many are marked, and how large they are."""
+        rows = [row for row in self.rows if row.key in marks]
         size = fmt.size(sum(row.nbytes or 0 for row in rows))
         types = sorted({row.tensor.dtype for row in rows})
-        text = f" {len(rows):,} marked  {size}  {' '.join(types[:4])}"
-        line.set_rows([[(visible(text), "accent")]])
-
-    # --- filter ---------------------------------------------------------------------------------
-
-    def open_filter(self) -> None:
-        """Ask for the filter; rows follow while one types."""
-        self.query_one(InitializerFilter).display = True
-        self.query_one(InitializerFilter).query_one(Input).focus()
-
-    @on(Input.Changed)
-    def filter_typed(self, event: Input.Changed) -> None:
-        """Show what passes."""
-        if isinstance(event.input.parent, InitializerFilter) and event.value != self.filter:
-            event.stop()
-            self.filter = event.value
-            self._fill()
-
-    @on(Input.Submitted)
-    def filter_kept(self, event: Input.Submitted) -> None:
-        """Return to the rows."""
-        event.stop()
-        self.close_filter()
-
-    def close_filter(self) -> None:
-        """Return to the table; an empty filter takes its row away."""
-        self.table.focus()
-        self.query_one(InitializerFilter).display = bool(self.filter)
-
-    def clear(self) -> bool:
-        """Take back one thing: the marks or the filter; False when there is none."""
-        if self.table.marks:
-            self.table.set_marks(set())
-        elif self.filter:
-            self.filter = ""
-            self.query_one(InitializerFilter).query_one(Input).value = ""
-            self.query_one(InitializerFilter).display = False
-            self._fill()
-        else:
-            return False
-        return True
+        return [visible(f"{len(rows):,} marked  {size}  {' '.join(types[:4])}")] if rows else []

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.report.layer_table import node_names
 from dld_tui.core.report.records import GpuEvent, Layer
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.layers.columns import node_names
 from dld_tui.widgets.operators.browser import operator_style
 from dld_tui.widgets.report.views import layer_lines
 from dld_tui.widgets.shell import glyphs

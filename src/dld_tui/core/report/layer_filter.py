@@ -1,4 +1,4 @@
-"""Which layers a table shows: filter and groups; and what a selection adds up to."""
+"""Which layers a table shows: filter and groups; and what some layers add up to."""
 
 from __future__ import annotations
 
@@ -9,15 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.report.groups import group_layers
-from dld_tui.core.report.layer_table import shape_text
+from dld_tui.core.report.layer_table import shapes_text, short_precision, short_provider
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.widgets.layers.columns import (
-    REPORT_COLUMNS,
-    ColumnSet,
-    LayerColumn,
-    short_precision,
-    short_provider,
-)
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import PassTimes
@@ -25,55 +18,48 @@ if TYPE_CHECKING:
 _Test: TypeAlias = "Callable[[Layer], bool]"
 _LIMIT = re.compile(r"([a-z%]+)(<=|>=|<|>)([0-9.]+(?:e[0-9]+)?)")
 _FIELD = re.compile(r"([a-z]+):(.+)", re.DOTALL)
+REPORT_FILTER = "words all must match · type:Conv · node:enc · provider:CPU · ms>0.1 · %>5"
+ENGINE_FILTER = "words all must match · type:conv · prec:int8 · tactic:xmma · ms>0.1 · bytes>1e6"
 
 
-def matcher(text: str, columns: ColumnSet = REPORT_COLUMNS) -> _Test | None:
+def matcher(text: str, *, engine: bool = False) -> _Test | None:
     """Return a test for the words of a filter, or None when it lets everything through.
 
     Every word must be found, in any case: ``conv fp16``. ``type:``, ``name:``, ``provider:``,
-    ``precision:``, ``node:``, ``op:`` and ``scope:`` look in one place; ``ms>0.1``, ``%>=5``,
-    ``gpu``, ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number. The columns may
-    know more of both.
+    ``prec:``, ``node:``, ``op:`` and ``scope:`` look in one place; ``ms>0.1``, ``%>=5``, ``gpu``,
+    ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number. An `engine` has
+    ``tactic:``, ``kind:``, ``out:``, ``origin:``, ``format:``, ``bytes``, ``weights`` and
+    ``findings``, too.
     """
-    tests = [_test_of(word, columns) for word in text.split()]
-    if not tests:
-        return None
-    return lambda layer: all(test(layer) for test in tests)
+    tests = [_test_of(word, engine) for word in text.split()]
+    return (lambda layer: all(test(layer) for test in tests)) if tests else None
 
 
-def _test_of(word: str, columns: ColumnSet) -> _Test:
+def _test_of(word: str, engine: bool) -> _Test:
+    places = {**_PLACES, **_ENGINE_PLACES} if engine else _PLACES
+    limits = _ENGINE_LIMITS if engine else _LIMITS
     limit = _LIMIT.fullmatch(word)
-    if limit is not None and limit.group(1) in columns.limits:
+    if limit is not None and limit[1] in limits:
         try:
-            column = columns.by_key[columns.limits[limit.group(1)]]
-            return _limit_test(column, limit.group(2), float(limit.group(3)))
+            return _limit_test(limits[limit[1]], limit[2], float(limit[3]))
         except ValueError:  # such as 1.2.3: then it is a plain word
             pass
     named = _FIELD.fullmatch(word)
-    if named is not None:
-        texts = columns.places.get(named.group(1)) or _PLACES.get(named.group(1))
-        if texts is not None:
-            wanted = named.group(2).lower()
-            return lambda layer: any(wanted in text.lower() for text in texts(layer))
-    wanted = word.lower()
-    own = tuple(columns.places.values())
+    if named is not None and named[1] in places:
+        texts, wanted = [places[named[1]]], named[2].lower()
+    else:
+        texts, wanted = [places[name] for name in places if name not in _NAMED_ONLY], word.lower()
+    return lambda layer: any(wanted in text.lower() for each in texts for text in each(layer))
 
+
+def _limit_test(key: str, sign: str, limit: float) -> _Test:
     def test(layer: Layer) -> bool:
-        if any(wanted in text.lower() for text in _all_texts(layer)):
-            return True
-        return any(wanted in text.lower() for texts in own for text in texts(layer))
-
-    return test
-
-
-def _limit_test(column: LayerColumn, operator: str, limit: float) -> _Test:
-    def test(layer: Layer) -> bool:
-        value = column.value(layer)
+        value = getattr(layer, key)
         if not isinstance(value, (int, float)):
             return False
-        if operator.startswith(">"):
-            return value >= limit if operator == ">=" else value > limit
-        return value <= limit if operator == "<=" else value < limit
+        if sign.startswith(">"):
+            return value >= limit if sign == ">=" else value > limit
+        return value <= limit if sign == "<=" else value < limit
 
     return test
 
@@ -98,21 +84,34 @@ _PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
     "op": lambda layer: (link.op_type for link in layer.nodes),
     "scope": _scopes,
 }
-
-
-def _all_texts(layer: Layer) -> Iterator[str]:
-    for place in ("type", "name", "provider", "precision", "node", "op"):
-        yield from _PLACES[place](layer)
+_ENGINE_PLACES: Mapping[str, Callable[[Layer], Iterable[str]]] = {
+    "tactic": lambda layer: (layer.tactic,),
+    "kind": lambda layer: (layer.layer_type,),
+    "out": lambda layer: (layer.output_precision,),
+    "origin": lambda layer: (layer.origin,),
+    "format": lambda layer: (*layer.input_types, *layer.output_types),
+}
+_NAMED_ONLY = ("prec", "scope")
+_LIMITS: Mapping[str, str] = {
+    "ms": "time_ms", "time": "time_ms", "%": "percent", "percent": "percent",
+    "gpu": "gpu_time_ms", "min": "min_ms", "max": "max_ms", "mean": "mean_ms", "runs": "count",
+    "count": "count", "passes": "passes",
+}  # fmt: skip
+_ENGINE_LIMITS: Mapping[str, str] = {
+    "ms": "time_ms", "time": "time_ms", "%": "percent", "percent": "percent",
+    "bytes": "footprint", "weights": "weights_bytes", "findings": "findings",
+}  # fmt: skip
 
 
 def select(
     layers: Sequence[Layer],
     text: str = "",
     group: tuple[str, str] | None = None,
-    columns: ColumnSet = REPORT_COLUMNS,
+    *,
+    engine: bool = False,
 ) -> list[int]:
     """Return the positions of the layers that pass a filter and belong to a (grouping, key)."""
-    test = matcher(text, columns)
+    test = matcher(text, engine=engine)
     return [
         position
         for position, layer in enumerate(layers)
@@ -129,23 +128,24 @@ def groups_of(
     by: str,
     total_ms: float,
     text: str = "",
-    columns: ColumnSet = REPORT_COLUMNS,
     by_pass: PassTimes | None = None,
     gpu_by_pass: PassTimes | None = None,
+    *,
+    engine: bool = False,
 ) -> list[Group]:
     """Return the groups of layers that pass a filter, the costliest first, percent of `total_ms`.
 
     The times by pass are as in :func:`~dld_tui.core.report.groups.group_layers`.
     """
-    chosen = select(layers, text, columns=columns)
-    found = group_layers([layers[position] for position in chosen], by, by_pass, gpu_by_pass)
+    chosen = [layers[at] for at in select(layers, text, engine=engine)]
+    found = group_layers(chosen, by, by_pass, gpu_by_pass)
     share = 100 / total_ms if total_ms > 0 else 0.0
     return [replace(group, percent=group.cost_ms * share) for group in found]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What marked layers add up to; times in milliseconds."""
+    """What some layers add up to; times in milliseconds."""
 
     count: int
     total_ms: float
@@ -154,8 +154,6 @@ class Selection:
     max_ms: float
     mean_ms: float
     percent: float
-    types: tuple[tuple[str, int], ...]
-    """Types by frequency."""
     gpu_ms: float | None = None
     """On the GPU; None when that is known of none."""
     pass_percent: float | None = None
@@ -170,8 +168,8 @@ _DISTINCT: tuple[tuple[str, Callable[[Layer], str]], ...] = (
     ("type", lambda layer: layer.type),
     ("precision", lambda layer: short_precision(layer.precision)),
     ("provider", lambda layer: short_provider(layer.provider)),
-    ("output", lambda layer: "; ".join(shape_text(dims) for dims in layer.output_dims)),
-    ("input", lambda layer: "; ".join(shape_text(dims) for dims in layer.input_dims)),
+    ("output", lambda layer: shapes_text(layer.output_dims)),
+    ("input", lambda layer: shapes_text(layer.input_dims)),
 )
 
 
@@ -198,7 +196,6 @@ def summarise_selection(
         max_ms=max(times),
         mean_ms=total / len(times),
         percent=100 * total / total_ms if total_ms > 0 else 0.0,
-        types=tuple(Counter(layer.type for layer in layers).most_common()),
         gpu_ms=sum(gpu) if gpu else None,
         together_ms=None if by_pass is None else by_pass.together_ms(indices),
         pass_percent=None if by_pass is None else by_pass.of_pass_percent(indices),

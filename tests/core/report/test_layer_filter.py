@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from dld_tui.core.report.layer_filter import groups_of, matcher, select, summarise_selection
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.widgets.layers.rows import groups_of, matcher, select, summarise_selection
 
 
 def layer(index: int, name: str, type: str, time_ms: float | None, **more: object) -> Layer:
@@ -75,5 +75,5 @@ def test_selection_sums() -> None:
     assert (found.count, found.total_ms, found.min_ms, found.max_ms) == (3, 4.0, 0.5, 2.0)
     assert found.mean_ms == pytest.approx(4 / 3)
     assert found.percent == 100.0
-    assert found.types == (("Conv", 2), ("Relu", 1))
+    assert dict(found.distinct)["type"] == (("Conv", 2), ("Relu", 1))
     assert summarise_selection([], 4.0) is None

@@ -1,0 +1,120 @@
+"""A page that is a list: a table, the row under its cursor, and what is known of that row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic
+
+from textual.widget import Widget
+
+from dld_tui.core.tables.table import Row, Table
+from dld_tui.core.text import fit, visible
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.hints import hint
+from dld_tui.widgets.lists.line_source import ListSource
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.shell.frame import Frame
+
+if TYPE_CHECKING:
+    from dld_tui.widgets.shell.page import Page
+
+    _Base = Page
+else:
+
+    class _Base:
+        """Whatever page it is mixed into."""
+
+
+LABEL = 18
+"""Cells of the names in the pane below a list."""
+
+
+class ListTable(Frame, TableView):
+    """The rows of a list page."""
+
+
+class AboutRow(Frame, LineView):
+    """What is known of the row under the cursor."""
+
+
+class ListPage(_Base, Generic[Row]):
+    """A mixin for a page; override :meth:`table`, and what else applies."""
+
+    AUTO_FOCUS: ClassVar[str | None] = "ListTable"
+    LIST_TITLE: ClassVar[str] = ""
+    LIST_KEYS: ClassVar[str] = ""
+    LIST_EMPTY: ClassVar[str] = ""
+    ROW_FACT: ClassVar[str] = ""
+    """What holds while a row is under the cursor."""
+    ABOUT_TITLE: ClassVar[str] = ""
+    """The title of a pane about the row, below the list; empty for none."""
+
+    def table(self) -> Table[Row]:
+        """Return the rows."""
+        raise NotImplementedError
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list, and the pane below it."""
+        view = ListTable(empty=hint(self.LIST_EMPTY))
+        view.frame(self.LIST_TITLE, self.LIST_KEYS)
+        yield view
+        if self.ABOUT_TITLE:
+            about = AboutRow(ListSource([]), gutter=False)
+            about.frame(self.ABOUT_TITLE)
+            yield about
+
+    @property
+    def view(self) -> ListTable:
+        """The list."""
+        return self.query_one(ListTable)
+
+    @property
+    def row(self) -> Row | None:
+        """The row under the cursor."""
+        views = self.query(ListTable) if self.is_mounted else None
+        found: Row | None = views.first().item_at_cursor() if views else None
+        return found
+
+    def show_rows(self, select: Hashable | None = None) -> None:
+        """List the rows as they are now, the cursor on one of them or where it was."""
+        self.view.set_table(self.table())
+        if select is not None:
+            self.view.go_to_key(select)
+        self.row_changed()
+
+    def row_changed(self) -> None:
+        """Show what is known of the row, and which commands fit."""
+        if self.ABOUT_TITLE:
+            self.query_one(AboutRow).set_lines(ListSource(self.about()))
+        self.refresh_bindings()
+
+    def about(self) -> Sequence[Line]:
+        """Return what is known of the row under the cursor."""
+        return ()
+
+    def activate(self) -> None:
+        """Do what Enter and a double click on a row are for."""
+
+    def facts(self) -> set[str]:
+        """Return what holds now."""
+        has_row = bool(self.ROW_FACT) and self.row is not None
+        return super().facts() | ({self.ROW_FACT} if has_row else set())
+
+    # By their names: Textual looks for ``@on`` in widgets only, not in mixins.
+
+    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Show what is known of the row."""
+        if isinstance(event.view, ListTable):
+            self.row_changed()
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Do what the row is for."""
+        if isinstance(event.view, ListTable):
+            event.stop()
+            self.activate()
+
+
+def labelled(pairs: Iterable[tuple[str, str]]) -> list[Line]:
+    """Return names and foreign texts as the lines of the pane below a list."""
+    return [[(fit(label, LABEL), "dim"), (visible(text), "")] for label, text in pairs]

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.plan.export import plan_json
+from dld_tui.core.plan.html import plan_page
+from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.tables import make_table
+from dld_tui.core.report import layer_table as layer_module
+from dld_tui.core.report.export import layers_csv, report_json
+from dld_tui.core.report.export_file import write_parquet
+from dld_tui.core.report.html.report_page import report_page
+from dld_tui.core.report.layer_table import (
+    SHAPES,
+    VIEWS,
+    layer_columns,
+    layer_table,
+    node_names,
+    precision_style,
+    shapes_text,
+    short_precision,
+    short_provider,
+    telling_keys,
+)
+from dld_tui.core.report.reader import Report
+from dld_tui.core.report.records import Layer
+from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.as_text import text_lines
+from dld_tui.core.tables.table import Column
+from dld_tui.widgets.layers.table import screen_table
+from tests.support.plans import layer as plan_layer
+from tests.support.plans import plan
+from tests.support.report_files import layer, make_report
+
+EVERY = layer_columns()
+
+
+def test_every_column_of_an_unknown_layer_is_text_that_says_so() -> None:
+    bare = Layer("", "")
+    for column in EVERY:
+        assert isinstance(column.shown_text(bare), str)
+        assert column.value(bare) in (None, "", -1, 0, (), "none")
+    assert {column.key for column in EVERY if column.shown_text(bare) == "–"} >= {
+        "time_ms", "percent", "min_ms", "max_ms", "mean_ms", "provider", "precision", "nodes",
+        "count", "gpu_time_ms", "tactic",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("precision", "short", "style"),
+    [
+        ("float32", "fp32", "prec-fp32"),
+        ("float16", "fp16", "prec-fp16"),
+        ("int8", "int8", "prec-int8"),
+        ("int64", "int64", "prec-other"),
+        (None, "–", "prec-other"),
+    ],
+)
+def test_precisions(precision: str | None, short: str, style: str) -> None:
+    assert short_precision(precision) == short
+    assert precision_style(precision) == style
+
+
+def test_providers_lose_what_they_share() -> None:
+    assert short_provider("CUDAExecutionProvider, CPUExecutionProvider") == "CUDA, CPU"
+    assert short_provider(None) == "–"
+
+
+def test_nodes_found_by_a_rule_are_marked_and_counted() -> None:
+    one = layer(0, "a")
+    assert node_names(one) == "a"
+    assert node_names(replace(one, confidence="rule", nodes=one.nodes * 3)) == "~a  +2"
+    assert node_names(replace(one, nodes=())) == "–"
+
+
+def test_runs_and_shapes() -> None:
+    runs = next(column for column in EVERY if column.key == "count")
+    assert runs.shown_text(replace(layer(0), count=3.0)) == "3"
+    assert runs.shown_text(replace(layer(0), count=2.5)) == "2.5"
+    assert shapes_text(((1, "N", None), ())) == "1xNx?; scalar"
+    assert SHAPES.shown(()) == "–"
+
+
+def test_columns_that_say_the_same_of_all_layers_are_left_out() -> None:
+    def telling(layers: list[Layer]) -> set[str]:
+        return set(telling_keys(layer_table(layers, "report screen")))
+
+    same = [layer(0), layer(1)]
+    assert {"provider", "count", "gpu_time_ms"} & telling(same) == set()
+    other = [layer(0), replace(layer(1), provider="CUDAExecutionProvider", count=4.0)]
+    assert {"provider", "count", "nodes"} <= telling(other)
+    assert "nodes" not in telling([replace(one, nodes=()) for one in same])
+
+
+def test_there_is_one_declaration_of_the_columns_of_layers() -> None:
+    source = Path(layer_module.__file__).parents[2]
+    texts = {path: path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
+    assert [path for path, text in texts.items() if "\nclass Column(" in text or
+            "\nclass Column:" in text] == [source / "core/tables/table.py"]  # fmt: skip
+    makers = [path for path, text in texts.items() if "Column[Layer], ...]" in text]
+    assert makers == [Path(layer_module.__file__)]
+
+
+def test_views_name_columns_that_there_are() -> None:
+    known = {column.key for column in EVERY}
+    for keys in VIEWS.values():
+        assert set(keys.split()) <= known
+        assert len(set(keys.split())) == len(keys.split())
+
+
+TOY: Column[Layer] = Column("toy", "Toy", lambda layer: f"toy of {layer.name}")
+
+
+def test_a_column_that_is_added_is_in_every_output(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    every = layer_columns
+    monkeypatch.setattr(layer_module, "layer_columns", lambda *a, **k: (*every(*a, **k), TOY))
+    made = plan([plan_layer(0, "conv")])
+    report = Report.open(make_report(tmp_path / "r.dldprof", layers=2))
+    first = f"toy of {report.layers[0].name}"
+    outputs = {
+        "csv": layers_csv(report.layers),
+        "json": json.dumps(report_json(report)["layers"]),
+        "html": report_page(report),
+        "text": "\n".join(text_lines(layer_table(report.layers, "report text"))),
+        "screen": screen_table(report.layers).text(0),
+    }
+    for kind, text in outputs.items():
+        assert first in text, kind
+    found = csv_of(make_table(made, "layers")), plan_page(made, [], {}), json.dumps(
+        plan_json(made, [], {}, make_table(made, "layers"))["table"]
+    ), screen_table(layer_records(made, {}), engine=True).text(0)  # fmt: skip
+    for text in found:
+        assert "toy of conv" in text
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    write_parquet(report, tmp_path / "r.parquet")
+    assert parquet.read_table(tmp_path / "r.parquet")["toy"].to_pylist()[0] == first
