@@ -20,7 +20,7 @@ from dld_tui.widgets.shell.frame import Frame
 class FilteredTable(TableView):
     """The table of a pane; `/` filters instead of searching."""
 
-    def action_search(self) -> None:
+    def begin_search(self) -> None:
         """Open the pane's filter."""
         self.query_ancestor(TablePane).open_filter()
 

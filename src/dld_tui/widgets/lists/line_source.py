@@ -160,6 +160,10 @@ class LineSearch(_Base):
 
     def action_search(self) -> None:
         """Ask what to search for."""
+        self.begin_search()
+
+    def begin_search(self) -> None:
+        """Ask what to search for, in a line below the view."""
         from dld_tui.widgets.lists.line_view import LineView
         from dld_tui.widgets.lists.search_bar import SearchBar
 
