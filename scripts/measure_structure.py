@@ -1,0 +1,226 @@
+"""Measures of the structure of ``src``, as the table of docs/architecture.md has them.
+
+``python -m scripts.measure_structure [FOLDER]`` prints one Markdown row a measure, of this checkout
+or of the one in another folder. Everything is read from the syntax trees; nothing is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = "dld_tui"
+WORK_STARTERS = {"run_worker", "to_thread", "run_in_executor", "create_task", "Thread", "Process"}
+"""Calls that start work beside the event loop."""
+
+
+class Source:
+    """The modules of one checkout as syntax trees, by dotted name."""
+
+    def __init__(self, root: Path) -> None:
+        """Read every module below ``src``."""
+        src = root / "src"
+        self.texts = {
+            _dotted(path.relative_to(src)): path.read_text(encoding="utf-8")
+            for path in sorted((src / PACKAGE).rglob("*.py"))
+        }
+        self.trees = {name: ast.parse(text) for name, text in self.texts.items()}
+        self.classes = {
+            (module, node.name): node
+            for module, tree in self.trees.items()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+        }
+
+
+def _dotted(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(source: Source, module: str) -> set[str]:
+    """Return the modules that a module imports anywhere: deferred and for typing, too."""
+    found = set()
+    for node in ast.walk(source.trees[module]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in source.trees else node.module)
+    return {name for name in found if name in source.trees and name != module}
+
+
+def rings(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Return the strongly connected components of more than one module, the largest first.
+
+    Tarjan, "Depth-first search and linear graph algorithms", 1972, without recursion.
+    """
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    found = []
+    for start in graph:
+        if start in index:
+            continue
+        walk = [(start, iter(sorted(graph[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while walk:
+            name, rest = walk[-1]
+            for other in rest:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    on_stack.add(other)
+                    walk.append((other, iter(sorted(graph[other]))))
+                    break
+                if other in on_stack:
+                    low[name] = min(low[name], index[other])
+            else:
+                walk.pop()
+                if walk:
+                    low[walk[-1][0]] = min(low[walk[-1][0]], low[name])
+                if low[name] == index[name]:
+                    ring = []
+                    while not ring or ring[-1] != name:
+                        ring.append(stack.pop())
+                        on_stack.discard(ring[-1])
+                    if len(ring) > 1:
+                        found.append(sorted(ring))
+    return sorted(found, key=len, reverse=True)
+
+
+def ancestors(source: Source) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return the ancestors of each class that are defined in this package."""
+    homes: dict[str, dict[str, str]] = {}
+    for module, tree in source.trees.items():
+        names = homes.setdefault(module, {})
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in source.trees:
+                names.update({alias.asname or alias.name: node.module for alias in node.names})
+        names.update({name: module for home, name in source.classes if home == module})
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+
+    def of(key: tuple[str, str]) -> list[tuple[str, str]]:
+        if key not in found:
+            found[key] = []
+            bases: list[tuple[str, str]] = []
+            for base in source.classes[key].bases:
+                node = base.value if isinstance(base, ast.Subscript) else base
+                if isinstance(node, ast.Name):
+                    home = (homes[key[0]].get(node.id, ""), node.id)
+                    if home in source.classes and home != key:
+                        bases += [home, *of(home)]
+            found[key] = list(dict.fromkeys(bases))
+        return found[key]
+
+    for key in source.classes:
+        of(key)
+    return found
+
+
+def _actions(source: Source, key: tuple[str, str]) -> set[str]:
+    body = source.classes[key].body
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {n.name for n in body if isinstance(n, functions) and n.name.startswith("action_")}
+
+
+def _calls(source: Source, names: set[str]) -> Iterator[tuple[str, str]]:
+    for module, tree in source.trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                function = node.func
+                name = getattr(function, "attr", getattr(function, "id", ""))
+                if name in names:
+                    yield module, name
+
+
+def measures(source: Source) -> list[tuple[str, str]]:
+    """Return (measure, value) pairs."""
+    lines = sum(len(text.splitlines()) for text in source.texts.values())
+    own = ancestors(source)
+    face = {
+        key: bases
+        for key, bases in own.items()
+        if key[0].startswith((f"{PACKAGE}.screens", f"{PACKAGE}.widgets", f"{PACKAGE}.app"))
+    }
+    deepest = max(face, key=lambda key: len(face[key]))
+    doubled = set()
+    for key, bases in face.items():
+        defined = Counter(name for one in (key, *bases) for name in _actions(source, one))
+        doubled |= {name for name, count in defined.items() if count > 1}
+    found = rings({module: imports(source, module) for module in source.trees})
+    functions = [
+        node
+        for tree in source.trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    signatures = [
+        ast.unparse(annotation)
+        for function in functions
+        for annotation in (
+            function.returns,
+            *(
+                argument.annotation
+                for argument in ast.walk(function.args)
+                if isinstance(argument, ast.arg)
+            ),
+        )
+        if annotation is not None
+    ]
+    nested = sum(
+        isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for function in functions
+        for statement in function.body
+        for node in ast.walk(statement)
+    )
+    casts = sum(1 for _ in _calls(source, {"cast"}))
+    starters = Counter(
+        module
+        for module, _ in _calls(source, WORK_STARTERS)
+        if module.startswith((f"{PACKAGE}.screens", f"{PACKAGE}.widgets"))
+    )
+    columns = [f"{module}.{name}" for module, name in source.classes if name == "Column"]
+    rooms = Counter(name.rpartition(".")[0] for name in source.trees)
+    return [
+        ("files in src", str(len(source.trees))),
+        ("lines in src", f"{lines:,}"),
+        (
+            "modules in the fullest room",
+            f"{rooms.most_common(1)[0][1]} ({rooms.most_common(1)[0][0]})",
+        ),
+        ("own ancestors of a screen or widget, the most", f"{len(face[deepest])} ({deepest[1]})"),
+        ("actions defined twice among ancestors", str(len(doubled))),
+        (
+            "largest ring of imports, deferred and typing ones counted",
+            str(len(found[0]) if found else 0),
+        ),
+        ("classes called Column", str(len(columns))),
+        (
+            "`dict[str, JSON]` in signatures",
+            str(sum("dict[str, JSON]" in text for text in signatures)),
+        ),
+        ("casts", str(casts)),
+        ("functions inside functions", str(nested)),
+        ("modules of screens and widgets that start work by themselves", str(len(starters))),
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the measures as rows of a Markdown table."""
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parents[1]
+    print("| measure | value |\n|---|---|")
+    for name, value in measures(Source(root)):
+        print(f"| {name} | {value} |")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
