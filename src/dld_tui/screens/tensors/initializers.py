@@ -96,8 +96,8 @@ class InitializersScreen(InitializerLinks, InitializerChanges):
         return self.pane.chosen() if self.is_mounted else []
 
     def go_to(self, key: Hashable) -> None:
-        """Put the cursor on a row once it is listed."""
-        self._go_to = key
+        """Put the cursor on a row, or remember it until it is listed."""
+        self._go_to = None if self.pane.table.go_to_key(key) else key
 
     @task("list", replace=True)
     async def list_again(self) -> None:
