@@ -18,11 +18,8 @@ LIGHT = {
     "squeezenet": (80, 24), "vgg19": (200, 50), "zfnet512": (80, 24),
 }  # fmt: skip
 """Models that the onnx package carries, and the terminal that each is edited in."""
-WHOLE = {
-    "basic_pitch_nmp": (80, 24), "magika_v3_3": (200, 50), "minilm_l6_int8": (80, 24),
-    "opennsfw_fp16_op9": (80, 24), "silero_vad_16k_op15": (200, 50),
-}  # fmt: skip
-"""Models with all their weights."""
+WHOLE = {"basic_pitch_nmp": (80, 24), "magika_v3_3": (200, 50), "minilm_l6_int8": (80, 24)}
+"""Models with all their weights, and with a node of each kind that the tasks need."""
 
 
 @pytest.fixture(scope="module")
