@@ -87,7 +87,7 @@ def rings(graph: dict[str, set[str]]) -> list[list[str]]:
                 if walk:
                     low[walk[-1][0]] = min(low[walk[-1][0]], low[name])
                 if low[name] == index[name]:
-                    ring = []
+                    ring: list[str] = []
                     while not ring or ring[-1] != name:
                         ring.append(stack.pop())
                         on_stack.discard(ring[-1])
