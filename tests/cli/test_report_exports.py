@@ -26,7 +26,7 @@ def report(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (PROFILE, ("backend  TensorRT, TensorRT", "Conv + Relu", "1.500")),
+        (PROFILE, ("backend  TensorRT, TensorRT", "Conv + Relu", "2.000")),
         (TIMES, ("TensorRT (trtexec)", "GPU compute", "median 2.500 ms")),
         (json.dumps([x("aten::mm", 1, 2000, cat="cpu_op")]), ("Chrome trace", "aten::mm", "2.000")),
     ],

@@ -1,4 +1,4 @@
-"""The checker of the onnx package on a file, run by :mod:`.tool_process`."""
+"""The checker of the onnx package on a file, run by :mod:`.process`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Polygraphy's lint on a file, run by :mod:`.tool_process`; Polygraphy may be absent."""
+"""Polygraphy's lint on a file, run by :mod:`.process`; Polygraphy may be absent."""
 
 from __future__ import annotations
 

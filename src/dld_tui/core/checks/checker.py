@@ -2,8 +2,8 @@
 
 Findings are kept by what they are about: a node, a value of a scope, the name of nodes, the order
 of a scope, the model. An edit marks what it touches and what depends on that (see
-:mod:`.changes` and :mod:`.spread`), and only that is looked at again. All work is done by one
-generator that yields every few milliseconds, so it can run on an event loop.
+:mod:`.invalidation`), and only that is looked at again. All work is done by one generator that
+yields every few milliseconds, so it can run on an event loop.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class Finding:
 
     level: Level
     rule: str
-    """A stable id, e.g. ``graph-cycle``: see :mod:`.rules`."""
+    """A stable id, e.g. ``graph-cycle``: see `RULES`."""
     message: str
     """One sentence, fit for a terminal."""
     scope: Scope | None = None

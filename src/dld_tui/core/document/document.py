@@ -312,13 +312,13 @@ class Document:
         """Note in the journal what its file becomes: the rename that follows may be the last act.
 
         Args:
-            written: What is renamed over the document's own file next. For :mod:`.saving`.
+            written: What is renamed over the document's own file next. For :mod:`.serialise`.
         """
         if self._recorder is not None:
             self._recorder.journal.about_to_save(written)
 
     def saved_as(self, path: Path, source: Source) -> None:
-        """Take note that the present state is what `path` now holds. For :mod:`.saving`."""
+        """Take note that the present state is what `path` now holds. For :mod:`.serialise`."""
         old = self.source
         self.path, self.source = path, source
         self.external.moved_to(path)

@@ -1,13 +1,9 @@
 """Payloads in the arguments of edits: small ones as text, large ones by reference to a file.
 
-Files of large payloads of edits: each named by its SHA-256, kept while somebody needs it.
-
-They are in a folder of their own, not in the journals, whose lines refer to them. Every document
-holds a shared lock on the files that it uses; a file that nobody holds and no journal mentions is
-removed.
-
 An edit is a line of JSON in the journal, so a payload of hundreds of megabytes cannot be in it.
-It is written once to a file (see :mod:`.payload_store`) and the edit refers to that.
+It is written once to a file, named by its SHA-256, and the edit refers to that. The files are in a
+folder of their own. Every document holds a shared lock on those that it uses; a file that nobody
+holds and no journal mentions is removed.
 
 A message of protobuf with payloads cut out is written with its sentinels, and what they stand
 for.

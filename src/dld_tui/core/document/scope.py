@@ -85,7 +85,7 @@ class Scope:
         self._by_name: NodeIndex | None = None
         self._by_type: NodeIndex | None = None
         self.ordered = False
-        """Whether each node came after those it uses, when :mod:`.order` looked last."""
+        """Whether each node came after those it uses, when :mod:`.traversal` looked last."""
         self.entered: dict[Node, None] | None = None
         """Nodes added or linked anew since then; None when it has not looked yet."""
 

@@ -1,10 +1,8 @@
-"""Running a model with one guess of its inputs after the other, until it takes one.
-
-One guess of what a model is fed with: shapes that it can be run with, and plausible values.
+"""One guess of what a model is fed with: shapes that it can be run with, and plausible values.
 
 What the user gives counts. The rest comes from names and places (:mod:`.roles`), from what the
 graph demands (:mod:`.propagation`), and, where a model is run anyway, from trials of the
-candidates one after the other (:mod:`.search`, :mod:`.trials`). Every dimension and all values
+candidates one after the other (:mod:`.search`). Every dimension and all values
 say why they are so.
 """
 

@@ -1,21 +1,12 @@
 """What in an engine plan probably costs time, and what to do about it.
 
-What kind of work an engine layer does, for the rules.
-
-How the layers of an engine hang together, for the rules.
-
-Rules about one engine layer.
-
-Each says only what the file proves. What has one cause is one finding: a layer that only
+Each rule says only what the file proves. What has one cause is one finding: a layer that only
 quantizes is no conversion besides, a kernel on CUDA cores for want of channels is not reported
 for these, and the share of the time of a layer that has a finding is told there.
 
-Rules about many layers of an engine together.
-
-Rules about whole inferences: launching, copies, clocks. They need the timing of the engine.
-
-The rules are in :mod:`.lint_layers` (one layer each), :mod:`.lint_whole` (many layers, attention)
-and :mod:`.lint_timing` (whole inferences). docs/engine-lint.md lists them with their sources.
+Rules are about one layer, about many layers together (attention among them), or about whole
+inferences: launching, copies, clocks; the last need the timing of the engine.
+docs/engine-lint.md lists them with their sources.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def group_layers(
 ) -> list[Group]:
     """Return the groups, the costliest first. `by` is one of `GROUPINGS`, or names a detail.
 
-    As :func:`.cost.priced` says, the cost is the time on the GPU where kernels are known.
+    As :func:`priced` says, the cost is the time on the GPU where kernels are known.
     By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
     `NodeLink.share` says, and what had to be shared is marked an estimate.
 

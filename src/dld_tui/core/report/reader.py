@@ -319,7 +319,7 @@ class Report(GpuReading):
 
     @cached_property
     def cost_by_pass(self) -> PassTimes | CostTimes | None:
-        """What each layer costs by pass, as :func:`.cost.priced` prices it."""
+        """What each layer costs by pass, as :func:`.groups.priced` prices it."""
         from dld_tui.core.report.pass_times import CostTimes
 
         own, gpu = self.by_pass, self.gpu_by_pass

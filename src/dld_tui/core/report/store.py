@@ -1,16 +1,5 @@
 """Writing a report file while a run goes on.
 
-Writing what a GPU did into a report; a part of :class:`.store.ReportWriter`.
-
-::
-
-    report.add_gpu_events(0, [GpuEvent("stream 7", "kernel", name, start_us, duration_us, layer)])
-    sm = report.add_counter("sm__cycles_active", "SM active", "%", 100.0, "cupti-pm")
-    report.add_counter_samples(sm, [(time_us, value), …])
-    report.add_absent_counter("DRAM", "needs the group debug")
-    report.set_pass_start(0, start_us)      # only when the counters have a clock of their own
-    report.set_gpu_absent("the driver is too old for CUPTI")
-
 ::
 
     with ReportWriter.create(path, network="resnet50.onnx", backend="ONNX Runtime 1.31.1",
@@ -22,7 +11,16 @@ Writing what a GPU did into a report; a part of :class:`.store.ReportWriter`.
         report.add_samples(0, [(layer, start_us, duration_us, self_us, thread), …])
         report.finish()
 
-Work of a GPU and counters are added as :mod:`.gpu_store` says. What was added is on disk within a
+Work of a GPU and counters are added so::
+
+    report.add_gpu_events(0, [GpuEvent("stream 7", "kernel", name, start_us, duration_us, layer)])
+    sm = report.add_counter("sm__cycles_active", "SM active", "%", 100.0, "cupti-pm")
+    report.add_counter_samples(sm, [(time_us, value), …])
+    report.add_absent_counter("DRAM", "needs the group debug")
+    report.set_pass_start(0, start_us)      # only when the counters have a clock of their own
+    report.set_gpu_absent("the driver is too old for CUPTI")
+
+What was added is on disk within a
 second of the next call, or at once after :meth:`ReportWriter.flush`; call that at the end of a
 stage. Until :meth:`ReportWriter.finish` the report says that it is partial, and a killed run
 leaves it readable. A new report is therefore written at its own path from the start. With

@@ -119,7 +119,7 @@ class LineView(
     COMPONENT_CLASSES: ClassVar[set[str]] = {"line--cursor"}
     HELP = ""
     MOVES = frozenset(("cursor_up", "cursor_down", "page_up", "page_down"))
-    """Actions that do nothing but move the cursor: see :mod:`.key_queue`."""
+    """Actions that do nothing but move the cursor: see :mod:`~dld_tui.widgets.shell.key_queue`."""
     ALLOW_SELECT = False
     JUMP: ClassVar[bool] = True
     """Scroll by a third of the view when the cursor leaves it; False: by one line.
