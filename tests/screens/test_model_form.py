@@ -10,7 +10,8 @@ import onnx
 import onnx.numpy_helper
 import pytest
 
-from dld_tui.core.codec import encode
+from dld_tui.core.accuracy.result import AccuracyReport
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON, NodePlace
@@ -78,7 +79,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> FakeTarget:
 def compared(request: dict[str, Any]) -> Sequence[Event]:
     """Return the result of a comparison of one tensor."""
     other = request["against"] or request["model"]
-    how = {"how": "CPU", "round": "none"}
+    how = {"how": "CPU", "round": "none", "library": "", "provider": "", "optimization": ""}
     error: dict[str, JSON] = {
         "shape": [4], "count": 4, "max_abs": 1.0, "mean_abs": 1.0, "max_rel": 1.0, "mean_rel": 1.0,
         "cosine": 0.5, "snr_db": 1.0, "largest": 1.0, "nan_reference": 0, "nan_other": 0,
@@ -93,6 +94,8 @@ def compared(request: dict[str, Any]) -> Sequence[Event]:
         Finished({
             "reference": {"model": request["model"], **how}, "other": {"model": other, **how},
             "tolerance": "atol 1", "tensors": [row], "remarks": [], "is_good": False,
+            "inputs": [], "sets": 1, "guess": None, "first": "b", "unmatched": 0,
+            "not_compared": {}, "kept_bytes": 0, "seconds": 1.0,
         }),
     ]  # fmt: skip
 
@@ -245,7 +248,9 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
 def test_the_nodes_of_an_engine_are_those_of_its_model() -> None:
     *_, last = compared({"model": "a.engine", "against": "m.onnx"})
     assert isinstance(last, Finished)
-    assert AccuracyScreen(last.result, Path("a.engine")).model == Path("m.onnx")
+    assert AccuracyScreen(decode(AccuracyReport, last.result), Path("a.engine")).model == Path(
+        "m.onnx"
+    )
 
 
 async def test_settings_that_are_of_no_use_are_greyed(tmp_path: Path, target: FakeTarget) -> None:

@@ -405,7 +405,10 @@ def decode_result(activity_id: str, data: JSON) -> Any:
     Raises:
         ActivityError: It is of another form.
     """
-    kind = resolve(find(activity_id).result)
+    try:
+        kind = resolve(find(activity_id).result)
+    except UsageError:  # of a package that is not installed any more
+        return data
     return data if kind is None else decode(kind, data)
 
 
