@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.events import Event, Failed, Log
+from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.prepared_job import PreparedJob
@@ -43,8 +43,8 @@ class ModelJobScreen(PreparedJob):
         setting: str,
     ) -> None:
         super().__init__(
-            activity, dict(request), lambda result: on_result(self._named(result)), title=title,
-            target=target, prepare=self._write, tidy=self._discard,
+            activity, dict(request), on_result, title=title, target=target,
+            prepare=self._write, tidy=self._discard,
         )  # fmt: skip
         self.state = state
         self._snapshot = snapshot
@@ -81,6 +81,8 @@ class ModelJobScreen(PreparedJob):
             texts = {name: self._named(getattr(event, name))
                      for name in ("message", "where", "hint", "details")}  # fmt: skip
             return dataclasses.replace(event, **texts)
+        if isinstance(event, Finished):
+            return Finished(self._named(event.result))
         return event
 
     def _named(self, value: Any) -> Any:
