@@ -85,7 +85,7 @@ def test_hints_name_the_keys_that_the_user_has() -> None:
 
 def test_hints_name_commands_that_there_are() -> None:
     source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
-    for path in (*source.rglob("screens/**/*.py"), *source.glob("widgets/*.py")):
+    for path in (*source.rglob("screens/**/*.py"), *source.rglob("widgets/**/*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 with_keys(node.value, {})  # an unknown one raises
@@ -94,12 +94,12 @@ def test_hints_name_commands_that_there_are() -> None:
 def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None:
     literal = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
     own = {  # keys of dialogs that no command row has
-        "selection.py", "operators.py", "batch_dialog.py", "wiring_dialog.py",
-        "filter_dialog.py", "text_dialog.py", "edit_bar.py", "dialogs.py",
+        "selection.py", "operators.py", "batch.py", "wiring.py", "tick_dialog.py",
+        "filter_dialog.py", "edit_bar.py", "dialogs.py",
     }  # fmt: skip
     source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
     found = []
-    for path in (*source.rglob("screens/**/*.py"), *source.glob("widgets/*.py"), source / "app.py"):
+    for path in (*source.rglob("screens/**/*.py"), *source.rglob("widgets/**/*.py"), source / "app.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docs = {
             id(node.body[0].value)
