@@ -99,7 +99,11 @@ def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None
     }  # fmt: skip
     source = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
     found = []
-    for path in (*source.rglob("screens/**/*.py"), *source.rglob("widgets/**/*.py"), source / "app.py"):
+    for path in (
+        *source.rglob("screens/**/*.py"),
+        *source.rglob("widgets/**/*.py"),
+        source / "app.py",
+    ):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docs = {
             id(node.body[0].value)

@@ -76,11 +76,11 @@ async def test_columns_are_chosen_and_remembered(report: Path) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsDialog))
         dialog = pilot.app.screen
         view = dialog.query_one("ColumnList")
-        view.go_to_key("output")  # type: ignore[attr-defined]
+        view.go_to_key("output_dims")  # type: ignore[attr-defined]
         await pilot.press("space", "escape")
         assert "output shapes" not in text_of(pane(screen).table)
     async with opened(report) as (_, screen):
-        assert "output" not in pane(screen).columns
+        assert "output_dims" not in pane(screen).columns
 
 
 async def test_a_partial_report_says_so(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def slow_loading(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Let reports be read until they are cancelled; the event says that one has begun."""
     started = threading.Event()
 
-    def slow(path: Path, cancelled: Callable[[], bool], tell: Callable[[float], None]) -> Any:
+    def slow(path: Path, cancelled: Callable[[], bool], tell: Callable[[int, int], None]) -> Any:
         started.set()
-        tell(0.5)
+        tell(1, 2)
         while not cancelled():
             time.sleep(0.01)
         raise CancelledError

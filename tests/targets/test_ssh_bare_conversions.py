@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,11 @@ def run(connection: Connection, python: str, activity: str, **settings: Any) -> 
         return list(job.events())
 
 
+@pytest.mark.skipif(
+    not os.environ.get("DLD_TEST_INSTALL"),
+    reason="DLD_TEST_INSTALL is not set: it installs packages",
+)
+@pytest.mark.timeout(1200)
 def test_each_conversion_runs_on_a_bare_target(
     connection: Connection, bare: str, tmp_path: Path
 ) -> None:

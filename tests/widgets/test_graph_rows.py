@@ -115,6 +115,7 @@ def test_a_stale_type_is_marked(tmp_path: Path) -> None:
     at = row_of(rows, "y")
     assert "~" not in line_of(rows, at)
     model.scope.stale.add("y")
+    model.scope.document.shown_types.clear()  # as after an edit
     assert "~f32[N,4]" in line_of(rows, at)
 
 

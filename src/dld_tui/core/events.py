@@ -164,9 +164,12 @@ def event_from_line(line: str) -> Event | None:
         return None
     try:
         data = json.loads(line)
-        return decode(_KINDS[data.pop("event")], data)
+        event = decode(_KINDS[data.pop("event")], data)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ActivityError):
         return None  # not an event: the caller shows it as a line of the log
+    if isinstance(event, Finished) and not isinstance(event.result, dict):
+        return None
+    return event
 
 
 _RATE_WINDOW_S = 5.0
