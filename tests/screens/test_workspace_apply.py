@@ -114,7 +114,7 @@ def test_the_result_of_a_large_model_is_checked_in_a_process_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apply_conversion, "_QUICK", 0)
-    monkeypatch.delattr(apply_conversion, "require_sound")
+    monkeypatch.delattr("dld_tui.core.checks.repairs.require_sound")
     path = models.write(tmp_path, models.CHAIN)
     document = Document.open(path)
     for text, said in ((OTHER, ""), (OTHER.replace("Neg(a)", "Neg(none)"), "not valid: .*none")):
