@@ -83,9 +83,9 @@ class Result:
 
 def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
     """Refuse a result with new errors; of a large model a process of its own looks for them."""
-    from dld_tui.core.checks.repairs import require_sound
-
     if before.stat().st_size <= _QUICK:
+        from dld_tui.core.checks.repairs import require_sound
+
         require_sound(before, after, cancelled)
         return
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}
