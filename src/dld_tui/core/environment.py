@@ -1,7 +1,4 @@
-"""Which model file was run: enough to tell later whether it is still the same.
-
-What machine this is, and the state it is in: recorded with every measurement.
-"""
+"""What machine this is, the state it is in, and which model was run: recorded with measurements."""
 
 from __future__ import annotations
 

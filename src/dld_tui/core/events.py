@@ -1,6 +1,4 @@
-"""How fast the stage of a job goes.
-
-What a job says while it runs: one JSON object a line, and exactly one terminal event.
+"""What a job says while it runs: one JSON object a line, and exactly one terminal event.
 
 ``started``, then any number of ``progress``, ``log``, ``metric`` and ``part``, then one of
 ``finished``, ``failed`` and ``cancelled``. The same lines come from a local child process and

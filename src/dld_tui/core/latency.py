@@ -1,7 +1,4 @@
-"""The figures of a latency run that its command prints, and where its report goes.
-
-The latency loop: times calls one after another and disturbs them as little as possible.
-"""
+"""The latency loop, which disturbs what it times as little as possible, and its figures."""
 
 from __future__ import annotations
 

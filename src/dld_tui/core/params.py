@@ -1,6 +1,4 @@
-"""The command line that is equal to a filled form, and the text of single settings.
-
-One declaration for a setting of an activity.
+"""One declaration for a setting of an activity, and the command line that a filled form equals.
 
 An activity's request is a frozen dataclass whose fields are made with :func:`param`. The command
 line flags, the wizard's form, the JSON request that the worker reads and the settings stored in a

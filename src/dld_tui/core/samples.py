@@ -1,6 +1,4 @@
-"""Small models that are made by code: for the first five minutes, for documentation and for tests.
-
-Building ONNX graphs node by node, with names as the PyTorch exporter gives them.
+"""Small models that are made by code, for the first minutes, documentation and tests.
 
 Their weights are seeded, and the same bytes come out on every machine.
 """

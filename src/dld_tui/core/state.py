@@ -1,6 +1,4 @@
-"""What forms were filled with the last time: habits for every model, the rest for its model alone.
-
-What the program remembers between runs: recent files, pane layouts, form fields.
+"""What the program remembers between runs: recent files, pane layouts, form fields.
 
 Small JSON files in the state folder, replaced whole, so that a reader never sees half of one.
 They are read again before each change: two running programs lose at most one entry. Nothing here

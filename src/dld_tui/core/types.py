@@ -1,7 +1,4 @@
-"""Names of operator sets.
-
-Type names shared by several rooms.
-"""
+"""Names shared by several rooms: of types, and of operator sets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Jobs on this machine: the worker in a child process of the same Python.
-
-A worker process, read without threads: one selector over its pipes and its end.
+"""A worker in a child process of this machine, read without threads: one selector over its pipes.
 
 Whatever happens to the process, the iteration ends with exactly one terminal event. The pipes are
 read only while somebody iterates, so a flood of output makes the worker wait instead of filling

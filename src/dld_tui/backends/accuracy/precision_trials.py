@@ -1,6 +1,4 @@
-"""Trials of a precision search with TensorRT: each one builds an engine and runs it.
-
-Trials of a precision search: a model in a lower precision but for some nodes, and its results.
+"""Trials of a precision search: a model in a lower precision but for some nodes, and its results.
 
 ONNX Runtime runs the copy that :func:`~dld_tui.core.tensorrt.retyping.lowered` makes. On a CPU it
 would compute a float16 model in float32 without rounding between nodes (measured with 1.31: what

@@ -1,7 +1,4 @@
-"""Two runs of models side by side, of which only the errors of their tensors are kept.
-
-What has to be said of a comparison, so that its figures are not misread.
-"""
+"""Two runs of models side by side, of which only the errors of their tensors are kept."""
 
 from __future__ import annotations
 

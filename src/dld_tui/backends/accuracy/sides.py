@@ -1,7 +1,4 @@
-"""The sides of a comparison that TensorRT runs: a model that it builds, an engine that is there.
-
-The two sides of a comparison: what a model, or an engine, is run by.
-"""
+"""The two sides of a comparison: what a model, or an engine, is run by."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """A profiling run with ONNX Runtime: latency, then the GPU's work, then the time of each layer.
 
-What a profiling run with ONNX Runtime shall do.
-
-Remarks that a profiling run with ONNX Runtime leaves in its report.
-
 Layers are measured in a session of their own, because ONNX Runtime's profiling slows down what it
 profiles, on a GPU two to six times. The latency run times ``session.run`` alone. On a GPU, passes
 of the same session follow in which kernels are recorded and nothing else, for times, gaps and

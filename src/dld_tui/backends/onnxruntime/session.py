@@ -1,12 +1,4 @@
-"""The model as ONNX Runtime rewrites it, saved as a file that can be opened and run.
-
-What ONNX Runtime's error texts mean, from those of versions 1.23 and 1.31.
-
-How a session of ONNX Runtime is made: its options, and those of its providers.
-
-Inputs and outputs that stay on the device (IO binding), and what copying them takes.
-
-ONNX Runtime: the only place that imports it. Works with versions 1.23 to 1.31.
+"""ONNX Runtime's sessions. Only this room imports it; versions 1.23 to 1.31 work.
 
 Its errors come out as :class:`DldError`, with the node named where its text names one.
 """

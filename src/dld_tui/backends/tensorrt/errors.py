@@ -1,7 +1,4 @@
-"""What a TensorRT library says when it cannot load or run an engine, as one line that helps.
-
-What the errors of TensorRT's parser and builder mean, from the texts of versions 8 to 11.
-"""
+"""What the errors of TensorRT's parser, builder and runtime (8 to 11) mean, as lines that help."""
 
 from __future__ import annotations
 

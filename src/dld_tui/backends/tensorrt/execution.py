@@ -1,6 +1,4 @@
-"""A context of an engine with memory for all that goes in and out, ready to run.
-
-What an engine is fed with: values that are made, a folder of data, or files of raw bytes.
+"""A context of an engine with memory for all that goes in and out, its inputs filled, ready to run.
 
 Everything is enqueued on one stream, so that a pass can be captured as a CUDA graph.
 """

@@ -1,7 +1,4 @@
-"""The phases of a build as the library tells them: a tree, and a way to stop.
-
-What a TensorRT library says: all of it in a file, what matters as events.
-"""
+"""What a TensorRT library says: its log in a file and as events, and the phases of a build."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What an engine computes for given inputs, as arrays by name.
-
-Inner tensors of a network as outputs of its engine, so that their values can be had.
+"""What an engine computes for given inputs, inner tensors made outputs included.
 
 What is an output cannot be fused away, so an engine with more outputs may take other kernels than
 one without.

@@ -1,12 +1,8 @@
 """A profiling run with TensorRT: latency first, then the layers, each in a run of its own.
 
-What an engine's passes take: copies, compute and enqueueing apart, as trtexec tells them.
-
 Latency is the sum of the copy to the device, the GPU's work and the copy back, by events on the
 stream. Each stream has one pass under way at a time; trtexec overlaps two, so that its latency
 holds waits which these figures do not, and its throughput is that of two streams here.
-
-The layers of an engine in a report: names and nodes by its inspector, times by its profiler.
 
 The library's profiler makes every pass wait, and a CUDA graph cannot be profiled by layers, so
 the two are never measured together.

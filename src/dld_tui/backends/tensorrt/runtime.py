@@ -1,6 +1,4 @@
-"""Put the weights of an ONNX model into an engine that was built for it.
-
-A built engine, loaded: what goes in and out of it, its layers, its weights.
+"""A built engine, loaded: what goes in and out of it, its layers, and its weights put anew.
 
 Loading an engine runs code that it holds, so a file is loaded only where the user trusts it.
 """

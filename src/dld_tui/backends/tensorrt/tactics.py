@@ -1,6 +1,4 @@
-"""Choosing tactics: by an algorithm selector, or by editing the timing cache of a build.
-
-The timing cache: measured tactics, kept from build to build.
+"""Choosing tactics by a selector or the timing cache, and the cache itself.
 
 Which of the two a library has is told by :func:`dld_tui.core.tensorrt.tactics.reason_against`.
 """

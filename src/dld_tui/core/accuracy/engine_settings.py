@@ -1,7 +1,4 @@
-"""What runs the sides of a comparison, and which settings are of no use then; for searches, too.
-
-What a comparison can set of the engines that it builds or loads.
-"""
+"""What a comparison can set of engines, and which settings what runs its sides has no use for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The figures of a tensor's error as text, for tables and CSV.
-
-Which values of two models belong together: those of one name, then outputs by their place.
-
-What a comparison of two runs found: a row for each tensor, and the verdict.
-"""
+"""What a comparison of two runs found: which tensors belong together, their errors, the verdict."""
 
 from __future__ import annotations
 

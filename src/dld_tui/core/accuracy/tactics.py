@@ -1,6 +1,4 @@
-"""The result of a search for wrong tactics in words.
-
-Which tactics make a result wrong: a search over builds that knows nothing of a library.
+"""Which tactics make a result wrong: a search over builds that knows nothing of a library.
 
 It builds until one build is wrong and one is right, and then narrows down the layers in which the
 two differ, by builds whose tactics are all chosen. The search is a generator: it yields the build

@@ -1,6 +1,4 @@
-"""The declarations of tolerances, for the requests of all activities that compare results.
-
-How far results may be from a reference, for all outputs or for some.
+"""How far results may be from a reference, for all outputs or for some, and its declarations.
 
 Use them as ``atol: float = param(1e-2, **about_atol())``. Arguments replace parts of a
 declaration, or add to it.

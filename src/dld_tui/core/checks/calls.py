@@ -1,7 +1,4 @@
-"""What each operator takes, in the form in which 50,000 calls can be compared with it.
-
-Calls of operators with what is known of their operands: element types, dimensions, values.
-"""
+"""Calls of operators, what is known of their operands, and what each operator takes."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""The rules about speed by id; docs/checks.md explains each.
-
-The rules by id. Ids are stable: scripts filter by them; docs/checks.md explains each.
+"""Findings and the rules by id, those about speed and those of other programs included.
 
 Findings that other programs report have ids that start with ``onnx:`` or ``polygraphy:``.
-
-What a check says: one finding, with a rule id, a place and a sentence.
-
-What tools of others say of a model, as findings that lead to its nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""From what an edit touched to all that must be looked at again.
-
-What an edit touches, read off its primitives: the start of checking again.
-"""
+"""What an edit touches, and all that must be looked at again because of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rules about names: odd ones, and nodes that share one.
-
-Rules about the model as a whole: versions, operator sets, size, functions, depth.
-"""
+"""Rules about the model as a whole: versions, operator sets, size, functions, depth, names."""
 
 from __future__ import annotations
 

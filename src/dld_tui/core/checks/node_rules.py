@@ -1,7 +1,4 @@
-"""Rules about one node: what it calls, its links, its attributes, the types of its values.
-
-Rules about the subgraphs of If, Loop and Scan: what they take and give.
-"""
+"""Rules about one node: its call, links, attributes, types, and its subgraphs."""
 
 from __future__ import annotations
 

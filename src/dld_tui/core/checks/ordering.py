@@ -1,7 +1,4 @@
-"""Which nodes the outputs of a scope depend on: all at once, or again after an edit.
-
-The order of nodes: which come before their inputs, and whether there is a cycle.
-"""
+"""The order of nodes, cycles, and which nodes the outputs of a scope depend on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What no runtime will take of a model, by inference of types and shapes and rules on them.
 
-Types of values that the onnx package does not infer: of operators of ONNX Runtime, of ranks.
-
 It is native code in part, which can end the process on a bad model: call :func:`predict` in a
 child process. Terminal and command both take what it finds from the activity ``infer_shapes``.
 """

@@ -1,7 +1,4 @@
-"""Whether what was made of a model is as sound as the model was.
-
-The edits that repair what was found, in an order in which they do not disturb each other.
-"""
+"""The edits that repair what was found, and whether a result is as sound as its model was."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What keeps a model from running fast on a GPU: found from its structure, without running it.
 
-Where QuantizeLinear and DequantizeLinear stand so that TensorRT cannot fuse them.
-
 What it fuses is described in NVIDIA's TensorRT Developer Guide, "Working with Quantized Types":
 layers are quantized when all their inputs come from DequantizeLinear.
 

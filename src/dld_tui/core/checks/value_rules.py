@@ -1,7 +1,4 @@
-"""Rules about one value of a scope: who defines it, who uses it, what is said of its type.
-
-Rules about tensors: their data, without reading any payload.
-"""
+"""Rules about one value of a scope, and about tensors; no payload is read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whether another precision pays: what the engines compute in, and where that gains and costs.
-
-What only engines have to be compared by: tactics, precisions, layers that were put in.
+"""What only engines are compared by: tactics, precisions and whether they pay, layers put in.
 
 NVIDIA/TensorRT#4711 asks why an engine in fp8 is hardly faster than one in fp16. The answer is in
 three figures of each engine: the time of its convolutions and matrix products, that of what only

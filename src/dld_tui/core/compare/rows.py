@@ -1,7 +1,4 @@
-"""The rows of a comparison: times of each report, differences, and how sure they are.
-
-The times of one report's layers that are compared: of the device that does the work.
-"""
+"""The rows of a comparison: times of each report, differences, and how sure they are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Making what is compared comparable: times of one item where batches differ.
-
-A profile report, or an engine plan, as something to compare.
-"""
+"""A profile report or engine plan to compare, with times of one item where batches differ."""
 
 from __future__ import annotations
 

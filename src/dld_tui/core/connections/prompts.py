@@ -1,6 +1,4 @@
-"""The steps of a test of a target, and how each went.
-
-How a person is asked for a password, or whether a host is to be trusted.
+"""How a person is asked for a password or a host's key, and told how the test of a target goes.
 
 The command line asks on the terminal, the user interface with a dialog; a program without a
 person refuses. An asker is called from a thread that may wait.

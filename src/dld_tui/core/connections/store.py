@@ -1,6 +1,4 @@
-"""The saved connections: ``targets.toml`` in the configuration folder, one table a target.
-
-One saved connection: everything about a target but its secrets.
+"""Saved connections: everything about a target but its secrets, in ``targets.toml``.
 
 No secret is ever in it. What a person wrote by hand, comments too, stays.
 """

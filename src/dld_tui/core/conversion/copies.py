@@ -1,8 +1,4 @@
-"""Weights in Constant nodes made initializers, for libraries that look for weights only there.
-
-Copies of a document that share its payloads, and what conversions do to them first.
-
-What libraries drop of a model when they convert it, put back into the result.
+"""Copies of a document for conversions, and what a library dropped put back into its result.
 
 Nodes are matched by the first value that they make, other records by name, or by the one that
 quantization gives them; only what the result lacks is put back, and only of what it still has.

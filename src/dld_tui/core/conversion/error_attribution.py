@@ -1,6 +1,4 @@
-"""What a model in 16 bits gives where it is computed in these, with float32 kernels.
-
-Which nodes make the results of a converted model wrong, from the errors of its tensors.
+"""Which nodes make the results of a converted model wrong, from the errors of its tensors.
 
 ONNX Runtime computes float16 models on a CPU in float32 and leaves out the casts between two
 nodes, so that nothing overflows, and has next to no kernels for bfloat16. Here each node gets

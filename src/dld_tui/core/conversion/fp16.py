@@ -1,9 +1,5 @@
 """A model in float16 or bfloat16: nodes compute in it, weights are converted, casts are added.
 
-Weights in float16 or bfloat16, converted one after the other.
-
-Inputs and outputs of a model in float16 or bfloat16, and what a model declares of its values.
-
 Made of the casts of :mod:`dld_tui.core.document.casting` for all nodes that can: those of weights
 become weights in float16, one at a time, and those at the model's borders new types of these.
 Values keep their names where nothing needs them in the old type any more. As in ONNX Runtime's

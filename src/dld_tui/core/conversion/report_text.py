@@ -1,11 +1,4 @@
-"""The result of any conversion, for people: figures before and after, values, latency, notes.
-
-A model in figures, before and after a conversion.
-
-How near a converted model is to the original, for people.
-
-What weights lose in another type, for people.
-"""
+"""The result of any conversion, for people: figures before and after, values, latency, notes."""
 
 from __future__ import annotations
 

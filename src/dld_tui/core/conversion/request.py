@@ -1,7 +1,4 @@
-"""What a conversion leaves: a file that is written in one step, and a report as JSON data.
-
-What every conversion is asked: which model, where the result goes, and how it is verified.
-"""
+"""What every conversion is asked, and what it leaves: a file written in one step, and a report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What differs of models, graphs and functions as a whole.
-
-What differs between inputs, outputs, initializers and declared types that belong together.
-"""
+"""What differs between inputs, outputs, initializers and declared types, and of whole graphs."""
 
 from __future__ import annotations
 

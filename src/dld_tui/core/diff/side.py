@@ -1,6 +1,4 @@
-"""Ids of nodes by what feeds them and by what they feed, with names left out.
-
-One of two scopes that are compared, as plain lists that are quick to walk.
+"""One of two scopes that are compared, as plain lists, and ids of its nodes by structure.
 
 Two nodes get the same id when everything upstream (or downstream) of them up to matched values is
 the same. Ids come from one table for both models, so they are exact: no hash can collide.

@@ -1,6 +1,4 @@
-"""A comparison as lines of text, the same ones for the same models.
-
-One model as lines of text, for ``git diff`` and other tools that compare text.
+"""A comparison, or one model, as lines of text: the same ones for the same models.
 
 An item whose order has no meaning is where its name sorts it; what is too long for a line is
 followed by a hash, so that any change shows.

@@ -1,14 +1,10 @@
-"""Casts there and back that a run can turn on and off, node by node.
-
-What casts give layers the precisions that they are set to, without changing anything yet.
+"""Casts that give layers their precisions, planned; and casts that round to one, with a switch.
 
 Strongly typed libraries (TensorRT 11, TensorRT-RTX) take the precision of a layer from the types
 of its inputs, so a layer that is to run in another one gets ``Cast`` nodes at its borders.
 Weights stay as they are: the cast of an initializer is folded when the engine is built. Between
 two layers of one precision there is no cast, and a value that others use in its old type keeps
 its name.
-
-Casts there and back, which round values to a precision that nodes do not compute in.
 
 A model with them gives in one session what :func:`~dld_tui.core.document.casting.plan_rounding`
 gives in a copy for each choice of nodes: what a node takes and makes is rounded, or not, as an

@@ -1,7 +1,5 @@
 """Copied nodes: independent of the document that they come from, to be pasted anywhere.
 
-Names inside node messages that are in no document yet: what they define, and renaming.
-
 A fragment is a small model: the nodes with their subgraphs, the initializers, constants, types,
 operator sets and functions that belong to them, and as its inputs what they take from outside.
 Payloads stay in their files, which it keeps open. As an argument of an edit it is JSON::

@@ -1,7 +1,4 @@
-"""Who makes and who uses each value of one scope, kept up to date by the edit primitives.
-
-Where values come from, and where they are used.
-"""
+"""Where each value of a scope comes from and where it is used, kept up to date by edits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Printing the numbers and strings of literals.
-
-Reading literals character by character, with errors that point at the column.
-"""
+"""Numbers and strings of literals: read with errors that point at the column, and printed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-r"""Lists of numbers and texts as lines: one value a line, as a text area shows them.
-
-Attribute values as people type and read them.
+r"""Attribute values as people type and read them, on one line or a value a line.
 
 ::
 

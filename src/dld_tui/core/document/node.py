@@ -1,7 +1,4 @@
-"""The axes of Transpose nodes.
-
-Nodes and their attributes, as views over the protobuf messages that hold them.
-"""
+"""Nodes and their attributes, as views over the protobuf messages that hold them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,5 @@
 """Another version of the ai.onnx operators for a whole model, by onnx's version converter.
 
-What onnx's version converter says when it gives up, as one line that names a node.
-
-Nodes before and after onnx's version converter: what it changed, and what it has lost.
-
-The report of an opset conversion, for people.
-
 The converter rebuilds a model from what it knows of it, and loses the rest: local functions, the
 metadata of nodes, sparse initializers, references to parameters of functions. So only its
 decisions are taken over. Every node gets a label, the model is converted, and what the labels

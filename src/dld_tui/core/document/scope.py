@@ -1,7 +1,4 @@
-"""The values that a node of a scope may use.
-
-Scopes: the main graph, the subgraphs of If, Loop and Scan, and local functions.
-"""
+"""Scopes: main graph, subgraphs and local functions, and the values that their nodes may use."""
 
 from __future__ import annotations
 

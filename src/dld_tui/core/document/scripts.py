@@ -1,6 +1,4 @@
-"""Edit scripts as files: the edits of a session written, large payloads beside them.
-
-Edit scripts: the lines of the journal, replayed on a document (``dld edit``).
+"""Edit scripts: written as files, and replayed on a document (``dld edit``).
 
 Payloads that the arguments of edits refer to live as long as the program needs them. A script
 that is to be kept has its own copies, in a folder beside it, named relative to the script.

@@ -1,6 +1,4 @@
-"""Statistics of a tensor's values, computed in parts so that any size fits in memory.
-
-Tensors: shape, size and payload, read lazily and in parts.
+"""Tensors: shape, size, payload and statistics, read lazily and in parts.
 
 A payload may be in the protobuf message, cut out and left in the model's file, or in an external
 data file. Nothing here trusts a claimed size: sizes are compared with what is there before

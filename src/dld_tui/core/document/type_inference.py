@@ -1,6 +1,4 @@
-"""Types of inputs and outputs that edits made before their types were known.
-
-Types and shapes of all values, as the onnx package infers them.
+"""Types and shapes of all values, as the onnx package infers them.
 
 It is native code that can end the process on a bad model: call this in a child process.
 

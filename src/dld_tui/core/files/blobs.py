@@ -1,12 +1,8 @@
-"""Copy bytes and payloads to an open file, inside the kernel where it can.
-
-Payloads that stay in their file, and the sentinels that stand for them in a protobuf message.
+"""Payloads that stay in their file, the sentinels that stand for them, and copying them.
 
 A sentinel is 32 bytes of ASCII: a random nonce of the document and a number. As all its bytes are
 below 0x80 it is a valid value of every payload field: of ``bytes``, of packed floats and doubles,
 and of packed varints.
-
-Payloads that are another payload with some bytes replaced, so that an edit copies nothing.
 
 A :class:`PatchedBlob` never changes: a further patch makes another one, which shares nearly all
 of its parts, because the history keeps both. The patches are in layers, newer over older ones,

@@ -1,6 +1,4 @@
-"""Data files that nothing needs any more when a model is written in the place of another one.
-
-External data files: which of them may be opened, and the payloads in them.
+"""External data files: which may be opened, the payloads in them, and which nothing needs any more.
 
 The location of external data comes from the model, so it is foreign: it may only name a regular
 file in the model's own folder or below it. What a location or a link in the folder says about the

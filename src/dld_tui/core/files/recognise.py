@@ -1,7 +1,5 @@
 """Say what kind of file a path holds, by its content.
 
-The first bytes of a serialized engine: which TensorRT wrote it.
-
 ``ftrt`` is what TensorRT writes; with serialization version 0 its bytes 24 to 27 are the version,
 as ``trtexec --getPlanVersionOnly`` (8.6 and later) reads them. TensorRT-RTX writes ``vtrt`` with
 the same layout (seen in engines of 1.7), and after it, at byte 32, one bit for each compute

@@ -1,13 +1,9 @@
 """Write files so that a reader sees the old file or the new one, never half of it.
 
-Temporary files that are gone when their owner is, even when it was killed.
-
 Views (:mod:`dld_tui.core.files.view`) are beside the model, as libraries read weights of its
 folder only; snapshots for shape inference are where temporary files are. The process that makes
 one holds a lock on it, which ends with the process: one that nobody holds is left from a process
 that was killed, and whoever makes or opens something there next removes it.
-
-A file under a temporary name beside its target, until it is complete.
 
 Everything that this program writes for the user goes through here: a temporary file in the same
 folder, flushed to the disk, checked, and renamed over the target.

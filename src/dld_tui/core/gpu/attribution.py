@@ -1,6 +1,4 @@
-"""Tell by its position which layer launched a kernel of a pass in which no layer was recorded.
-
-Give every kernel to the layer whose interval on the CPU holds the call that launched it.
+"""Which layer launched a kernel: by the interval that holds the call, or by its position in a pass.
 
 The GPU works later than the CPU asks, so its own times say nothing of the layer. The clocks are
 joined by the moment at which the profile of the CPU side began.

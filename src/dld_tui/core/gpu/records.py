@@ -1,7 +1,4 @@
-"""The rows of values that are sampled while a GPU works, whoever measures them.
-
-What a tracer of a GPU recorded: pieces of work, and the calls that launched them.
-"""
+"""What was recorded of a GPU: pieces of work, the calls that launched them, sampled values."""
 
 from __future__ import annotations
 

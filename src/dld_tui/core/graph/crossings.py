@@ -1,9 +1,4 @@
-"""Ordering each layer so that few links cross: sweeps, then lines are moved past each other.
-
-Orders of the ranks of a layered drawing: sorting, swapping neighbours, counting what crosses.
-
-Moving whole lines past each other, where ranks taken one by one cannot get any better.
-"""
+"""Ordering each layer so that few links cross: sweeps, then lines are moved past each other."""
 
 from __future__ import annotations
 

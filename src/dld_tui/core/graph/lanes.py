@@ -1,6 +1,4 @@
-"""The rail view: a vertex a row, and a column for each tensor that is alive, as in a commit graph.
-
-An order of the vertices that a person can follow: each close to what it is computed from.
+"""The rail view: vertices in an order to follow, and a column for each tensor that is alive.
 
 A row is held as a few numbers: which columns have a line above it, which below, and which are
 joined to the row's vertex. What a row looks like follows from these alone, so only rows on the

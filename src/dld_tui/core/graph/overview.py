@@ -1,7 +1,4 @@
-"""A part of a graph: what is some links away from a vertex, or lies on the way between two.
-
-What is seen of a folded graph: a list of rows, some folded, and the graph of what is seen.
-"""
+"""What is seen of a folded graph, or of a part of it around vertices or between two."""
 
 from __future__ import annotations
 

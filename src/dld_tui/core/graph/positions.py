@@ -1,7 +1,4 @@
-"""Boxes that somebody has moved sideways, and the room that the others make for them.
-
-Where the items of each rank are from left to right, in cells.
-"""
+"""Where the items of each rank are from left to right, in cells, those moved by hand included."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The layers of a drawing: vertices by rank, and in between the chains that lines run along.
-
-Ranks: which row of a layered drawing each vertex is in, and which links are drawn as stubs.
-"""
+"""Ranks: which row of a layered drawing each vertex is in, and the chains that lines run along."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lines between two ranks: where they leave and arrive, and the track each runs sideways on.
-
-Lines of one tensor: each to its own target, or side by side and then one line.
-"""
+"""Lines between two ranks: how those of one tensor split, and the track each runs sideways on."""
 
 from __future__ import annotations
 

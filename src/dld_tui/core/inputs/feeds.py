@@ -1,7 +1,5 @@
 """What a model is fed with: the sets of a folder, or values that are made for a guess.
 
-Inputs from files: ``input_0.pb`` as ONNX test data has them, or ``NAME.npy``.
-
 A folder holds one set of inputs, or folders ``test_data_set_0``, ``test_data_set_1``, … of one
 set each. ``input_N`` is the model's N-th input; a ``.pb`` file whose tensor has an input's name
 is that input. In the name of a ``.npy`` file, characters other than letters, digits, ``.``, ``-``

@@ -1,7 +1,4 @@
-"""Inputs made from a seed, so that two runs feed the same.
-
-What values an input gets: plausible ones for what it is.
-"""
+"""What values an input gets: plausible ones for what it is, made from a seed."""
 
 from __future__ import annotations
 

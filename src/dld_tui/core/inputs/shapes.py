@@ -1,8 +1,4 @@
-"""Shapes of a model's inputs: what the model leaves open, and what the user gives.
-
-NumPy types for ONNX element types.
-
-Sizes that the user gives for free dimensions by their names.
+"""Shapes and element types of a model's inputs: what it leaves open, and what the user gives.
 
 Shapes are given as ``NAME:1x3x224x224``, several in one text separated by commas as trtexec takes
 them, or as ``NAME:[1,3,224,224]`` as Polygraphy does. Names may hold colons, slashes and commas.

@@ -1,7 +1,4 @@
-"""The ten colour classes of operators: few enough to tell apart, shared by panes and pictures.
-
-What kind of work an operator does: the colour it has in the graph and the palette's groups.
-"""
+"""What kind of work an operator does, and the colour class that tells it."""
 
 from __future__ import annotations
 

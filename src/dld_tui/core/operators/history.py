@@ -1,7 +1,4 @@
-"""Whether an operator means the same in two versions of its operator set.
-
-What changed in an operator's signature from version to version.
-"""
+"""What changed in an operator from version to version, and whether two versions mean the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Operators as rows and as JSON documents, for the command line.
-
-The documentation page of an operator: lines of text with a role each, for any output.
-"""
+"""Operators as rows, as JSON documents, and as documentation pages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Versions of operator sets: which there are, what files and runtimes they need.
-
-Finding operators: by name and version for a node, or all of them for a palette.
-"""
+"""Finding operators and versions of operator sets."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""TREx's metadata files, and what they say of the device, the model and the times.
-
-Which files belong together: the names of TREx, of trtexec's users, and of this program.
-
-TREx's engine archives: ``.tea`` files, which are ZIP archives of the file set.
-
-Writing the file set of TREx, so that tools which read that read this plan.
-"""
+"""The files of one engine: which belong together, archives (``.tea``), those that TREx writes."""
 
 from __future__ import annotations
 

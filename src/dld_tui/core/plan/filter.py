@@ -1,7 +1,4 @@
-"""The time and memory of layers that have something in common.
-
-Which layers of an engine a filter lets through: the filter of the Plan screen, for commands.
-"""
+"""Which layers of an engine a filter lets through, and groups of what they have in common."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is computed inside pointwise and generated layers.
-
-Folding layers that do nothing at run time: constants and NoOps.
-"""
+"""Layers that do nothing at run time, folded; and what is computed inside generated ones."""
 
 from __future__ import annotations
 

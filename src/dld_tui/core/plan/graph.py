@@ -1,7 +1,4 @@
-"""What a picture of an engine shows: a box a layer, coloured by what it does or by precision.
-
-The graph of an engine: its layers and bindings, and the tensors between them.
-"""
+"""The graph of an engine: its layers and bindings, the tensors between them, and its picture."""
 
 from __future__ import annotations
 

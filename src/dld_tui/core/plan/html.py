@@ -1,7 +1,4 @@
-"""An engine as one HTML page that can be mailed, of the same parts as a report's.
-
-The charts of an engine's page, drawn from the figures that the Plan screen's charts show.
-"""
+"""An engine as one HTML page that can be mailed, with the charts of the Plan screen."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Finding the list of layers in a document of any TensorRT version.
-
-Layers and tensors from the objects that TensorRT's inspector writes of them.
-
-Layers as lines of text: the inspector's ``ONELINE`` form, and the verbose build log.
+"""Layers and tensors of any TensorRT version, from the inspector's JSON or from lines of text.
 
 Both become the objects that the inspector's JSON has.
 """

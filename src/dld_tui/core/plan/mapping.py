@@ -1,7 +1,5 @@
 """Which ONNX nodes the layers of an engine compute, and the time of the layers by node.
 
-The time of engine layers shared over the ONNX nodes that they compute.
-
 What a layer of several nodes took cannot be measured by node: it is shared by what the nodes cost
 (:mod:`dld_tui.core.node_cost`) or by another stated rule, and labelled an estimate. Nodes that
 work on weights only run when the engine is built, and get nothing.

@@ -1,14 +1,10 @@
-"""ONNX nodes as engine layers name them.
-
-What the name of an engine layer says when there is no metadata.
+"""What names and metadata of an engine layer say of its ONNX nodes.
 
 TensorRT makes the names of fused layers from those of the ONNX nodes: ``A + B`` (a chain), ``A ||
 B`` (side by side), ``PWN(A, PWN(B))`` (pointwise work), ``{ForeignNode[FIRST...LAST]}`` (a part
 of the graph). It adds copies (``Reformatting CopyNode for Input Tensor 0 to A``) and helpers that
 stand for no node. Names of ONNX nodes may contain any of these separators, so the names of the
 model, where it is known, decide: the longest one that fits counts.
-
-What the ``Metadata`` of an engine layer says: the ONNX nodes that the layer was made from.
 
 The parser gives each layer that it adds a text ``[ONNX Layer: NODE | ...]``; a fused layer has
 those of all its parts, between the control characters U+001E and U+001F (a log loses these).

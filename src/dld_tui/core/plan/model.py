@@ -1,7 +1,4 @@
-"""What the files of an engine do not say, and how to get it.
-
-An engine plan as data: its layers, their tensors, what they took, and what belongs to it.
-"""
+"""An engine plan as data: its layers, their tensors, what they took, and what is missing."""
 
 from __future__ import annotations
 

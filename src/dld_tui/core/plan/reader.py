@@ -1,11 +1,5 @@
 """Opening an engine plan from whatever files describe it.
 
-The files of one plan, and what has been learnt of them so far.
-
-Which times of whole inferences are those of an engine, where several lie side by side.
-
-Making one plan of the files that were found.
-
 ::
 
     plan = open_plan("resnet.onnx.engine.graph.json")

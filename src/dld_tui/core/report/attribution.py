@@ -1,9 +1,5 @@
 """Joining the kernels of a backend to the nodes of the ONNX file, with how sure that is.
 
-Finding nodes of a document by what an optimiser's names say of them.
-
-What a kernel of the optimised graph computes of the original one, followed along its tensors.
-
 Optimisers keep the names of tensors where they replace nodes: a fused kernel's outputs are the
 outputs of the last nodes that it replaces, its inputs those of the first. So it stands for what
 lies between: backwards from its outputs to the tensors that other kernels make.

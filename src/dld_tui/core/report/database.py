@@ -1,6 +1,4 @@
-"""A report that was made on another machine, with the paths of this one.
-
-Opening a report file for reading, whatever it turns out to be.
+"""Opening a report file for reading, whatever it turns out to be, and from another machine.
 
 The file may be anything: truncated, of another program, made to do harm. Nothing in it is run: a
 table must be an ordinary table with ordinary columns, and every value is checked for its type.

@@ -1,10 +1,6 @@
-"""What the name of a TensorRT layer says of its work: the profile has nothing else.
-
-What a layer costs: its time on the GPU where that is known, else its own time.
+"""What a layer costs, and the time of layers by type, ONNX node, operator, scope or precision.
 
 A launch is asynchronous: what a processor takes to launch a layer says little about its work.
-
-The time of layers by a key: type, ONNX node, operator, name scope, provider, precision.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a run measured beside latency and layers: parts of a pass, memory, load of the machine.
-
-What the model of a report was fed with: shapes and values, and why, where they were guessed.
-"""
+"""What a run measured beside latency and layers, and what its model was fed with."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What each layer took in each pass, all at once: millions of samples as one array.
-
-What layers took together in each pass: figures of a whole are computed pass by pass.
+"""What layers took in each pass, singly and together: figures of a whole are made pass by pass.
 
 The sum of the layers' medians is the time of no pass: where something disturbs another layer in
 each pass, every median leaves it out and the sum of a pass does not. So what layers take

@@ -1,7 +1,4 @@
-"""The reader of report files; :mod:`.model` is its public place.
-
-Reading what a GPU did from a report; a part of :class:`.reader.Report`.
-"""
+"""The reader of report files; :mod:`.model` is its public place."""
 
 from __future__ import annotations
 

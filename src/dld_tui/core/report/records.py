@@ -1,7 +1,4 @@
-"""What a report says about a GPU: what it did when, and values sampled over time.
-
-The rows of a report. All times are of one report's own clock; units are in the names.
-"""
+"""The rows of a report. All times are of one report's own clock; units are in the names."""
 
 from __future__ import annotations
 

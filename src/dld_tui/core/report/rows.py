@@ -1,7 +1,4 @@
-"""The rows of a GPU in a report file, read and checked.
-
-The rows of a report file, read and checked.
-"""
+"""The rows of a report file, those of its GPU included, read and checked."""
 
 from __future__ import annotations
 

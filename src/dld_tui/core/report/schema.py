@@ -1,8 +1,4 @@
-"""The tables of a report file. docs/report-format.md is their documentation for other programs.
-
-How values are put into the columns of a report.
-
-Checking the values of a report's columns: SQLite lets any column hold any type.
+"""The tables of a report file, how values are put into their columns, and how they are checked.
 
 `VERSION` says which of them a file has: what a later version added is not looked for in an older
 file. An older program refuses a file of a later version.

@@ -1,6 +1,4 @@
-"""From samples to one row of statistics a layer.
-
-Figures over passes, with their definitions.
+"""Figures over passes, with their definitions, and one row of them a layer.
 
 Percentiles are of linear interpolation between the two nearest ranks: position ``p/100 * (n -
 1)`` in the sorted sample (Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996, type

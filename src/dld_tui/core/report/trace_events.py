@@ -1,6 +1,4 @@
-"""Chrome trace events (what Chrome, Perfetto, PyTorch and others write), read as a stream.
-
-Which events of a thread lie inside which others: the body of an If, Loop or Scan.
+"""Chrome trace events (Chrome, Perfetto, PyTorch and others), read as a stream and nested.
 
 Kept of an event are five numbers in arrays, so that a trace of millions fits into memory. Read
 are complete events (``X``), pairs of begin and end (``B``, ``E``) and names of threads (``M``);

@@ -1,7 +1,4 @@
-"""What a person should look at first in a report, as lines of text.
-
-What to look at first where a GPU took part: launches, copies, fallback, precision.
-"""
+"""What a person should look at first in a report, as lines of text; a GPU's part included."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Arguments as trtexec and Polygraphy take them, brought to one value an option.
 
-Values in the ways of trtexec and Polygraphy: lists with commas, sizes with suffixes.
-
-Texts of input shapes for optimization profiles: ``x:1x3x224x224,y:[1,3]``, several profiles.
-
 Both the command line of ``dld build`` and pasted commands pass through :func:`plain_arguments`;
 what it leaves is what the declaration of the settings knows.
 """

@@ -1,6 +1,4 @@
-"""The version of an installed library, without loading it.
-
-What a TensorRT library has, as data: asked once where the library is, used where it is not.
+"""What a TensorRT library has, as data: asked once where the library is, used where it is not.
 
 Versions differ in what they have, and TensorRT-RTX differs from them all, so a library is asked
 for each name instead of being judged by its version. The numbers behind the names change between

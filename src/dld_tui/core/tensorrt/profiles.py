@@ -1,7 +1,4 @@
-"""The optimization profiles of a build: from the command, the model, or the inferred batch.
-
-Inputs whose values are a shape: a profile gives them values, not a shape.
-"""
+"""The optimization profiles of a build: from the command, the model, or the inferred batch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Copies of a model for trials of precisions: rounding by choice, and precisions that are set.
-
-A copy of a model in which layers have the precisions that they are set to, by casts.
+"""Copies of a model in which layers have other precisions: by casts, or for trials by switches.
 
 TensorRT 11 and TensorRT-RTX are strongly typed: they run a layer in the type of its inputs and
 know no precision of layers. The original document is never changed; the copy shares its payloads.

@@ -1,14 +1,4 @@
-"""All settings of a profiling run with TensorRT: of the build, the measurement, and the report.
-
-The settings of a build: which model, for which library and device, with which profiles.
-
-The settings of a build: its effort, its memory, and what can be changed in the engine later.
-
-The settings of a build: types of layers, and which tactics are tried.
-
-The settings of a measurement with TensorRT.
-
-The one declaration of what can be set for a build, and for a measurement, with TensorRT.
+"""All settings of builds and measurements with TensorRT, each declared once.
 
 The fields are in ``settings_*.py``, one class a page of the form. Values given in the ways of
 trtexec and Polygraphy become the plain form when a request is made, so that its users see one.

@@ -1,6 +1,4 @@
-"""What a build with an editable timing cache logs: the tactics that were measured for each layer.
-
-Which implementation TensorRT took for each layer: tactics, their files, and who can choose them.
+"""Which implementation TensorRT took for each layer, who can choose it, and what builds log.
 
 A library lets them be chosen in one of two ways. TensorRT 8 to 10 asks an algorithm selector for
 each layer (:data:`REPLAY`); from 10.8 on the timing cache of a build can be edited

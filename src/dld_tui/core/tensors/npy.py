@@ -1,7 +1,5 @@
 """NumPy's .npy files: tensors out of them and into them, streamed, and never through pickle.
 
-The header of a .npy file: parsed without numpy's own reader, which takes pickles.
-
 NumPy has no name for some ONNX types. They are exchanged as:
 
 * bfloat16 as uint16 and the float8 types as uint8, the bits as they are,

@@ -1,7 +1,4 @@
-"""What one can do with a comparison beside looking: go to a layer or a node, filter, save.
-
-Asking which reports to compare: those that are open, those of before, or a path.
-"""
+"""What one can do with a comparison: choose what is compared, go to a layer, filter, save."""
 
 from __future__ import annotations
 

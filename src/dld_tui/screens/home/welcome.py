@@ -1,7 +1,4 @@
-"""The start page: recent files, opening by path, activities and samples.
-
-The dialog that asks for a path.
-"""
+"""The start page: recent files, opening by path, activities and samples."""
 
 from __future__ import annotations
 

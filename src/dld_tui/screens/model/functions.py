@@ -1,7 +1,4 @@
-"""The list of local functions: signatures, attributes, who calls them; and what is done to them.
-
-The questions about a local function: names, signature, attributes.
-"""
+"""The list of local functions: signatures, attributes, who calls them; and what is done to them."""
 
 from __future__ import annotations
 

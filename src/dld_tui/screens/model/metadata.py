@@ -1,7 +1,4 @@
-"""The metadata page: doc strings, metadata entries, producer fields, types of values.
-
-The rows of the metadata page: what can be written about a model and its parts.
-"""
+"""The metadata page: doc strings, metadata entries, producer fields, types of values."""
 
 from __future__ import annotations
 

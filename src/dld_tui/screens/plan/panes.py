@@ -1,7 +1,4 @@
-"""What the layers of an engine can be narrowed to: types, precisions, what was found.
-
-Which panes of an engine are seen: on a large screen the layers, one other, and the details.
-"""
+"""Which panes of an engine are seen, and what its layers are narrowed to."""
 
 from __future__ import annotations
 

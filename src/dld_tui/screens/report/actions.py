@@ -1,7 +1,4 @@
-"""What one can do with a report beside looking: go to the model, save a table, choose columns.
-
-A report's part in comparing: choosing the other one, and showing a layer when asked to.
-"""
+"""What one can do with a report beside looking: go to the model, save a table, compare."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Choosing the columns of the layer table.
-
-Which panes of a report are seen.
-"""
+"""Which panes and columns of a report are seen."""
 
 from __future__ import annotations
 

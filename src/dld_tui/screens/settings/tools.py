@@ -1,7 +1,4 @@
-"""The custom tools: list, add, change, remove, and run on the model of the tab.
-
-The form of one custom tool.
-"""
+"""The custom tools: list, add, change, remove, and run on the model of the tab."""
 
 from __future__ import annotations
 

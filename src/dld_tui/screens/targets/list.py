@@ -1,9 +1,4 @@
-"""The machines that are reached over SSH: list, add, change, test, remove.
-
-A dialog to mark the targets that an activity runs on at once.
-
-The form of one connection.
-"""
+"""The machines that are reached over SSH: their list, the form of one, and marking several."""
 
 from __future__ import annotations
 

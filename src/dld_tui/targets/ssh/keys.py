@@ -1,6 +1,4 @@
-"""The private key files of a machine, read without asking.
-
-A key file with a passphrase, which is asked for only when the server takes the key.
+"""The private key files of a machine, and asking for a passphrase when the server takes a key.
 
 The public half lies open: in the file itself where OpenSSH wrote it, else in the ``.pub`` beside.
 """

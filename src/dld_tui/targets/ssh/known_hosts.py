@@ -1,6 +1,4 @@
-"""A host key that is not the known one: refused, or a new host that a person is asked about.
-
-Files of known hosts: which keys a host may show, and on which line that is said.
+"""Known hosts: which keys a host may show, and asking about a key that is not known.
 
 asyncssh can read such files too, but does not say where an entry is, and refuses a whole file for
 one bad line; OpenSSH skips the line, and so does this.

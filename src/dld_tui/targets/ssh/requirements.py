@@ -1,7 +1,4 @@
-"""Which packages an activity needs on a target, and which of them may be installed there.
-
-Wheels for a target, fetched here: by the platform, libc and Python of the target.
-"""
+"""Which packages an activity needs on a target, and their wheels, fetched here."""
 
 from __future__ import annotations
 

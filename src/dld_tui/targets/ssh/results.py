@@ -1,7 +1,4 @@
-"""Bringing the results of a job from a target to the paths that were asked for.
-
-The jobs that were started on targets, so that a later run of the program finds them again.
-"""
+"""Jobs started on targets, and their results, brought to the paths that were asked for."""
 
 from __future__ import annotations
 

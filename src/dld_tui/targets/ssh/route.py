@@ -1,13 +1,9 @@
-"""A ``ProxyCommand``: a process whose standard input and output are the line.
-
-The one place where a command line for a shell, here or on a target, is put together.
+"""The way to a target: each machine on it, its ``ProxyCommand``, and quoting for shells.
 
 An SSH server hands a command to the user's shell as one string, so every argument is quoted, for
 POSIX shells, zsh, fish, csh and tcsh. Between single quotes only fish has escapes, of the quote
 and of the backslash; csh takes ``!`` for its history even there, and ends a line at a line break.
 So a command with one of these four goes to ``/bin/sh`` as text in which they are octal numbers.
-
-The way to a target: each machine on it with what ``~/.ssh/config`` says of it.
 
 asyncssh reads that file too, but connects to jump hosts without our questions and runs no shell
 for ``ProxyCommand``; so the file is asked here for the way, and there for the rest (algorithms).

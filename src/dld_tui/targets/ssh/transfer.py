@@ -1,7 +1,4 @@
-"""Files to a target and results from it: by content, resumed after a cut, verified by hash.
-
-The SHA-256 of files here, remembered as long as a file does not change.
-"""
+"""Files to a target and results from it: by content, resumed after a cut, verified by hash."""
 
 from __future__ import annotations
 

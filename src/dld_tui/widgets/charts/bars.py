@@ -1,8 +1,4 @@
-"""Blocks of text side by side: lines of pieces, each block as wide as it says.
-
-Heat: how much a time stands out, in six steps.
-
-Bars, sparklines and histograms as text, at the resolution of an eighth of a cell.
+"""Bars, sparklines, histograms, heat and blocks of text, at the resolution of an eighth of a cell.
 
 Pure functions: they return characters, the widgets add the colours. A `Ramp` is the list of
 glyphs from empty to full, so that an ASCII terminal draws the same chart with coarser steps.

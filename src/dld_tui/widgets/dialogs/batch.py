@@ -1,7 +1,4 @@
-"""The dialog that sets attributes of many nodes at once.
-
-The attributes that many nodes share, by operator type, and what is to become of them.
-"""
+"""The dialog that sets attributes of many nodes at once, and what these share."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Editing text of several lines, such as a doc string, over a page.
-
-Questions and errors over a page. Keys do not reach the page below.
-
-Asks for a password or passphrase; what is typed is not shown.
-"""
+"""Questions, errors, secrets and texts over a page. Keys do not reach the page below."""
 
 from __future__ import annotations
 

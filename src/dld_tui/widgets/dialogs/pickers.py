@@ -1,7 +1,4 @@
-"""Choosing a node, and one of the inputs or outputs of a node, by search.
-
-Choosing a value by fuzzy search among all that are visible in a scope.
-"""
+"""Choosing a value, a node, or an input or output of a node, by search."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A dialog to pick one of many things by typing parts of its name.
-
-A dialog with a search field over a list: the base of the palettes and pickers.
-"""
+"""A dialog with a search field over a list: the base of the palettes and pickers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Quick add: choose an operator by fuzzy search, reading its documentation.
-
-What feeds a new node: its inputs, attributes and users, one row each.
-"""
+"""Adding a node: the operator by search, and what feeds it, one row each."""
 
 from __future__ import annotations
 

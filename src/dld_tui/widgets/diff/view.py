@@ -1,7 +1,4 @@
-"""The two columns of a comparison, and the full text of the row under the cursor.
-
-The rows of a comparison: the old model at the left, the new one at the right.
-"""
+"""The two columns of a comparison of models, and the full text of the row under the cursor."""
 
 from __future__ import annotations
 

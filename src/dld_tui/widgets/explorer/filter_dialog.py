@@ -1,7 +1,4 @@
-"""The line in which the explorer's filter is typed.
-
-The advanced filter: choose operator types from a list with counts, type conditions.
-"""
+"""The explorer's filter: the line that is typed, and the dialog with types and conditions."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""The explorer's rows made again when another model has taken the place of the document's.
-
-The rows behind the explorer: the nodes of a scope by type, by name, as a tree, in file order.
+"""The rows behind the explorer: the nodes of a scope by type, by name, as a tree, in file order.
 
 No widget in here. Fifty thousand nodes are indexed once; folders are split only when they unfold,
 and what a key press needs (filter, unfold, one edit) takes a few milliseconds.
-
-Finding rows in the explorer's model: the next match, a given node, what there is room for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The explorer pane: the nodes of the model as rows, with a filter as one types.
 
-The list inside the explorer: rows and keys; what the keys do is the explorer's.
-
 Enter on a node posts :class:`Explorer.Opened`, on a branch it folds and unfolds. What the cursor
 is on goes out as :class:`Explorer.Selected`.
 """

@@ -1,7 +1,4 @@
-"""The canvas: boxes and lines, a cursor that follows the links. Only what is seen is drawn.
-
-The whole drawing in a few cells: where its boxes are, and which part of them is seen.
-"""
+"""The canvas and its overview in a corner: boxes and lines, a cursor that follows the links."""
 
 from __future__ import annotations
 

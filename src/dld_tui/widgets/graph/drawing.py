@@ -1,7 +1,4 @@
-"""What the boxes of the canvas say of vertices and folds.
-
-A layered drawing of vertices as boxes, one line of pieces at a time.
-"""
+"""A layered drawing of vertices as boxes, one line of pieces at a time."""
 
 from __future__ import annotations
 

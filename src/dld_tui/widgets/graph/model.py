@@ -1,7 +1,5 @@
 """What the graph pane shows of a model: one scope, and what is known of its nodes.
 
-What the graph says of a node besides what it is: marks, findings, precision, weights.
-
 All of it is asked for by ranges of rows, so that a fold answers as quickly as a node.
 """
 

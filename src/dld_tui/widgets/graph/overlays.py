@@ -1,6 +1,4 @@
-"""Which overlay the graph pane shows, and what others there are: found on a thread if large.
-
-What the colours of the graph say: kind of work, precision, findings, weights, time.
+"""What the colours of the graph say: kind of work, precision, findings, weights, time.
 
 An overlay answers for a range of rows, so that a fold shows the sum of what is in it.
 """

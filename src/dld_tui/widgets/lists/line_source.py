@@ -1,4 +1,4 @@
-"""Search in a line view: from the cursor, wrapping round, without stalling on long lists.
+"""What a :class:`~dld_tui.widgets.lists.line_view.LineView` shows and searches: rows on demand.
 
 What a :class:`~dld_tui.widgets.lists.line_view.LineView` shows: rows made on demand.
 """

@@ -1,6 +1,4 @@
-"""The one widget for long lists: it draws only the rows that are seen.
-
-Marked rows of a line view: for commands on several things at once.
+"""The one widget for long lists, with marks: it draws only the rows that are seen.
 
 Textual's DataTable and Tree format every row when they are filled and read names as markup; this
 view asks its source for visible rows only, takes text as text, and repaints the two rows that a

@@ -1,6 +1,4 @@
-"""Breaking foreign text into rows of a width.
-
-Drawing (text, style class) pieces: text is text, and styles come from the theme.
+"""Drawing (text, style class) pieces, and breaking foreign text into rows of a width.
 
 The style classes of :data:`~dld_tui.widgets.lists.line_source.STYLES` are theme variables of the
 same names. A widget may add or replace one by a component class ``line--NAME`` with a rule in its

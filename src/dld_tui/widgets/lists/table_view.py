@@ -1,7 +1,5 @@
 """A line view with columns: header, sorting, and scrolling sideways by column.
 
-Which columns of a table are seen: what fits first, and what scrolling sideways brings in.
-
 A table begins with the columns that fit; those with the highest ``priority`` number wait at the
 right end. Scrolling moves by column: the columns with the name stay, the first of the others
 leave at the left, and at each step at least one that was not seen before comes in at the right.

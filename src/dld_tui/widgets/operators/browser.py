@@ -1,7 +1,4 @@
-"""Operators to search and to read: a list, and the documentation of the one under the cursor.
-
-The colour class of an operator: one style name of a line view for each kind of work.
-"""
+"""Operators to search and to read: a list, and the documentation of the one under the cursor."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the parameters pane says of a scope: the model as a whole, a subgraph, a function.
-
-Rows about links: where an input comes from, who uses an output.
-
-What the parameters pane says of a node: header, links, attributes, defaults, documentation.
+"""What the parameters pane says of a node and its links, or of a scope.
 
 No widget in here: rows are data. Folded sections are not worked out.
 """

@@ -1,7 +1,4 @@
-"""How the type of a value is shown: in short, and marked while an edit may have made it wrong.
-
-One row of the parameters pane, and how it looks at a width.
-"""
+"""One row of the parameters pane, how it looks at a width, and how types are shown."""
 
 from __future__ import annotations
 

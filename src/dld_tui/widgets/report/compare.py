@@ -1,7 +1,4 @@
-"""The rows of a comparison with their filter, and what is said about the whole.
-
-A comparison as the rows of a table, and as lines of text.
-"""
+"""A comparison as rows and lines of text, and the pane that filters them."""
 
 from __future__ import annotations
 

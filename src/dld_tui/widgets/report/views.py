@@ -1,9 +1,4 @@
-"""What is known of one layer, for the lines below the timeline.
-
-The environment of a report as lines: the GPU first, then versions, settings, the model.
-
-The panes of a report that are lines of text: summary, charts, environment.
-"""
+"""The panes of a report that are lines of text: summary, charts, environment, one layer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Textual's driver, sending only what changed.
-
-Sends only the cells that changed: what curses does, for the output of Textual.
+"""Textual's driver, sending only the cells that changed: what curses does.
 
 Textual paints whole lines of a pane, and sets and resets both colours around every piece of text.
 On a slow line that is most of what is sent: a scroll of a list repaints all its rows, moving the

@@ -1,7 +1,4 @@
-"""Scrollbars without block characters, for the ASCII glyph set.
-
-A thin border that carries a title at the left and keys or a count at the right.
-"""
+"""A thin border with a title and keys or a count, and scrollbars for the ASCII glyph set."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """One key at a time: the next one is given out when all that the former one caused has been done.
 
-Esc before another key in one read is Esc: nothing here is bound to Alt.
-
 Enter that was typed while the program started is Enter, too, and not Ctrl+J.
 
 Textual sends a key to the widget that has the focus when the key is read. Keys that arrive in one

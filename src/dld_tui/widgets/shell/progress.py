@@ -1,9 +1,4 @@
-"""A job beside the work, in one row above the keys: what runs, how far it is, how to stop it.
-
-How far a job is: stage, bar, rate and time left.
-
-Work that takes a while, such as opening and saving: what, how far, how fast, how long still.
-"""
+"""How far a job is: stage, bar, rate, time left; in one row above the keys, or as a panel."""
 
 from __future__ import annotations
 

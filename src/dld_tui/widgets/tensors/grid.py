@@ -1,11 +1,4 @@
-"""A tensor as a grid of any size: only the cells that are seen are read and drawn.
-
-Where the elements of a tensor stand in a grid: rows, columns, and what is fixed.
-
-The texts of a grid's cells, read in blocks: only what is seen is ever read.
-
-Moving the cursor of a tensor's grid, and marking a range with it.
-"""
+"""A tensor as a grid of any size: only the cells that are seen are read and drawn."""
 
 from __future__ import annotations
 

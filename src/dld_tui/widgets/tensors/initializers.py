@@ -1,7 +1,4 @@
-"""The pane of the initializer list: its table, its filter, and what is marked.
-
-The initializers of a model as rows of a table: what they are, where, and who uses them.
-"""
+"""The initializers of a model as rows of a table, and the pane that lists them."""
 
 from __future__ import annotations
 

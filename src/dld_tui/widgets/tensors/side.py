@@ -1,7 +1,4 @@
-"""What is beside a tensor's grid: its statistics and the histogram of its values.
-
-What is shown of a tensor: size and place, first values, statistics. Read on a thread.
-"""
+"""What is shown of a tensor beside its grid: size, place, first values, statistics, histogram."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
-"""The colours of the timeline: component classes turned into the styles of segments.
-
-The cells of a lane at a scale: at most two colours each, their border placed to an eighth.
+"""The cells of a lane at a scale and their characters: in colours, without, or in ASCII.
 
 Only visible cells are computed, each by bisection, so the cost of a repaint depends on the width
 of the window and not on the number of spans.
-
-From cells to characters: in colours, in glyphs without colours, or in ASCII.
 """
 
 from __future__ import annotations

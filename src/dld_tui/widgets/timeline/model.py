@@ -1,6 +1,4 @@
-"""From a pass of a report to a timeline.
-
-What a timeline shows: the spans of a pass, laid out in lanes.
+"""What a timeline shows: the spans of a pass of a report, laid out in lanes.
 
 A lane holds spans that do not overlap, in columns, so that what is at a time is found by
 bisection.

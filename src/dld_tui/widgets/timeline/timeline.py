@@ -1,10 +1,4 @@
-"""The timeline of one pass: overview, axis, lanes, and what the cursor is on.
-
-The lines of a timeline that are text: overview, axis, measure, what took longest.
-
-The counters under the lanes of a timeline: one row each, with the real value at the cursor.
-
-The keys of the timeline: going from span to span, zooming, panning, measuring.
+"""The timeline of one pass: overview, axis, lanes, counters, and what the cursor is on.
 
 Only visible cells are computed, once for each position and zoom; a cursor move repaints the lanes
 that it touches and the lines below.

@@ -1,7 +1,4 @@
-"""Casts that let nodes compute in another type.
-
-One change of many nodes, in several scopes, as one transaction.
-"""
+"""One change of many nodes as one transaction: attributes, deletion, and casts around them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Attributes of local functions: declared, with and without defaults, and referred to inside.
-
-Local functions: made empty, renamed, duplicated, deleted.
-"""
+"""Local functions and their attributes: made, renamed, duplicated, deleted, declared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Operator set imports and the IR version that an edit needs.
-
-Operator sets and local functions that come along with nodes from elsewhere.
-"""
+"""Operator sets and local functions that nodes need where they are put."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Links as a whole: terminals taken away, values cut off, what graphs take and give.
-
-Connecting and disconnecting: the inputs and outputs of nodes.
-"""
+"""Links: connected, disconnected, rewired as a whole, and cut off."""
 
 from __future__ import annotations
 

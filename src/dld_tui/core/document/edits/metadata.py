@@ -1,9 +1,4 @@
-"""What this program keeps for TensorRT in a model: layer precisions, optimization profiles.
-
-Doc strings, metadata, producer fields and operator set imports.
-
-Where nodes are drawn on the canvas.
-"""
+"""Doc strings, metadata, operator sets, canvas positions, and what is kept for TensorRT."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Renaming nodes and values.
-
-Names of values: which are visible, which are free.
-"""
+"""Names of nodes and values: which are free, and another one for what has one."""
 
 from __future__ import annotations
 

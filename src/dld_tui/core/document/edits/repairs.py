@@ -1,7 +1,4 @@
-"""Repairs that keep the meaning of a model.
-
-Small repairs that checks offer, and many of them as one step.
-"""
+"""Repairs that checks offer, and those that keep the meaning of a model."""
 
 from __future__ import annotations
 

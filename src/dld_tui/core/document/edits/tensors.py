@@ -1,6 +1,4 @@
-"""Changing the values of tensors: initializers and those in attributes.
-
-The tensors that edits change: where they are, and how a payload gets into one.
+"""Values of tensors: which tensor an edit means, and how it gets another payload.
 
 A tensor is named by ``{"initializer": NAME}`` or ``{"node": REF, "attribute": NAME}``.
 """
