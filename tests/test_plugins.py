@@ -44,9 +44,12 @@ def test_without_other_packages_only_our_own_are_listed() -> None:
     assert registry.activities() == registry.ACTIVITIES
 
 
-@pytest.mark.usefixtures("toy")
-def test_the_command_line_runs_an_activity(model: Path, dld: Dld) -> None:
+def test_the_command_line_runs_an_activity(
+    model: Path, dld: Dld, request: pytest.FixtureRequest
+) -> None:
     size = model.stat().st_size
+    assert "count-bytes" not in dld("run", "--help").out
+    request.getfixturevalue("toy")
     assert "count-bytes" in dld("run", "--help").out
     assert dld("run", "count-bytes", model, "--json").json == {"units": size}
     assert dld("run", "count-bytes", model, "--unit", 2).out == f"units: {size // 2}\n"

@@ -7,14 +7,20 @@ from dld_tui.cli.lazy import LazyGroup
 from dld_tui.cli.table import CommandInfo
 
 
-def _group(name: str, help: str) -> LazyGroup:
-    """Return the group of the activities whose commands have two words, this one first."""
-    rows = tuple(
-        CommandInfo(activity.command.words[1], activity.command.summary, activity=activity.id)
-        for activity in activities()
-        if activity.command is not None and activity.command.words[:-1] == (name,)
-    )
-    return LazyGroup(rows, name=name, help=help, no_args_is_help=False)
+class ActivityGroup(LazyGroup):
+    """The activities whose commands have two words, the name of the group first."""
+
+    def rows(self) -> tuple[CommandInfo, ...]:
+        """Return them, those of packages that were installed meanwhile, too."""
+        return tuple(
+            CommandInfo(activity.command.words[1], activity.command.summary, activity=activity.id)
+            for activity in activities()
+            if activity.command is not None and activity.command.words[:-1] == (self.name,)
+        )
+
+
+def _group(name: str, help: str) -> ActivityGroup:
+    return ActivityGroup(name=name, help=help, no_args_is_help=False)
 
 
 convert = _group("convert", "Modify a whole model.")

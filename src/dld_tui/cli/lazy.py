@@ -14,16 +14,25 @@ if TYPE_CHECKING:
 
 
 class LazyGroup(click.Group):
-    """A group over a static table.
+    """A group over a table.
 
     Args:
         table: The commands, in the order of the help text.
         about: The other arguments of :class:`click.Group`.
     """
 
-    def __init__(self, table: tuple[CommandInfo, ...], **about: Any) -> None:
+    def __init__(self, table: tuple[CommandInfo, ...] = (), **about: Any) -> None:
         super().__init__(**about)
-        self.table = {row.name: row for row in table}
+        self._rows = table
+
+    def rows(self) -> tuple[CommandInfo, ...]:
+        """Return the commands; asked at each use, as some groups get new ones."""
+        return self._rows
+
+    @property
+    def table(self) -> dict[str, CommandInfo]:
+        """The commands by their names."""
+        return {row.name: row for row in self.rows()}
 
     @property
     def visible(self) -> list[CommandInfo]:
