@@ -20,7 +20,7 @@ from dld_tui.core import config as settings
 from dld_tui.core import terminal
 from dld_tui.core.commands import Command, by_id
 from dld_tui.core.config import Config
-from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections import prompts
 from dld_tui.core.errors import DldError
 from dld_tui.core.keys import unknown_and_clashing
 from dld_tui.core.plugins import resolve
@@ -32,8 +32,7 @@ from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
 from dld_tui.widgets import hints
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.shell import frame as scroll_bars
-from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
@@ -117,7 +116,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.config = config
         self.theme = config.theme
         glyphs.use(config.glyphs)
-        scroll_bars.use(config.glyphs)
+        frame.use(config.glyphs)
         LineView.JUMP = config.scroll == "jump"
         over_ssh = bool(os.environ.get("SSH_CONNECTION"))
         self.animation_level = "full" if config.animations == "on" and not over_ssh else "none"
@@ -129,7 +128,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def on_mount(self) -> None:
         """Say what is wrong with the settings, and open what was asked for."""
-        asking.use(DialogAsker(self))
+        prompts.use(DialogAsker(self))
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
         if self._first_paths:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.accuracy import Request, run
-from dld_tui.backends.tensorrt import library as tensorrt_library
-from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
+from dld_tui.backends.tensorrt import library, outputs
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
@@ -60,8 +59,8 @@ def install(
         return use(fake)
 
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
-    monkeypatch.setattr(tensorrt_library, "find_library", find)
-    monkeypatch.setattr(tensorrt_outputs, "Cuda", lambda device: fake.fake.cuda)
+    monkeypatch.setattr(library, "find_library", find)
+    monkeypatch.setattr(outputs, "Cuda", lambda device: fake.fake.cuda)
     return fake
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.activities.isolate_tactic import Request, run
 from dld_tui.backends.tensorrt import library as tensorrt_library
-from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
+from dld_tui.backends.tensorrt import outputs
 from dld_tui.backends.tensorrt.library import Library, facts_of, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError, UsageError
@@ -47,7 +47,7 @@ class World:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
         monkeypatch.setattr(tensorrt_library, "find_library", self.find)
-        monkeypatch.setattr(tensorrt_outputs, "Cuda", lambda device: self.trt.fake.cuda)
+        monkeypatch.setattr(outputs, "Cuda", lambda device: self.trt.fake.cuda)
 
     def find(self, choice: str) -> Library:
         return use(self.trt)
@@ -249,13 +249,13 @@ def test_engines_run_on_the_dla_core_that_they_are_built_for(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cores: list[Any] = []
-    real = vars(tensorrt_outputs)["Engine"]
+    real = vars(outputs)["Engine"]
 
     def engine(*given: Any) -> Any:
         cores.append(given[-1])
         return real(*given)
 
-    monkeypatch.setattr(tensorrt_outputs, "Engine", engine)
+    monkeypatch.setattr(outputs, "Engine", engine)
     world.trt.fake.dla_cores = 2
     world.search(dla_core=1, fp16=True, gpu_fallback=True, tries=2)
     assert cores == [1, 1]

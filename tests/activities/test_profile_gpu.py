@@ -12,8 +12,7 @@ import pytest
 from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import run
 from dld_tui.activities.profile_onnxruntime_request import Request
-from dld_tui.backends.gpu import capture as gpu_capture
-from dld_tui.backends.gpu import capture as gpu_remarks
+from dld_tui.backends.gpu import capture
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.codec import encode
@@ -93,8 +92,8 @@ class FakeSampler:
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(SessionSettings, "uses_cuda", True)
-    monkeypatch.setattr(gpu_capture, "ActivityTracer", FakeTracer)
-    monkeypatch.setattr(gpu_capture, "HardwareSampler", FakeSampler)
+    monkeypatch.setattr(capture, "ActivityTracer", FakeTracer)
+    monkeypatch.setattr(capture, "HardwareSampler", FakeSampler)
     monkeypatch.setattr(Session, "timer", noted(Session.timer))
     monkeypatch.setattr(FakeTracer, "calls", [])
 
@@ -237,14 +236,14 @@ def test_clocks_are_those_of_the_passes() -> None:
         {"gpu_sm_mhz": mhz, "gpu_power_w": 100.0, "gpu_throttling": why}
         for mhz, why in ((1980, "none"), (1755, "power limit"), (1980, "none"))
     ]
-    assert gpu_remarks.during_passes(states) == {
+    assert capture.during_passes(states) == {
         "gpu_sm_mhz": 1980.0,
         "gpu_sm_mhz_lowest": 1755.0,
         "gpu_sm_mhz_highest": 1980.0,
         "gpu_power_w": 100.0,
         "gpu_throttling": "power limit",
     }
-    assert gpu_remarks.during_passes([]) == {}
+    assert capture.during_passes([]) == {}
 
 
 def test_without_cupti_the_rest_is_measured_and_the_reason_told(
@@ -253,8 +252,8 @@ def test_without_cupti_the_rest_is_measured_and_the_reason_told(
     def missing(*arguments: Any, **more: Any) -> Any:
         raise UnavailableError("cupti-python is not installed", hint="Install it")
 
-    monkeypatch.setattr(gpu_capture, "ActivityTracer", missing)
-    monkeypatch.setattr(gpu_capture, "HardwareSampler", missing)
+    monkeypatch.setattr(capture, "ActivityTracer", missing)
+    monkeypatch.setattr(capture, "HardwareSampler", missing)
     report, _ = profile(tmp_path)
 
     with report:
@@ -301,7 +300,7 @@ def test_clocks_that_cannot_be_locked_are_told(
     def refuse(device: Any) -> Any:
         raise UnavailableError("the clocks could not be locked: no permission")
 
-    monkeypatch.setattr(gpu_capture, "ClockLock", refuse)
+    monkeypatch.setattr(capture, "ClockLock", refuse)
     report, _ = profile(tmp_path, lock_clocks=True)
 
     with report:
@@ -323,7 +322,7 @@ def locking(released: list[str]) -> Callable[[Any], Any]:
 
 def test_clocks_are_given_back_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released: list[str] = []
-    monkeypatch.setattr(gpu_capture, "ClockLock", locking(released))
+    monkeypatch.setattr(capture, "ClockLock", locking(released))
     report, _ = profile(tmp_path, lock_clocks=True)
 
     with report:
@@ -335,7 +334,7 @@ def test_clocks_are_given_back_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[str] = []
-    monkeypatch.setattr(gpu_capture, "ClockLock", locking(released))
+    monkeypatch.setattr(capture, "ClockLock", locking(released))
     text = models.CHAIN.replace("Relu", "NoSuchOperator")
     model = models.write(tmp_path, text)
     assert text != models.CHAIN
@@ -348,7 +347,7 @@ def test_clocks_are_given_back_when_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[str] = []
-    monkeypatch.setattr(gpu_capture, "ClockLock", locking(released))
+    monkeypatch.setattr(capture, "ClockLock", locking(released))
     events = run(Request(models.write(tmp_path, models.CHAIN), lock_clocks=True))
     while not released:
         if getattr(next(events), "stage", "") == "Measuring latency":

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.profile_tensorrt import Request, run
-from dld_tui.backends.gpu import capture as gpu_capture
-from dld_tui.backends.tensorrt import library as tensorrt_library
-from dld_tui.backends.tensorrt import profiling as tensorrt_profiling
+from dld_tui.backends.gpu import capture
+from dld_tui.backends.tensorrt import library, profiling
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
@@ -41,8 +40,8 @@ def trt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         fake.fake.cuda.calls.append(f"open {device} spin={spin}")
         return fake.fake.cuda
 
-    monkeypatch.setattr(tensorrt_library, "find_library", find)
-    monkeypatch.setattr(tensorrt_profiling, "Cuda", cuda)
+    monkeypatch.setattr(library, "find_library", find)
+    monkeypatch.setattr(profiling, "Cuda", cuda)
     return fake
 
 
@@ -246,7 +245,7 @@ def test_kernels_are_shown_by_stream(
             return log
 
     monkeypatch.setattr(trt.fake.cuda, "work", launch)
-    monkeypatch.setattr(gpu_capture, "ActivityTracer", Tracer)
+    monkeypatch.setattr(capture, "ActivityTracer", Tracer)
     report, _ = profile(model, layer_passes=3)
 
     check: Any = report.facts["gpu_check"]
@@ -279,7 +278,7 @@ def test_no_driver_is_told_before_a_long_build(
         found = use(trt)
         return Library(found.module, replace(found.facts, no_driver="there is no NVIDIA driver"))
 
-    monkeypatch.setattr(tensorrt_library, "find_library", find)
+    monkeypatch.setattr(library, "find_library", find)
     with pytest.raises(UnavailableError, match="cannot run engines here: there is no NVIDIA"):
         events_of(model)
     assert not trt.fake.builds

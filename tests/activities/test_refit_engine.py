@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.refit_engine import Request, run
-from dld_tui.backends.tensorrt import cuda as tensorrt_cuda
-from dld_tui.backends.tensorrt import library as tensorrt_library
+from dld_tui.backends.tensorrt import cuda, library
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import InputError, UsageError
@@ -23,8 +22,8 @@ OTHER = FIXED.replace("0.6", "0.7")
 @pytest.fixture
 def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
     fake = fake_tensorrt()
-    monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: use(fake))
-    monkeypatch.setattr(tensorrt_cuda, "Cuda", lambda device: fake.fake.cuda)
+    monkeypatch.setattr(library, "find_library", lambda choice: use(fake))
+    monkeypatch.setattr(cuda, "Cuda", lambda device: fake.fake.cuda)
     return fake
 
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.search_precision import Request, run
-from dld_tui.backends.tensorrt import builder as tensorrt_builder
+from dld_tui.backends.tensorrt import builder, outputs
 from dld_tui.backends.tensorrt import library as tensorrt_library
-from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
@@ -38,7 +37,7 @@ class World:
         self.model = models.write(folder, OVERFLOWS)
         monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
         monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: use(self.trt))
-        monkeypatch.setattr(tensorrt_outputs, "Cuda", lambda device: self.trt.fake.cuda)
+        monkeypatch.setattr(outputs, "Cuda", lambda device: self.trt.fake.cuda)
 
     def value(self, name: str, exact: Any) -> Any:
         """Return what an engine gives: it does not lower the layers itself, as casts do."""
@@ -121,7 +120,7 @@ def test_an_engine_that_is_not_built_is_not_good(
         made.append(given)
         if len(made) in (1, 3):
             raise ActivityError("no implementation")
-        return (yield from tensorrt_builder.build(*given, **more))
+        return (yield from builder.build(*given, **more))
 
     monkeypatch.setattr(build, fails_sometimes)
     result = world.search()

@@ -7,7 +7,7 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.backends.conversion import verification as converted
+from dld_tui.backends.conversion import verification
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime")
 
 
 def notes_of(*of: Any, **more: Any) -> list[str]:
-    steps = converted.verify(*of, **more)
+    steps = verification.verify(*of, **more)
     while True:
         try:
             next(steps)
@@ -54,16 +54,16 @@ def test_what_the_original_cannot_do_is_no_fault_of_the_conversion(tmp_path: Pat
 
 
 def test_many_weights_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converted, "_MANY", 1_000)
-    monkeypatch.setattr(converted, "_LARGE", 1_000)
+    monkeypatch.setattr(verification, "_MANY", 1_000)
+    monkeypatch.setattr(verification, "_LARGE", 1_000)
     seen: list[onnx.ModelProto] = []
-    real: Any = vars(converted)["Session"]
+    real: Any = vars(verification)["Session"]
 
     def session(view: Path, *more: object) -> object:
         seen.append(onnx.load(view, load_external_data=False))
         return real(view, *more)
 
-    monkeypatch.setattr(converted, "Session", session)
+    monkeypatch.setattr(verification, "Session", session)
     with closing(Document.open(model_file(tmp_path))) as document:
         (note,) = notes_of(document, document, tmp_path / "out.onnx")
     assert "loaded but not run" in note

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document import serialise as saving
+from dld_tui.core.document import serialise
 from dld_tui.core.document.journal import journal_dir
 from tests.support import models
 from tests.support.cli import Dld
@@ -69,13 +69,13 @@ def test_an_edit_leaves_no_journal_of_its_source(
     dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
-    kept = saving.plan_model  # type: ignore[attr-defined]
+    kept = serialise.plan_model  # type: ignore[attr-defined]
 
     def looking(*arguments: object, **more: object) -> object:
         seen.append(journal_dir().exists())
         return kept(*arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(saving, "plan_model", looking)
+    monkeypatch.setattr(serialise, "plan_model", looking)
     path = models.write(tmp_path, models.CHAIN)
     lines = script(tmp_path, {"edit": "rename_node", "scope": [], "node": "first", "name": "one"})
     assert dld("edit", path, lines, "-o", tmp_path / "o.onnx").status == 0

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.cli import asking as cli_asking
-from dld_tui.core.connections import prompts as asking
-from dld_tui.core.connections import store
+from dld_tui.core.connections import prompts, store
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import ExitStatus
 from tests.support.cli import Dld
@@ -198,12 +197,12 @@ def test_a_command_with_a_target_asks_on_the_terminal_where_there_is_one(
     if is_there:
         place.touch()
     monkeypatch.setattr(cli_asking, "_TERMINAL", str(place))
-    before = asking.current()
+    before = prompts.current()
     try:
         cli_asking.ask_on_terminal()
-        assert isinstance(asking.current(), cli_asking.TerminalAsker) == is_there
+        assert isinstance(prompts.current(), cli_asking.TerminalAsker) == is_there
     finally:
-        asking.use(before)
+        prompts.use(before)
 
 
 _TAKE_TERMINAL = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx.parser
 import pytest
 
-from dld_tui.core import environment as model_identity
+from dld_tui.core import environment
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
@@ -16,7 +16,7 @@ MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y)
 
 
 def identify(path: Path, document: Document) -> tuple[list[Progress], dict[str, JSON]]:
-    steps = model_identity.identify(path, document)
+    steps = environment.identify(path, document)
     progress = []
     while True:
         try:
@@ -50,7 +50,7 @@ def test_the_facts_of_a_file(model: Path) -> None:
 
 
 def test_a_large_file_is_not_read(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_identity, "HASHED_BYTES", 10)
+    monkeypatch.setattr(environment, "HASHED_BYTES", 10)
     document = Document.open(model)
     progress, facts = identify(model, document)
     document.close()

@@ -15,8 +15,7 @@ from dld_tui.activities.registry import ACTIVITIES
 from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.health import BROKEN, GOOD, MISSING
-from dld_tui.targets.ssh import bootstrap, loop
-from dld_tui.targets.ssh import requirements as wheels
+from dld_tui.targets.ssh import bootstrap, loop, requirements
 from dld_tui.targets.ssh.bootstrap import Machine, machine_from
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.deploy import Deployment, Prepared
@@ -233,20 +232,20 @@ def machine(**changes: object) -> Machine:
 
 
 def test_wheels_are_those_of_the_target() -> None:
-    tags = wheels.platform_tags(machine())
+    tags = requirements.platform_tags(machine())
     assert tags[0] == "manylinux_2_35_aarch64"
     assert {"manylinux_2_17_aarch64", "manylinux2014_aarch64", "linux_aarch64"} < set(tags)
     assert "manylinux1_aarch64" not in tags
-    command = wheels.download_command(machine(), ["onnx>=1.19"], Path("/w"))
+    command = requirements.download_command(machine(), ["onnx>=1.19"], Path("/w"))
     assert command[command.index("--python-version") + 1] == "3.10"
     assert "cp310" in command
     assert command[-1] == "onnx>=1.19"
-    alpine = wheels.platform_tags(machine(libc=("", ""), machine="x86_64"))
+    alpine = requirements.platform_tags(machine(libc=("", ""), machine="x86_64"))
     assert alpine[-1] == "musllinux_1_0_x86_64"
     with pytest.raises(UnavailableError, match="Darwin"):
-        wheels.platform_tags(machine(system="Darwin"))
+        requirements.platform_tags(machine(system="Darwin"))
     with pytest.raises(UnavailableError, match="cannot be fetched"):
-        wheels.platform_tags(machine(machine="x;rm -rf"))
+        requirements.platform_tags(machine(machine="x;rm -rf"))
 
 
 def test_needs_follow_the_request() -> None:
@@ -398,11 +397,11 @@ def test_a_cancelled_download_ends_its_process(
         " time.sleep(36_000)"
     )
     monkeypatch.setattr(
-        wheels, "download_command", lambda *_: [sys.executable, "-c", program, str(note)]
+        requirements, "download_command", lambda *_: [sys.executable, "-c", program, str(note)]
     )
 
     async def cancelled() -> None:
-        task = asyncio.ensure_future(wheels.fetch(machine(), ["x"], "t"))
+        task = asyncio.ensure_future(requirements.fetch(machine(), ["x"], "t"))
         while not note.exists():
             await asyncio.sleep(0.01)
         task.cancel()

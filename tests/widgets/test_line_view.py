@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from textual.geometry import Region
 
-from dld_tui.widgets.lists import line_source as line_search
+from dld_tui.widgets.lists import line_source
 from dld_tui.widgets.lists.line_view import LineView, ListSource
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, Numbered, rows_of, until
 
@@ -177,8 +177,8 @@ async def test_escape_returns_to_where_the_search_began() -> None:
 async def test_a_search_that_finds_nothing_says_so_and_does_not_stall(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert 0 < line_search._SLICE_S <= 0.02
-    monkeypatch.setattr(line_search, "_SLICE_S", -1.0)  # a slice is as short as can be
+    assert 0 < line_source._SLICE_S <= 0.02
+    monkeypatch.setattr(line_source, "_SLICE_S", -1.0)  # a slice is as short as can be
     read: list[int] = []
 
     class Counted(Numbered):

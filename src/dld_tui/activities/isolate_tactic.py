@@ -106,7 +106,7 @@ def _way(request: Request, facts: LibraryFacts) -> str:
 def _expected(request: Request, document: Document, profiles: list[Profile]) -> Expected:
     """Return inputs, and what ONNX Runtime makes of them."""
     from dld_tui.backends.accuracy.tactic_trials import Expected
-    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.backends.onnxruntime import session
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.tolerance import parse_tolerances
@@ -115,7 +115,7 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     from dld_tui.core.tensorrt.profiles import shape_inputs
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
-    provider = backend.find_provider(request.provider)
+    provider = session.find_provider(request.provider)
     shapes: list[str] = []
     if request.inputs is None and profiles:
         values = shape_inputs(document)

@@ -175,10 +175,10 @@ def _trials(request: Request, document: Document) -> Generator[Event, None, Prec
 
 
 def _settings(request: Request) -> SessionSettings:
-    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.backends.onnxruntime import session
     from dld_tui.backends.onnxruntime.session import SessionSettings
 
-    provider = backend.find_provider(request.provider)
+    provider = session.find_provider(request.provider)
     settings = SessionSettings(providers=(provider,), quiet=True)
     # What fuses nodes would hide what happens between them, and would not do it in each trial: the
     # differences would be those of the optimizer, too.

@@ -8,8 +8,7 @@ from dld_tui.cli.asking import ask_on_terminal
 from dld_tui.cli.names import TARGET
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.codec import encode
-from dld_tui.core.connections import prompts as asking
-from dld_tui.core.connections import store
+from dld_tui.core.connections import prompts, store
 from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.text import visible
@@ -39,7 +38,7 @@ def command(name: str, as_json: bool) -> None:
         if step.fix:
             write(f"  {'':<{_NAME}} → {visible(step.fix)}")
 
-    steps = examine(connection, asking.current(), show)
+    steps = examine(connection, prompts.current(), show)
     bad = [step for step in steps if step.state == BAD]
     if as_json:
         found = encode(steps)

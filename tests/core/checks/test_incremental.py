@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.checks import Checker, Finding
+from dld_tui.core.checks import Checker, Finding, ordering
 from dld_tui.core.checks import checker as checker_module
-from dld_tui.core.checks import ordering as liveness
-from dld_tui.core.checks import ordering as order
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import DldError
@@ -49,9 +47,9 @@ def fresh(document: Document, folder: Path) -> list[str]:
 def test_incremental_findings_are_those_of_a_full_check(
     tmp_path: Path, text: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (checker_module, liveness, order):
+    for module in (checker_module, ordering, ordering):
         monkeypatch.setattr(module, "_SLICE", 1)  # so that work is interrupted anywhere
-    monkeypatch.setattr(liveness, "MOST_LISTED", 2 + seed % 4)
+    monkeypatch.setattr(ordering, "MOST_LISTED", 2 + seed % 4)
     document = Document.open(models.write(tmp_path, text))
     checker = Checker(document)
     checker.run()

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.document import Document, Node
-from dld_tui.core.document import traversal as reach
+from dld_tui.core.document import Document, Node, traversal
 from tests.support import models
 
 DIAMOND = """
@@ -35,30 +34,35 @@ def diamond(folder: Path) -> dict[str, Node]:
 
 def test_between_takes_all_paths_and_those_through_subgraphs(tmp_path: Path) -> None:
     found = diamond(tmp_path)
-    assert names(reach.between([found["top"], found["join"]])) == {"top", "left", "right", "join"}
-    assert names(reach.between([found["apart"], found["last"]])) == {"apart", "fork", "last"}
-    assert names(reach.between([found["left"], found["right"]])) == {"left", "right"}
+    assert names(traversal.between([found["top"], found["join"]])) == {
+        "top",
+        "left",
+        "right",
+        "join",
+    }
+    assert names(traversal.between([found["apart"], found["last"]])) == {"apart", "fork", "last"}
+    assert names(traversal.between([found["left"], found["right"]])) == {"left", "right"}
 
 
 def test_upstream_and_downstream(tmp_path: Path) -> None:
     found = diamond(tmp_path)
-    assert names(reach.upstream_of([found["fork"]])) == {
+    assert names(traversal.upstream_of([found["fork"]])) == {
         "fork", "apart", "join", "left", "right", "top",
     }  # fmt: skip
-    assert names(reach.downstream_of([found["apart"]])) == {"apart", "fork", "last"}
-    assert names(reach.downstream_of([found["inner"]])) == {"inner"}
+    assert names(traversal.downstream_of([found["apart"]])) == {"apart", "fork", "last"}
+    assert names(traversal.downstream_of([found["inner"]])) == {"inner"}
 
 
 def test_terminals_know_captures_and_unused_values(tmp_path: Path) -> None:
     found = diamond(tmp_path)
     main = found["top"].scope
-    assert reach.terminals(main, [found["top"], found["left"]]) == (["x"], ["a", "b"])
-    assert reach.terminals(main, [found["join"], found["fork"]]) == (
+    assert traversal.terminals(main, [found["top"], found["left"]]) == (["x"], ["a", "b"])
+    assert traversal.terminals(main, [found["join"], found["fork"]]) == (
         ["b", "c", "choice", "e"], ["d", "f"],
     )  # fmt: skip
 
 
 def test_feeding_stops_at_what_is_given(tmp_path: Path) -> None:
     main = diamond(tmp_path)["top"].scope
-    assert [node.name for node in reach.feeding(main, ["d"], ["b"])] == ["top", "right", "join"]
-    assert [node.name for node in reach.feeding(main, ["f"], ["d"])] == ["apart", "fork"]
+    assert [node.name for node in traversal.feeding(main, ["d"], ["b"])] == ["top", "right", "join"]
+    assert [node.name for node in traversal.feeding(main, ["f"], ["d"])] == ["apart", "fork"]

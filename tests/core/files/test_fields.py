@@ -4,7 +4,7 @@ import onnx
 import pytest
 from google.protobuf.descriptor import Descriptor
 
-from dld_tui.core.files import wire as fields
+from dld_tui.core.files import wire
 from dld_tui.core.files.wire import Kind, read_varint, varint
 
 
@@ -41,7 +41,7 @@ def paths_to_payloads(message: Descriptor) -> dict[int, Descriptor | str]:
     """Return what onnx's own description of a message says about where payloads may be."""
     found: dict[int, Descriptor | str] = {}
     for field in message.fields:
-        tag = fields.tag_of(field.number)
+        tag = wire.tag_of(field.number)
         if field.name in PAYLOADS:
             found[tag] = field.name
         elif field.message_type is not None and leads_to_payload(field.message_type, set()):
@@ -63,25 +63,25 @@ def leads_to_payload(message: Descriptor, seen: set[str]) -> bool:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (fields.MODEL, onnx.ModelProto),
-        (fields.GRAPH, onnx.GraphProto),
-        (fields.NODE, onnx.NodeProto),
-        (fields.ATTRIBUTE, onnx.AttributeProto),
-        (fields.TENSOR, onnx.TensorProto),
-        (fields.SPARSE_TENSOR, onnx.SparseTensorProto),
-        (fields.FUNCTION, onnx.FunctionProto),
-        (fields.TRAINING, onnx.TrainingInfoProto),
+        (wire.MODEL, onnx.ModelProto),
+        (wire.GRAPH, onnx.GraphProto),
+        (wire.NODE, onnx.NodeProto),
+        (wire.ATTRIBUTE, onnx.AttributeProto),
+        (wire.TENSOR, onnx.TensorProto),
+        (wire.SPARSE_TENSOR, onnx.SparseTensorProto),
+        (wire.FUNCTION, onnx.FunctionProto),
+        (wire.TRAINING, onnx.TrainingInfoProto),
     ],
 )
 def test_tables_are_those_of_the_onnx_package(kind: Kind, message: type) -> None:
     tables = {
-        "GraphProto": fields.GRAPH,
-        "NodeProto": fields.NODE,
-        "AttributeProto": fields.ATTRIBUTE,
-        "TensorProto": fields.TENSOR,
-        "SparseTensorProto": fields.SPARSE_TENSOR,
-        "FunctionProto": fields.FUNCTION,
-        "TrainingInfoProto": fields.TRAINING,
+        "GraphProto": wire.GRAPH,
+        "NodeProto": wire.NODE,
+        "AttributeProto": wire.ATTRIBUTE,
+        "TensorProto": wire.TENSOR,
+        "SparseTensorProto": wire.SPARSE_TENSOR,
+        "FunctionProto": wire.FUNCTION,
+        "TrainingInfoProto": wire.TRAINING,
     }
     expected = {
         tag: target if isinstance(target, str) else tables[target.name]
@@ -93,7 +93,7 @@ def test_tables_are_those_of_the_onnx_package(kind: Kind, message: type) -> None
 
 def test_model_tags_are_those_of_the_onnx_package() -> None:
     expected = {
-        field.number: fields.tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
+        field.number: wire.tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
         for field in onnx.ModelProto.DESCRIPTOR.fields
     }
-    assert expected == fields.MODEL_TAGS
+    assert expected == wire.MODEL_TAGS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.plan import layers as layer_lines
+from dld_tui.core.plan import layers
 from dld_tui.core.plan.layers import find_layers, layer_of_line
 
 ONELINE = (
@@ -95,6 +95,6 @@ def test_a_file_of_lines() -> None:
 )
 def test_hostile_lines_come_to_an_end(begin: str, part: str, is_layer: bool) -> None:
     """A pattern that goes back over the line for each part of it would not, at this length."""
-    line = begin + part * ((layer_lines._LONGEST - len(begin)) // len(part))
+    line = begin + part * ((layers._LONGEST - len(begin)) // len(part))
     assert (layer_of_line(line) is not None) == is_layer
     assert layer_of_line(line + part) is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import CorruptFileError
-from dld_tui.core.report import pass_times as series
+from dld_tui.core.report import pass_times
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.pass_times import read_series
 from tests.support.report_files import make_nested_report, make_report
@@ -50,7 +50,7 @@ def test_own_time_without_the_body(tmp_path: Path) -> None:
 
 
 def test_batches_and_passes_out_of_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "_ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(pass_times, "_ROWS_AT_ONCE", 2)
     made = table((5, 1, 3.0), (2, 0, 1.0), (5, 1, 4.0), (9, 0, 8.0), (2, 1, 2.0))
     found = read_series(made.execute, 2, [2, 5])
     assert found is not None
@@ -58,7 +58,7 @@ def test_batches_and_passes_out_of_order(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_very_long_runs_are_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "_MOST_CELLS", 4)
+    monkeypatch.setattr(pass_times, "_MOST_CELLS", 4)
     made = table(*((number, 0, float(number)) for number in range(10)))
     found = read_series(made.execute, 1, list(range(10)))
     assert found is not None

@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from dld_tui.backends.gpu.jetson import ABSENT, Jetson, system_tensorrt
-from dld_tui.backends.machine import devices as device_probe
-from dld_tui.backends.machine import machine_probe
+from dld_tui.backends.machine import devices, machine_probe
 from dld_tui.backends.machine.machine_probe import is_unknown
 from dld_tui.backends.tensorrt.probe import ask
 from dld_tui.backends.tensorrt.probe import library_check as tensorrt_check
@@ -227,8 +226,8 @@ def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
         *((module, partial(tensorrt_checks, module)) for module in MODULES),
         ("packages", conflict_checks),
         ("GPU", gpu_checks),
-        ("parts of GPUs", device_probe.part_checks),
-        ("DLA", device_probe.dla_checks),
+        ("parts of GPUs", devices.part_checks),
+        ("DLA", devices.dla_checks),
         ("counters", counter_checks),
         ("CUDA", machine_probe.cuda_checks),
         ("board", machine_probe.board_checks),

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.backends.tensorrt import tactics as tensorrt_cache
+from dld_tui.backends.tensorrt import tactics
 from dld_tui.backends.tensorrt.config import configure
 from dld_tui.backends.tensorrt.errors import build_error
 from dld_tui.backends.tensorrt.library import Library
@@ -247,7 +247,7 @@ class _Build:
             selector = None if selection is None else selector_of(selection)
             if selector is not None:
                 config.algorithm_selector = selector
-            timing = tensorrt_cache.attach(config, settings, library, self._device_name())
+            timing = tactics.attach(config, settings, library, self._device_name())
             if "IBuilderConfig.progress_monitor" in library.facts.has:
                 config.progress_monitor = monitor_of(self._phases)
             for remark in made.remarks:
@@ -261,7 +261,7 @@ class _Build:
                 self._host = host
             del calibrator, selector
             if timing is not None and self._host is not None:
-                problem = tensorrt_cache.save(timing, config, settings, library)
+                problem = tactics.save(timing, config, settings, library)
                 if problem:
                     log.note(problem, "warning")
                     self._built.remarks.append(problem)

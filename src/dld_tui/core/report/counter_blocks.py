@@ -11,7 +11,7 @@ import sqlite3
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dld_tui.core.report import schema as v
+from dld_tui.core.report import schema
 from dld_tui.core.report.statistics import median
 
 STEP = 8
@@ -50,10 +50,10 @@ def extent_of(database: sqlite3.Connection, counter: int) -> Extent | None:
         "SELECT time_us FROM counter_samples WHERE counter = ? ORDER BY time_us LIMIT ?",
         (counter, _PERIODS + 1),
     ).fetchall()
-    times = [v.number_of(row[0], "time of a sample") for row in rows]
+    times = [schema.number_of(row[0], "time of a sample") for row in rows]
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    ends = (v.number_of(first, "time of a sample"), v.number_of(last, "time of a sample"))
-    top = v.number_of(highest, "value of a sample")
+    ends = (schema.number_of(first, "time of a sample"), schema.number_of(last, "time of a sample"))
+    top = schema.number_of(highest, "value of a sample")
     return Extent(samples, *ends, top, median(gaps) if gaps else 0.0)
 
 

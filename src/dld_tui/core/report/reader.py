@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report import database as db
-from dld_tui.core.report import rows
-from dld_tui.core.report import rows as gpu_rows
-from dld_tui.core.report import schema as v
+from dld_tui.core.report import database, rows, schema
 from dld_tui.core.report.counter_blocks import extent_of
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
@@ -75,22 +72,22 @@ class GpuReading(ABC):
         self.has_gpu_events = False
         if self.version < 2:
             return
-        self.counters = tuple(self._known(found) for found in gpu_rows.read_counters(self._query))
+        self.counters = tuple(self._known(found) for found in rows.read_counters(self._query))
         self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
 
     def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
         if self.version < 2:
             return frozenset()
-        attributed = (v.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
+        attributed = (schema.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
         return frozenset(gpu_passes(states, attributed))
 
     def _sampled(self, passes: Sequence[ReportPass]) -> list[ReportPass]:
         """Return the passes in whose time all the counters that were measured have samples."""
-        rows = [counter for counter in self.counters if counter.samples]
-        if not rows:
+        counters = [counter for counter in self.counters if counter.samples]
+        if not counters:
             return []
-        first = max(counter.first_us for counter in rows)
-        last = min(counter.last_us for counter in rows)
+        first = max(counter.first_us for counter in counters)
+        last = min(counter.last_us for counter in counters)
         return [
             one
             for one in passes
@@ -109,8 +106,8 @@ class GpuReading(ABC):
         if self.version < 2:
             return []
         names = {track.id: track.name for track in self.tracks}
-        with db.reading(self.path):
-            return gpu_rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
+        with database.reading(self.path):
+            return rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
 
     def counter_series(
         self, counter_id: int, start_us: float, end_us: float, buckets: int
@@ -126,8 +123,8 @@ class GpuReading(ABC):
         counter = next((found for found in self.counters if found.id == counter_id), None)
         if counter is None:
             return [None] * max(buckets, 0)
-        with db.reading(self.path):
-            return gpu_rows.read_series(self._query, counter, start_us, end_us, buckets)
+        with database.reading(self.path):
+            return rows.read_series(self._query, counter, start_us, end_us, buckets)
 
 
 _ROUNDED_PERCENT = 0.5
@@ -172,7 +169,7 @@ class Report(GpuReading):
         self.path = path
         self._connection = connection
         self._lock = threading.Lock()
-        self.version = db.version_of(connection)
+        self.version = database.version_of(connection)
         self.facts = rows.read_facts(self._query, "report", "key")
         self.status = "complete" if self.facts.get("status") == "complete" else "partial"
         self.network = self._text("network")
@@ -262,9 +259,9 @@ class Report(GpuReading):
             CorruptFileError: It is damaged.
         """
         target = Path(path)
-        connection = db.open_database(target)
+        connection = database.open_database(target)
         try:
-            with db.reading(target):
+            with database.reading(target):
                 return cls(target, connection)
         except BaseException:
             connection.close()
@@ -333,7 +330,7 @@ class Report(GpuReading):
         if sum(track.kind == "thread" for track in self.tracks) <= 1:
             return PassTimes(without_contradictions(times, lengths_ms), lengths_ms, None)
         numbers = series.chosen_passes(len(self.layers), self._numbers())
-        with db.reading(self.path), self._lock:
+        with database.reading(self.path), self._lock:
             busy = series.read_busy(self._connection.execute, numbers)
         return PassTimes(times, lengths_ms, busy)
 
@@ -388,7 +385,7 @@ class Report(GpuReading):
         start_us = next((found.start_us for found in self.passes if found.index == index), None)
         if start_us is None:
             return []
-        with db.reading(self.path):
+        with database.reading(self.path):
             events = rows.read_events(self._query, index, start_us, len(self.layers))
         spans = [(event.track, event.start_us, event.duration_us) for event in events]
         return [
@@ -398,7 +395,7 @@ class Report(GpuReading):
 
     def layer_history(self, index: int) -> list[tuple[int, float]]:
         """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
-        with db.reading(self.path):
+        with database.reading(self.path):
             return rows.read_history(self._query, index)
 
     def pass_times(self, *, gpu: bool = False) -> Times | None:
@@ -416,7 +413,7 @@ class Report(GpuReading):
         if gpu and not self.has_gpu_events:
             return None
         numbers = self._numbers(gpu=gpu)
-        with db.reading(self.path), self._lock:
+        with database.reading(self.path), self._lock:
             return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
 
     def groups(self, by: str) -> list[Group]:

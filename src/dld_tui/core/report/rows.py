@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from dld_tui.core.report import schema
-from dld_tui.core.report import schema as v
 from dld_tui.core.report.counter_blocks import STEP, block_us
 from dld_tui.core.report.records import (
     GPU_KINDS,
@@ -24,6 +22,21 @@ from dld_tui.core.report.records import (
     PassState,
     ReportPass,
     Track,
+)
+from dld_tui.core.report.schema import (
+    WrongValue,
+    column_names,
+    json_of,
+    number_of,
+    number_or_nan,
+    one_of,
+    optional_number,
+    optional_text,
+    optional_time,
+    shapes_of,
+    text_of,
+    texts_of,
+    whole_of,
 )
 from dld_tui.core.report.statistics import (
     ATTRIBUTED_PASSES,
@@ -56,38 +69,42 @@ compute, and that the passes are the inferences of the latency loop."""
 def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
     """Return the rows of a table of names and JSON values."""
     rows = query(f"SELECT {key}, value FROM {table}")
-    return {v.text_of(name, "key"): v.json_of(value, f"{table} {name!r}") for name, value in rows}
+    return {text_of(name, "key"): json_of(value, f"{table} {name!r}") for name, value in rows}
 
 
 def read_notes(query: Query) -> tuple[Note, ...]:
     """Return the remarks of the run, in order."""
     rows = query("SELECT text, level FROM notes ORDER BY id")
     levels = ("info", "warning")
-    return tuple(Note(v.text_of(text, "note"), v.one_of(w, levels, "info")) for text, w in rows)
+    return tuple(Note(text_of(text, "note"), one_of(w, levels, "info")) for text, w in rows)
 
 
 def read_tracks(query: Query) -> tuple[Track, ...]:
     """Return the rows of the timeline."""
     rows = query("SELECT id, kind, name FROM tracks ORDER BY id")
     return tuple(
-        Track(v.whole_of(index, "track"), v.text_of(kind, "track"), v.text_of(name, "track"))
+        Track(
+            whole_of(index, "track"),
+            text_of(kind, "track"),
+            text_of(name, "track"),
+        )
         for index, kind, name in rows
     )
 
 
 def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
     """Return the profiled passes of a report of a version, in order."""
-    known = "counter_start_us" in schema.column_names("passes", version)
+    known = "counter_start_us" in column_names("passes", version)
     counters = "counter_start_us" if known else "NULL"
     rows = query(f"SELECT pass, start_us, duration_us, state, {counters} FROM passes ORDER BY pass")
     return tuple(
         # A duration that is none shows as NaN, and is left out by who reads the passes.
         ReportPass(
-            v.whole_of(index, "pass"),
-            v.number_or_nan(start, "start"),
-            v.number_or_nan(duration, "duration"),
-            cast("PassState", v.one_of(state, _STATES, "incomplete")),
-            v.optional_number(counter_start, "start of the counters"),
+            whole_of(index, "pass"),
+            number_or_nan(start, "start"),
+            number_or_nan(duration, "duration"),
+            cast("PassState", one_of(state, _STATES, "incomplete")),
+            optional_number(counter_start, "start of the counters"),
         )
         for index, start, duration, state, counter_start in rows
     )
@@ -96,7 +113,7 @@ def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
 def read_layers(query: Query, version: int) -> tuple[Layer, ...]:
     """Return the layers in order, with the statistics that the writer stored."""
     links = _read_links(query)
-    gpu = "gpu_time_ms" if "gpu_time_ms" in schema.column_names("layers", version) else "NULL"
+    gpu = "gpu_time_ms" if "gpu_time_ms" in column_names("layers", version) else "NULL"
     rows = query(
         "SELECT id, name, type, provider, precision, input_dims, output_dims, input_types,"
         " output_types, confidence, details, time_ms, percent, min_ms, max_ms, mean_ms, count,"
@@ -107,35 +124,35 @@ def read_layers(query: Query, version: int) -> tuple[Layer, ...]:
 
 def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -> Layer:
     if row[0] != index:
-        raise v.WrongValue("the layers are not numbered in order")
+        raise WrongValue("the layers are not numbered in order")
     what = f"layer {index}"
-    details = v.json_of(row[10], what)
+    details = json_of(row[10], what)
     return Layer(
-        name=v.text_of(row[1], what),
-        type=v.text_of(row[2], what),
-        provider=v.optional_text(row[3], what),
-        precision=v.optional_text(row[4], what),
-        input_dims=v.shapes_of(row[5], what),
-        output_dims=v.shapes_of(row[6], what),
-        input_types=v.texts_of(row[7], what),
-        output_types=v.texts_of(row[8], what),
+        name=text_of(row[1], what),
+        type=text_of(row[2], what),
+        provider=optional_text(row[3], what),
+        precision=optional_text(row[4], what),
+        input_dims=shapes_of(row[5], what),
+        output_dims=shapes_of(row[6], what),
+        input_types=texts_of(row[7], what),
+        output_types=texts_of(row[8], what),
         nodes=tuple(links.get(index, ())),
         confidence=_confidence(row[9]),
         details=details if isinstance(details, dict) else {},
         index=index,
-        time_ms=v.optional_time(row[11], what),
-        percent=v.optional_time(row[12], what),
-        min_ms=v.optional_time(row[13], what),
-        max_ms=v.optional_time(row[14], what),
-        mean_ms=v.optional_time(row[15], what),
-        count=v.optional_time(row[16], what),
-        passes=0 if row[17] is None else v.whole_of(row[17], what),
-        gpu_time_ms=v.optional_time(row[18], what),
+        time_ms=optional_time(row[11], what),
+        percent=optional_time(row[12], what),
+        min_ms=optional_time(row[13], what),
+        max_ms=optional_time(row[14], what),
+        mean_ms=optional_time(row[15], what),
+        count=optional_time(row[16], what),
+        passes=0 if row[17] is None else whole_of(row[17], what),
+        gpu_time_ms=optional_time(row[18], what),
     )
 
 
 def _confidence(value: object) -> Confidence:
-    return cast("Confidence", v.one_of(value, _CONFIDENCES, "rule"))
+    return cast("Confidence", one_of(value, _CONFIDENCES, "rule"))
 
 
 def _read_links(query: Query) -> dict[int, list[NodeLink]]:
@@ -147,21 +164,21 @@ def _read_links(query: Query) -> dict[int, list[NodeLink]]:
     for layer, scope, node, name, op_type, confidence, share in rows:
         what = f"node of layer {layer!r}"
         link = NodeLink(
-            v.texts_of(scope, what),
-            v.text_of(node, what),
-            v.text_of(name, what),
-            v.text_of(op_type, what),
+            texts_of(scope, what),
+            text_of(node, what),
+            text_of(name, what),
+            text_of(op_type, what),
             _confidence(confidence),
-            v.number_of(share, what),
+            number_of(share, what),
         )
-        links.setdefault(v.whole_of(layer, what), []).append(link)
+        links.setdefault(whole_of(layer, what), []).append(link)
     return links
 
 
 def read_latencies(query: Query) -> tuple[float, ...]:
     """Return the inferences of the latency loop in milliseconds, in order; NaN is missing."""
     return tuple(
-        v.number_or_nan(ms, "latency") for (ms,) in query("SELECT ms FROM latencies ORDER BY pass")
+        number_or_nan(ms, "latency") for (ms,) in query("SELECT ms FROM latencies ORDER BY pass")
     )
 
 
@@ -174,15 +191,15 @@ def read_events(query: Query, index: int, origin_us: float, layers: int) -> list
     )
     events = []
     for layer, start, duration, own, track in rows:
-        if not 0 <= v.whole_of(layer, "layer") < layers:
-            raise v.WrongValue(f"a sample is of layer {layer}, which is not there")
+        if not 0 <= whole_of(layer, "layer") < layers:
+            raise WrongValue(f"a sample is of layer {layer}, which is not there")
         events.append(
             PassEvent(
                 layer,
-                v.number_of(start, "start") - origin_us,
-                v.number_of(duration, "duration"),
-                v.number_of(own, "self time"),
-                v.whole_of(track, "track"),
+                number_of(start, "start") - origin_us,
+                number_of(duration, "duration"),
+                number_of(own, "self time"),
+                whole_of(track, "track"),
             )
         )
     return events
@@ -194,7 +211,7 @@ def read_history(query: Query, layer: int) -> list[tuple[int, float]]:
         "SELECT pass, SUM(self_us) FROM samples WHERE layer = ? GROUP BY pass ORDER BY pass",
         (layer,),
     )
-    return [(v.whole_of(i, "pass"), v.number_of(own, "self time") / 1000) for i, own in rows]
+    return [(whole_of(i, "pass"), number_of(own, "self time") / 1000) for i, own in rows]
 
 
 def add_statistics(
@@ -225,8 +242,8 @@ def add_statistics(
 
 def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float | None]]:
     for index, layer, time_us in rows:
-        numbers = (v.whole_of(index, "pass"), v.whole_of(layer, "layer"))
-        yield (*numbers, v.optional_number(time_us, "time"))
+        numbers = (whole_of(index, "pass"), whole_of(layer, "layer"))
+        yield (*numbers, optional_number(time_us, "time"))
 
 
 _BLOCKS_A_BUCKET = 2
@@ -255,20 +272,20 @@ def read_gpu_events(
 
 def _event(row: tuple[Any, ...], layers: int, tracks: dict[int, str]) -> GpuEvent:
     track, kind, name, start, duration, layer, size, details = row
-    known = None if layer is None else v.whole_of(layer, "layer of a GPU event")
+    known = None if layer is None else whole_of(layer, "layer of a GPU event")
     if known is not None and not 0 <= known < layers:
-        raise v.WrongValue(f"a GPU event is of layer {known}, which is not there")
-    number = v.whole_of(track, "track of a GPU event")
-    more = {} if details is None else v.json_of(details, "GPU event")
+        raise WrongValue(f"a GPU event is of layer {known}, which is not there")
+    number = whole_of(track, "track of a GPU event")
+    more = {} if details is None else json_of(details, "GPU event")
     return GpuEvent(
         stream=tracks.get(number, f"stream {number}"),
         # What a later version knows and this one does not is work all the same.
         kind=next((word for word in GPU_KINDS if word == kind), "overhead"),
-        name="" if name is None else v.text_of(name, "name of a GPU event"),
-        start_us=v.number_of(start, "start of a GPU event"),
-        duration_us=max(v.number_of(duration, "duration of a GPU event"), 0.0),
+        name="" if name is None else text_of(name, "name of a GPU event"),
+        start_us=number_of(start, "start of a GPU event"),
+        duration_us=max(number_of(duration, "duration of a GPU event"), 0.0),
         layer=known,
-        bytes=None if size is None else v.whole_of(size, "bytes of a GPU event"),
+        bytes=None if size is None else whole_of(size, "bytes of a GPU event"),
         details=more if isinstance(more, dict) else {},
     )
 
@@ -284,22 +301,22 @@ def read_counters(query: Query) -> tuple[Counter, ...]:
 
 def _counter(row: tuple[Any, ...]) -> Counter:
     what = "counter"
-    number = v.whole_of(row[0], what)
-    name, title, unit = (v.text_of(value, what) for value in row[1:4])
+    number = whole_of(row[0], what)
+    name, title, unit = (text_of(value, what) for value in row[1:4])
     return Counter(
         id=number,
         name=name,
         title=title or name,
         unit=unit,
-        maximum=v.optional_number(row[4], what),
-        source=v.text_of(row[5], what),
-        absent=v.optional_text(row[6], what),
-        samples=0 if row[7] is None else v.whole_of(row[7], what),
-        first_us=v.optional_number(row[8], what) or 0.0,
-        last_us=v.optional_number(row[9], what) or 0.0,
-        highest=v.optional_number(row[10], what),
-        period_us=max(v.optional_number(row[11], what) or 0.0, 0.0),
-        levels=0 if row[12] is None else v.whole_of(row[12], what),
+        maximum=optional_number(row[4], what),
+        source=text_of(row[5], what),
+        absent=optional_text(row[6], what),
+        samples=0 if row[7] is None else whole_of(row[7], what),
+        first_us=optional_number(row[8], what) or 0.0,
+        last_us=optional_number(row[9], what) or 0.0,
+        highest=optional_number(row[10], what),
+        period_us=max(optional_number(row[11], what) or 0.0, 0.0),
+        levels=0 if row[12] is None else whole_of(row[12], what),
     )
 
 
@@ -319,10 +336,10 @@ def read_series(
         *(_blocks(counter, level, start_us, end_us, width) if level else
           _samples(counter, start_us, end_us, width))
     ):  # fmt: skip
-        count = v.whole_of(samples, "samples")
-        if 0 <= v.whole_of(place, "block") < buckets and count > 0:
-            mean = v.number_of(total, "counter") / count
-            low, high = v.number_of(lowest, "counter"), v.number_of(highest, "counter")
+        count = whole_of(samples, "samples")
+        if 0 <= whole_of(place, "block") < buckets and count > 0:
+            mean = number_of(total, "counter") / count
+            low, high = number_of(lowest, "counter"), number_of(highest, "counter")
             series[place] = Bucket(count, mean, low, high)
     if not level and width < 2 * counter.period_us:
         _repeat(query, series, counter, start_us, width)
@@ -383,7 +400,7 @@ def _repeat(
         " AND time_us <= ? ORDER BY time_us LIMIT ?",
         (counter.id, start - reach, start + len(series) * width + reach, 4 * len(series) + 16),
     )
-    times = [v.number_of(time, "time of a sample") for time, _ in found]
+    times = [number_of(time, "time of a sample") for time, _ in found]
     for place, bucket in enumerate(series):
         if bucket is not None:
             continue
@@ -392,5 +409,5 @@ def _repeat(
         near = [n for n in (after - 1, after) if 0 <= n < len(times)]
         nearest = min(near, key=lambda n: abs(times[n] - middle), default=None)
         if nearest is not None and abs(times[nearest] - middle) <= counter.period_us:
-            value = v.number_of(found[nearest][1], "counter")
+            value = number_of(found[nearest][1], "counter")
             series[place] = Bucket(0, value, value, value)

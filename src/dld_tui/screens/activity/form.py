@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
-from dld_tui.core import state as form_memory
+from dld_tui.core import state
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import command_line, from_json, settings_of, to_json
@@ -121,7 +121,7 @@ class ActivityScreen(GuessingForm):
         """Return the settings of the last time; what belongs to a model only for that one."""
         settings = settings_of(self.activity.request)
         name, model = self.activity.id, self.given.get("model")
-        found = form_memory.recall(host(self).state, name, settings, model)
+        found = state.recall(host(self).state, name, settings, model)
         self._recalled = {s.name: found[s.name] for s in settings if s.of_model and s.name in found}
         return found
 
@@ -129,7 +129,7 @@ class ActivityScreen(GuessingForm):
         """Remember the settings for the next time; whether an engine is trusted is always asked."""
         kept = {name: value for name, value in values.items() if name != TRUST}
         settings = settings_of(self.activity.request)
-        form_memory.keep(host(self).state, self.activity.id, settings, kept)
+        state.keep(host(self).state, self.activity.id, settings, kept)
 
     def _let_go(self, form: ParamForm) -> None:
         """Take back what belongs to the model of the last time, once another one is typed."""

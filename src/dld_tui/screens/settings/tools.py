@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from dld_tui.core import config as settings
+from dld_tui.core import config
 from dld_tui.core.custom_tools import store
 from dld_tui.core.custom_tools.form import (
     ToolForm,
@@ -124,7 +124,7 @@ class ToolsScreen(ListPage[Tool], SubPage):
             host(self).show_error(error, "Custom tools")
         else:
             app = host(self)
-            app.config = settings.changed(app.config, tools=self._tools)
+            app.config = config.changed(app.config, tools=self._tools)
         self.show_rows(select)
 
     def activate(self) -> None:

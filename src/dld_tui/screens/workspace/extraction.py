@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core import fmt
-from dld_tui.core import paths as folders
+from dld_tui.core import fmt, paths
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -142,7 +141,7 @@ class Extraction(Controller):
         self.ask(
             ChoiceDialog(
                 "Written",
-                f"{visible(folders.short(str(path)))} is a model of its own now.",
+                f"{visible(paths.short(str(path)))} is a model of its own now.",
                 [Choice("o", "open it in a tab", "open"), Choice("s", "stay here", "")],
             ),
             answered,
@@ -189,7 +188,7 @@ class Extraction(Controller):
             count: list[int] = []
 
             def written() -> None:
-                shown = visible(folders.short(str(path)))
+                shown = visible(paths.short(str(path)))
                 self.say(f"{fmt.plural(count[0], 'edit')} in {shown}", 4)
 
             def task() -> None:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dld_tui.core import paths as folders
+from dld_tui.core import paths
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
@@ -77,12 +77,12 @@ class Profiling(Controller):
 
         document = self.document
         name = document.path.name if document.path is not None else "new.onnx"
-        folder = folders.cache_dir() / "unsaved" / f"{os.getpid()}-{time.time_ns():x}"
+        folder = paths.cache_dir() / "unsaved" / f"{os.getpid()}-{time.time_ns():x}"
         target = folder / name
         self._copies.append(folder)
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            folders.ensure(folder)
+            paths.ensure(folder)
             plan = plan_model(
                 skeleton_bytes(document),
                 document.blobs,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.core import paths as folders
+from dld_tui.core import paths
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -123,7 +123,7 @@ class Saving(Controller):
         self.page.tab_dirty = self.document.dirty
         self.page.tab_changed()
         self.page.facts_changed()
-        self.say(f"Saved {visible(folders.short(str(target)))}")
+        self.say(f"Saved {visible(paths.short(str(target)))}")
         for remark in remarks:
             self.say(visible(remark), 8, warning=True)
 

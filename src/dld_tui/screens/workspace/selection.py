@@ -168,21 +168,21 @@ class Selection(Controller):
 
     def mark_between(self) -> None:
         """Mark all nodes on paths between the marked ones."""
-        from dld_tui.core.document import traversal as reach
+        from dld_tui.core.document import traversal
 
-        self._follow(reach.between, self.model.marked(self.cursor))
+        self._follow(traversal.between, self.model.marked(self.cursor))
 
     def mark_upstream(self) -> None:
         """Mark what the chosen nodes are computed from."""
-        from dld_tui.core.document import traversal as reach
+        from dld_tui.core.document import traversal
 
-        self._follow(reach.upstream_of, self.model.chosen_nodes)
+        self._follow(traversal.upstream_of, self.model.chosen_nodes)
 
     def mark_downstream(self) -> None:
         """Mark what is computed from the chosen nodes."""
-        from dld_tui.core.document import traversal as reach
+        from dld_tui.core.document import traversal
 
-        self._follow(reach.downstream_of, self.model.chosen_nodes)
+        self._follow(traversal.downstream_of, self.model.chosen_nodes)
 
     def _follow(self, along: Callable[[Sequence[Node]], set[Node]], start: Sequence[Node]) -> None:
         if not start:

@@ -11,7 +11,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.text import clip, visible
-from dld_tui.targets.ssh import requirements as wheels
+from dld_tui.targets.ssh import requirements
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.requirements import Need, Needs
@@ -198,20 +198,20 @@ class Deployment:
     async def _try_optional(
         self, machine: Machine, python: str, name: str, needs: Sequence[Need]
     ) -> None:
-        requirements = [need.requirement for need in needs]
+        specifiers = [need.requirement for need in needs]
         try:
-            await self._install(machine, python, f"{name}-more", requirements)
+            await self._install(machine, python, f"{name}-more", specifiers)
         except UnavailableError as error:
             self._amount.notes.append(f"{error.message}; it is done without")
 
     async def _install(
-        self, machine: Machine, python: str, name: str, requirements: list[str]
+        self, machine: Machine, python: str, name: str, specifiers: list[str]
     ) -> None:
-        named = ", ".join(requirements)
+        named = ", ".join(specifiers)
         if self._route != "here":
             self._amount.step(f"Installing {named}")
             answer = await self._agent.call(
-                "pip", python=python, requirements=requirements, options=self._pip_options
+                "pip", python=python, requirements=specifiers, options=self._pip_options
             )
             if answer.get("ok") is True:
                 return
@@ -222,7 +222,7 @@ class Deployment:
                 )
             self._amount.notes.append(f"the target cannot fetch packages ({why}): sent from here")
         self._amount.step(f"Fetching {named}")
-        files = [LocalFile.at(path) for path in await wheels.fetch(machine, requirements, name)]
+        files = [LocalFile.at(path) for path in await requirements.fetch(machine, specifiers, name)]
         upload = Upload(self._agent, self._patience, amount=self._amount)
         sent = await upload.send(files)
         self._amount.step(f"Installing {named}")

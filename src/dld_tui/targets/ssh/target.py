@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from dld_tui.core.connections import prompts as asking
+from dld_tui.core.connections import prompts
 from dld_tui.core.connections.prompts import Asker
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import DldError
@@ -137,7 +137,7 @@ class SshTarget:
     # -- helpers ----------------------------------------------------------------------------------
 
     def _agent(self) -> Agent:
-        return Agent(Link(self.connection, self._asker or asking.current()))
+        return Agent(Link(self.connection, self._asker or prompts.current()))
 
     def _call(self, work: Callable[[Agent], Coroutine[Any, Any, T]]) -> T:
         agent = self._agent()

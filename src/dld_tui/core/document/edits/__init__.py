@@ -11,10 +11,12 @@ from dld_tui.core.document.edits import (
     attributes,
     batch,
     deletion,
+    function_instances,
     functions,
     initializers,
     links,
     metadata,
+    model_swap,
     nodes,
     operators,
     pasting,
@@ -26,15 +28,6 @@ from dld_tui.core.document.edits import (
     tensors,
     terminals,
 )
-from dld_tui.core.document.edits import batch as casting
-from dld_tui.core.document.edits import function_instances as inlining
-from dld_tui.core.document.edits import function_instances as outlining
-from dld_tui.core.document.edits import functions as function_attributes
-from dld_tui.core.document.edits import links as rewiring
-from dld_tui.core.document.edits import metadata as positions
-from dld_tui.core.document.edits import metadata as tensorrt
-from dld_tui.core.document.edits import model_swap as whole
-from dld_tui.core.document.edits import repairs as fixes
 from dld_tui.core.document.edits.registry import EDITS, EditFunction
 
 __all__ = [
@@ -42,28 +35,21 @@ __all__ = [
     "EditFunction",
     "attributes",
     "batch",
-    "casting",
     "deletion",
-    "fixes",
-    "function_attributes",
+    "function_instances",
     "functions",
     "initializers",
-    "inlining",
     "links",
     "metadata",
+    "model_swap",
     "nodes",
     "operators",
-    "outlining",
     "pasting",
-    "positions",
     "renaming",
     "repairs",
     "restore",
-    "rewiring",
     "sparse",
     "subgraphs",
-    "tensorrt",
     "tensors",
     "terminals",
-    "whole",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document import metadata as precisions
+from dld_tui.core.document import metadata
 from dld_tui.core.document.edits.imports import import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.history import Transaction
@@ -248,12 +248,12 @@ def set_precision(
         nodes: ``[[SCOPE, NODE], …]``: the path of a scope and the ref of a node in it.
         precision: One of :data:`~dld_tui.core.document.metadata.PRECISIONS`; None clears it.
     """
-    if precision is not None and precision not in precisions.PRECISIONS:
-        known = ", ".join(precisions.PRECISIONS)
+    if precision is not None and precision not in metadata.PRECISIONS:
+        known = ", ".join(metadata.PRECISIONS)
         raise EditError(f"there is no precision {precision!r}", hint=f"Known: {known}")
     targets = [_node(document, place) for place in nodes]
     for node in dict.fromkeys(targets):
-        if precisions.precision_of(node) != (precision or ""):
+        if metadata.precision_of(node) != (precision or ""):
             _set_entry(transaction, node, precision)
     what = quoted(targets[0].ref) if len(targets) == 1 else f"{len(targets)} nodes"
     return f"set precision of {what} to {precision}" if precision else f"clear precision of {what}"
@@ -270,9 +270,9 @@ def _node(document: Document, place: Sequence[JSON]) -> Node:
 
 def _set_entry(transaction: Transaction, node: Node, precision: str | None) -> None:
     props = node.proto.metadata_props
-    kept = [entry for entry in copies(props) if text_of(entry.key) != precisions.PRECISION_KEY]
+    kept = [entry for entry in copies(props) if text_of(entry.key) != metadata.PRECISION_KEY]
     if precision is not None:
-        kept.append(onnx.StringStringEntryProto(key=precisions.PRECISION_KEY, value=precision))
+        kept.append(onnx.StringStringEntryProto(key=metadata.PRECISION_KEY, value=precision))
     transaction.do(SetList(node.scope, node, "node", node.proto, "metadata_props", kept))
 
 
