@@ -141,7 +141,8 @@ def header_lines(report: Report) -> Iterator[str]:
 
 
 def _write_layers(report: Report) -> None:
-    write_table(costliest_first(layer_table(report.layers, "report text")))
+    table = layer_table(report.layers, "report text", wording=report.wording)
+    write_table(costliest_first(table))
 
 
 def _write_groups(report: Report, by: str) -> None:

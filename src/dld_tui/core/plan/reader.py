@@ -54,6 +54,7 @@ from dld_tui.core.plan.profile_file import (
 )
 from dld_tui.core.plan.timing_file import (
     agree,
+    summary_doubts,
     timing_of_rows,
     timing_of_summary,
     with_summary,
@@ -110,8 +111,10 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
     told: TimingSummary | None
     if log is not None and summary == log.sections.get("performance_summary"):
         told = timing_of_summary(summary, log.percentiles, "log")
+        parts.notes += summary_doubts(summary, log.percentiles)
     else:
         told = timing_of_summary(summary)
+        parts.notes += summary_doubts(summary)
     path = _timing_file(parts)
     if path is None:
         return told
@@ -346,6 +349,7 @@ def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerProfile | None
         parts.notes.append(f"the log is of {log.runs} runs: the last is shown")
     if log.is_trtexec and not log.status:
         parts.notes.append("the log ends before the run does")
+    parts.notes += log.doubts
     bindings, _, _ = read_bindings(log.bindings or None)
     profile = profile_of_rows(objects_of(log.profile)) if len(log.profile) > 1 else None
     layers: list[JSON] = list(log.layers)
@@ -434,6 +438,7 @@ def _read_logs(parts: Parts) -> None:
             parts.notes.append(str(error))
             continue
         parts.log = parts.log or log
+        parts.notes += log.doubts
         parts.tactics.append(log.tactics)
         parts.files.setdefault("log", str(path))
         for key, value in log.metadata.items():

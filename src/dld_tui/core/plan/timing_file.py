@@ -99,7 +99,28 @@ def timing_of_summary(
     found = {name: _listed(summary.get(title), percentiles) for name, title in _NAMES.items()}
     if not any(found.values()):
         return None
-    return _summary(found, number_of(summary.get("Throughput")), source)
+    return _summary(found, _rate(summary.get("Throughput")), source)
+
+
+def summary_doubts(summary: JSON, percentiles: tuple[float, ...] = ()) -> list[str]:
+    """Return which figures of a performance summary are left out, because they cannot be true."""
+    if not isinstance(summary, dict):
+        return []
+    bad = [
+        title
+        for title in _NAMES.values()
+        if title in summary and _listed(summary[title], percentiles) is None
+    ]
+    if "Throughput" in summary and _rate(summary["Throughput"]) is None:
+        bad.append("Throughput")
+    if not bad:
+        return []
+    return [f"no sound figures in the performance summary: {', '.join(bad)}"]
+
+
+def _rate(value: JSON) -> float | None:
+    found = number_of(value)
+    return found if found is not None and found > 0 else None
 
 
 def agree(found: TimingSummary, told: TimingSummary) -> bool:

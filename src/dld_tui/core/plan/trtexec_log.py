@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dld_tui.core import fmt
+from dld_tui.core.plan.json_text import number_of, objects_of
 from dld_tui.core.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.types import JSON
 
@@ -18,9 +20,16 @@ _VERSION = re.compile(r"TensorRT v(\d{4,6})")
 _PLAIN_VERSION = re.compile(r"^TensorRT version: ?(\S+)")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _PROFILE = re.compile(r"^Profile \((\d+) iterations ?\)")
-_FIGURE = re.compile(r"[\d.]+")
+_FIGURE = re.compile(r"\d+(?:\.\d*)?|\.\d+")
+_LIKE_A_FIGURE = re.compile(r"[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf)", re.IGNORECASE)
+_TIME = re.compile(r"\s*(\d+\.?\d*(?:[eE][-+]?\d+)?) ms\s*")
+_RATE = re.compile(r"(\d+\.?\d*(?:[eE][-+]?\d+)?) (?:qps|s)")
+_PERCENTILE = re.compile(r"percentile\((\d{1,3}(?:\.\d{1,6})?)%\)")
+_BUILD_TIME = re.compile(r"Engine built in (\d+(?:\.\d+)? sec)\.?")
 _ENGINE_BYTES = re.compile(r"(?:Loaded engine size: |Created engine with size: )([\d.]+) MiB")
-_PEAK = re.compile(r"Peak memory usage of TRT CPU/GPU memory allocators: (.*)")
+_PEAK = re.compile(
+    r"Peak memory usage of TRT CPU/GPU memory allocators: (CPU \d+ MiB, GPU \d+ MiB)"
+)
 _FIGURES = ("timeMs", "averageMs", "medianMs", "percentage")
 """The columns of the profile's table; 8.0 to 8.2 have no median."""
 _TABLE_TITLES = ("Engine Layer Information:", "Layer Information:", "Layers:")
@@ -46,6 +55,7 @@ SECTIONS = {
 }
 """Titles in the log, and what TREx's metadata calls them."""
 _PLAIN_NUMBERS = ("Throughput", "Total Host Walltime", "Total GPU Compute Time")
+_STATISTICS = ("min", "max", "mean", "median")
 _LISTS = (
     "Latency", "End-to-End Host Latency", "Enqueue Time", "H2D Latency", "GPU Compute Time",
     "D2H Latency",
@@ -83,6 +93,8 @@ class Tactics:
         return self.of_layer.get((layer, key)) or self.by_value.get(key, "")
 
 
+_ROUNDING_MS, _ROUNDING = 0.005, 1e-4
+"""How far the sum of rows may be from their total: each is written with two digits."""
 _SHORT_TACTIC = 8
 """Digits of small values: these number the tactics of one kind of layer only."""
 
@@ -120,6 +132,8 @@ class TrtexecLog:
     """Names of tactics, which a verbose build tells and its table of layers does not."""
     modes: dict[str, str] = field(default_factory=dict)
     """``input`` or ``output`` by the name of a binding."""
+    doubts: list[str] = field(default_factory=list)
+    """What cannot be true or is not whole, a sentence each."""
     runs: int = 0
     """How many runs the log has; this is the last."""
     is_trtexec: bool = True
@@ -146,6 +160,9 @@ class _Reader:
         self._seen: set[str] = set()
         self._name_first = False
         self._figures: tuple[str, ...] = _FIGURES
+        self._total_ms: float | None = None
+        """What the last row of the layers' times says, where the table is whole."""
+        self._has_total = False
 
     def line(self, line: str) -> None:
         banner = _BANNER.match(line)
@@ -182,6 +199,8 @@ class _Reader:
 
     def finished(self) -> TrtexecLog:
         self.log.runs = self._runs
+        if len(self.log.profile) > 1:
+            self.log.doubts += self._of_total()
         return self.log
 
     def _banner(self, banner: re.Match[str]) -> None:
@@ -190,6 +209,7 @@ class _Reader:
         if state == "RUNNING":
             self._runs += 1
             self._seen.clear()
+            self._has_total = False
             self.log = TrtexecLog(command=command.strip(), version=version_text(version or ""))
         else:
             self.log.status = state
@@ -206,6 +226,7 @@ class _Reader:
         profile = _PROFILE.match(title)
         if profile:
             self._section = "profile"
+            self._has_total = False
             self.log.profile = [{"count": int(profile[1][:18])}]
         else:
             self._section = SECTIONS.get(title, "")
@@ -252,16 +273,30 @@ class _Reader:
     def _typed(self, key: str, value: str) -> JSON:
         if self._section == "performance_summary":
             if key in _PLAIN_NUMBERS:
-                return _number(value)
+                rate = _RATE.fullmatch(value)
+                return number_of(float(rate[1])) if rate else None
             if key in _LISTS:
-                pairs = [part.partition("=") for part in value.split(",")]
-                self.log.percentiles = tuple(
-                    float(found[0]) for name, _, _ in pairs[4:] if (found := _NUMBER.findall(name))
-                )
-                return [_number(number) for _, _, number in pairs]
+                return self._statistics(value)
         if self._section == "device_information" and key in _DEVICE_NUMBERS:
             return _number(value)
         return value
+
+    def _statistics(self, text: str) -> list[JSON]:
+        """Return min, max, mean, median and percentiles, None for those that are not sound."""
+        known: dict[str, float | None] = {}
+        for part in text.split(","):
+            name, _, value = part.partition("=")
+            name = name.strip()
+            known[name] = _time(value) if name not in known else None
+        percents = {float(at[1]): name for name in known if (at := _PERCENTILE.fullmatch(name))}
+        if not self.log.percentiles:
+            self.log.percentiles = tuple(percents)
+        names = [*_STATISTICS, *(percents.get(at, "") for at in self.log.percentiles)]
+        found = [known.get(name) for name in names]
+        least, greatest = found[:2]
+        if least is None or greatest is None:
+            return [None] * len(found)
+        return [at if at is not None and least <= at <= greatest else None for at in found]
 
     def _profile_row(self, text: str) -> None:
         if len(text) > _LONGEST_ROW:
@@ -280,11 +315,44 @@ class _Reader:
             name, *figures = text.strip().rsplit(None, count)
         else:
             *figures, name = text.strip().split(None, count)
-        if len(figures) != count or name.strip() == "Total":
+        if words[0 if self._name_first else -1] == "Total" and len(words) <= count + 1:
+            self._has_total = True
+            first = words[1 if self._name_first else 0]
+            self._total_ms = float(first) if _FIGURE.fullmatch(first) else None
             return
-        row: dict[str, JSON] = {"name": name.strip()}
-        row.update(zip(self._figures, map(_number, figures), strict=True))
+        if len(figures) == count and all(map(_FIGURE.fullmatch, figures)):
+            row: dict[str, JSON] = {"name": name.strip()}
+            row.update(zip(self._figures, map(float, figures), strict=True))
+        else:
+            row = {"name": self._name_of(text.strip()), "averageMs": None}
         self.log.profile.append(row)
+
+    def _name_of(self, text: str) -> str:
+        """Return the name in a row of which a figure is missing or is none."""
+        for left in range(len(self._figures)):
+            head, _, rest = text.rpartition(" ") if self._name_first else text.partition(" ")
+            figure, name = (rest, head) if self._name_first else (head, rest)
+            last = left == len(self._figures) - 1
+            if not name or (last and not _LIKE_A_FIGURE.fullmatch(figure)):
+                break
+            text = name.strip()
+        return text
+
+    def _of_total(self) -> list[str]:
+        """Return whether the rows of the layers' times are those that their sum is of."""
+        if not self._has_total:
+            return ["the table of layer times has no total: it was cut"]
+        rows = objects_of(self.log.profile[1:])
+        times = [found for row in rows if (found := number_of(row.get("timeMs"))) is not None]
+        if len(times) < len(rows):
+            return []  # told of these rows already
+        whole, told = sum(times), self._total_ms
+        if told is not None and abs(whole - told) <= _ROUNDING_MS * len(rows) + _ROUNDING * whole:
+            return []
+        return [
+            f"the rows of layer times sum to {fmt.milliseconds(whole)} ms and their total is"
+            f" {fmt.milliseconds(told)} ms: rows are missing, repeated or changed"
+        ]
 
     def _fact(self, text: str) -> None:
         plain = _PLAIN_VERSION.match(text)
@@ -294,11 +362,23 @@ class _Reader:
         size = _ENGINE_BYTES.search(text)
         if size:
             self.log.facts["engine size"] = f"{size[1]} MiB"
-        peak = _PEAK.search(text)
-        if peak:
-            self.log.facts["build peak"] = peak[1]
+        if "Peak memory usage of TRT CPU/GPU memory allocators: " in text:
+            peak = _PEAK.search(text)
+            self._known("build peak", peak[1] if peak else None, "the peak memory of the build")
         if text.startswith("Engine built in "):
-            self.log.facts["build time"] = text.removeprefix("Engine built in ").rstrip(".")
+            built = _BUILD_TIME.fullmatch(text)
+            self._known("build time", built[1] if built else None, "the time of the build")
+
+    def _known(self, name: str, value: str | None, what: str) -> None:
+        if value is not None:
+            self.log.facts[name] = value
+        elif (doubt := f"{what} is no sound figure in the log: left out") not in self.log.doubts:
+            self.log.doubts.append(doubt)
+
+
+def _time(text: str) -> float | None:
+    found = _TIME.fullmatch(text)
+    return float(found[1]) if found else None
 
 
 def _number(text: str) -> float | None:

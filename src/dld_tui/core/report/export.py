@@ -35,6 +35,8 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "profiled_passes": 0 if report.has_phases else len(report.counted_passes),
         "latency_ms": latency_json(latency),
         "profiled_latency_ms": latency_json(report.profiled_latency),
+        "rows_are": report.wording.rows,
+        "times_are": report.wording.figures,
         "layers_total_ms": report.total_ms,
         "covered_percent": None if report.by_pass is None else report.by_pass.covered_percent,
         "between_layers_percent": (

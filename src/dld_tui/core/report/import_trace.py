@@ -76,6 +76,11 @@ class _Importer:
         # By start; of equal starts the longer one, which holds the other, first.
         order = np.lexsort((-durations, starts))
         gpu_order = np.argsort(np.frombuffer(gpu.starts, dtype=np.float64), kind="stable")
+        once = self._once(gpu)
+        gpu_order = gpu_order[once[gpu_order]]
+        gpu_starts = np.frombuffer(gpu.starts, dtype=np.float64)[gpu_order]
+        if whole is gpu:
+            order = order[once[order]]
         ordered = starts[order]
         outside = len(order)
         for index, (begin, end, state) in enumerate(marks):
@@ -88,9 +93,29 @@ class _Importer:
             if len(gpu) and whole is host:
                 # What a pass launched may run after it: all until the next one begins is its own.
                 until = marks[index + 1].start_us if index + 1 < len(marks) else np.inf
-                self._add_gpu(index, begin, until, gpu_order)
+                reached, past = np.searchsorted(gpu_starts, (begin, until), "left")
+                self._add_gpu(index, begin, gpu_order[reached:past])
+        if whole is host:
+            outside += int(np.searchsorted(gpu_starts, marks[0].start_us, "left"))
         if outside > 0:
             self._writer.note(f"{fmt.plural(outside, 'event')} outside all passes left out")
+
+    def _once(self, spans: Spans) -> NDArray[np.bool_]:
+        """Return which events of a GPU count: nothing runs twice at once on a stream."""
+        parts = (spans.names, spans.threads, spans.durations, spans.starts)
+        keys = [np.frombuffer(part, dtype=part.typecode) for part in parts]
+        order = np.lexsort(keys)
+        again = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+        for key in keys:
+            again &= key[order[1:]] == key[order[:-1]]
+        again &= keys[2][order[1:]] > 0
+        found = np.ones(len(order), dtype=np.bool_)
+        found[order[1:][again]] = False
+        count = int(again.sum())
+        if count:
+            events = fmt.plural(count, "event of a GPU is", "events of a GPU are")
+            self._writer.note(f"{events} in the trace twice and counted once", "warning")
+        return found
 
     def _marks(self, starts: NDArray[np.float64], durations: NDArray[np.float64]) -> list[Mark]:
         """Return where passes begin and end: marks that do not overlap, else all as one."""
@@ -124,10 +149,8 @@ class _Importer:
         while block := list(islice(made, _BLOCK)):
             self._writer.add_samples(index, block)
 
-    def _add_gpu(self, index: int, begin: float, until: float, order: NDArray[np.int64]) -> None:
-        starts = np.frombuffer(self._events.gpu.starts, dtype=np.float64)
-        first, last = np.searchsorted(starts, (begin, until), "left", sorter=order)
-        made = (self._gpu_event(place, begin) for place in order[first:last].tolist())
+    def _add_gpu(self, index: int, begin: float, chosen: NDArray[np.int64]) -> None:
+        made = (self._gpu_event(place, begin) for place in chosen.tolist())
         while block := list(islice(made, _BLOCK)):
             self._writer.add_gpu_events(index, block)
 

@@ -149,7 +149,7 @@ class Selection:
 
     count: int
     total_ms: float
-    """The sum of their medians."""
+    """The sum of their times, each the median or the mean of its passes."""
     min_ms: float
     max_ms: float
     mean_ms: float

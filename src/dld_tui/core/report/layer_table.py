@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, priced
-from dld_tui.core.report.records import Dims, Group, Layer, NodeLink
+from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import (
@@ -99,14 +99,19 @@ NODES = Unit(
 
 
 def layer_columns(
-    layers: Sequence[Layer] = (), by_pass: PassTimes | None = None, *, engine: bool = False
+    layers: Sequence[Layer] = (),
+    by_pass: PassTimes | None = None,
+    wording: Wording = Wording(),  # noqa: B008
+    *,
+    engine: bool = False,
 ) -> _Columns:
     """Return the columns of all layer tables.
 
     Args:
         layers: The rows, for shares of all of them.
-        by_pass: Their times by pass; None when only their medians are known.
-        engine: Of an engine: times are means, and places are those in the file.
+        by_pass: Their times by pass; None when only one figure of each is known.
+        wording: What the rows and their times are.
+        engine: Of an engine: places are those in the file.
     """
     on_gpu = has_gpu_times(layers)
     kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
@@ -135,7 +140,7 @@ def layer_columns(
                text=_findings,
                order=lambda layer: layer.findings or None,
                help="How much was found that may cost time."),
-        Column("name", "layer", figure("name"), least=28 if engine else 20, keep="end",
+        Column("name", wording.row, figure("name"), least=28 if engine else 20, keep="end",
                pinned=True, help="The backend's layer name."),
         Column("type", "type", figure("kind" if engine else "type"), width=18, priority=2,
                keep="middle", help="The backend's layer type."),
@@ -158,11 +163,13 @@ def layer_columns(
         Column("output_precision", "to", figure("output_precision"), width=6, priority=8,
                shown=False, help="Type of the first output."),
         Column("time_ms", "CPU ms" if on_gpu else "time ms", figure("time_ms"), ms, 9, heat=True,
-               help="Mean time a pass." if engine else "Median self time a pass."),
+               help=f"{wording.figure.capitalize()} {'' if engine else 'self '}time of"
+               f" a {wording.whole}."),
         Column("percent", "%", figure("percent"), PERCENT, 5, heat=True,
-               help="Of what all layers cost."),
+               help=f"Of what all {wording.rows} cost."),
         Column("cost", "", lambda layer: costs.get(layer.index), BAR, 10, align="left", heat=True,
-               priority=2, sortable=False, help="The cost as a bar; full is the costliest layer."),
+               priority=2, sortable=False,
+               help=f"The cost as a bar; full is the costliest {wording.row}."),
         Column("gpu_time_ms", "GPU ms", figure("gpu_time_ms"), MS, 9, priority=1, heat=True,
                help="Its kernels on the GPU, summed, a pass."),
         Column("gpu_percent", "GPU %", gpu_percent, PERCENT, 6, priority=2,
@@ -231,11 +238,15 @@ def view_columns(columns: _Columns, view: str) -> _Columns:
 
 
 def layer_table(
-    layers: Sequence[Layer], view: str, by_pass: PassTimes | None = None
+    layers: Sequence[Layer],
+    view: str,
+    by_pass: PassTimes | None = None,
+    wording: Wording | None = None,
 ) -> Table[Layer]:
     """Return the layers as a table of one of `VIEWS`, in the order that they are in."""
     engine = view.startswith("engine ")
-    columns = view_columns(layer_columns(layers, by_pass, engine=engine), view)
+    wording = wording or (LAYER_MEANS if engine else Wording())
+    columns = view_columns(layer_columns(layers, by_pass, wording, engine=engine), view)
     if view.endswith((" text", " html")) and not has_gpu_times(layers):
         columns = tuple(column for column in columns if column.key != "gpu_time_ms")
     return Table(
@@ -243,7 +254,7 @@ def layer_table(
         layers,
         groups=ENGINE_GROUPINGS if engine else REPORT_GROUPINGS,
         name="layers",
-        title="Layers",
+        title=wording.rows.capitalize(),
         row_key=lambda layer: layer.index,
     )
 

@@ -21,6 +21,8 @@ from dld_tui.core.report.counter_blocks import extent_of
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
 from dld_tui.core.report.records import (
+    LAYER_MEANS,
+    PHASES,
     Bucket,
     Counter,
     GpuEvent,
@@ -30,6 +32,7 @@ from dld_tui.core.report.records import (
     PassState,
     ReportPass,
     Track,
+    Wording,
 )
 from dld_tui.core.report.statistics import (
     ATTRIBUTED_PASSES,
@@ -376,6 +379,13 @@ class Report(GpuReading):
     def has_phases(self) -> bool:
         """Whether the layers are phases of whole inferences, none of which ran with profiling."""
         return bool(self.facts.get(rows.PHASES_ONLY))
+
+    @property
+    def wording(self) -> Wording:
+        """What the rows are, and what their times are."""
+        if self.has_phases:
+            return PHASES
+        return LAYER_MEANS if self.facts.get(rows.LAYERS_ONLY) else Wording()
 
     def _summary(self, values: Iterable[float], source: str) -> LatencySummary | None:
         return summarise(values, source, percentile_of(self.backend))

@@ -130,6 +130,32 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Wording:
+    """What the rows of a report or an engine are, and what their times are."""
+
+    row: str = "layer"
+    figure: str = "median"
+    whole: str = "pass"
+    """What was run once."""
+
+    @property
+    def rows(self) -> str:
+        """The plural of `row`."""
+        return f"{self.row}s"
+
+    @property
+    def figures(self) -> str:
+        """The plural of `figure`."""
+        return f"{self.figure}s"
+
+
+LAYER_MEANS = Wording(figure="mean")
+"""Engines, and profiles of TensorRT: trtexec writes what a layer took on average."""
+PHASES = Wording(row="phase", whole="inference")
+"""Whole inferences: their copies, and what the GPU computed."""
+
+
+@dataclass(frozen=True)
 class ReportPass:
     """One run of the model with profiling on, or at true speed with the GPU's work recorded."""
 

@@ -199,7 +199,7 @@ class TraceEvents:
             self.others[phase if isinstance(phase, str) else "?"] += 1
 
     def _complete(self, event: dict[str, JSON]) -> None:
-        start, duration, name = _time(event.get("ts")), _time(event.get("dur", 0)), _name(event)
+        start, duration, name = _time(event.get("ts")), _time(event.get("dur")), _name(event)
         if start is None or duration is None or duration < 0 or name is None:
             self.bad += 1
         else:

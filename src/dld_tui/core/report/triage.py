@@ -240,13 +240,16 @@ def _latency_line(report: Report) -> str:
     if latency is None:
         return "Nothing was measured."
     ms = fmt.milliseconds
-    nouns = ("inference", "inferences") if report.has_phases else ("pass", "passes")
     line = (
         f"Latency: median {ms(latency.median)} ms, p90 {ms(latency.p90)}, p99 {ms(latency.p99)},"
         f" min {ms(latency.min)}, max {ms(latency.max)};"
-        f" {latency.throughput:,.1f} inferences/s over {fmt.plural(latency.count, *nouns)}"
+        f" {latency.throughput:,.1f} inferences/s over {fmt.plural(latency.count, *_whole(report))}"
     )
     return line if latency.source == "latency loop" else f"{line}, with profiling on"
+
+
+def _whole(report: Report) -> tuple[str, str]:
+    return ("inference", "inferences") if report.has_phases else ("pass", "passes")
 
 
 def _trust_lines(report: Report) -> list[str]:
@@ -265,7 +268,7 @@ def _trust_lines(report: Report) -> list[str]:
         )
     if 1 < latency.count < _FEW_FOR_P99:
         lines.append(
-            f"p99 of {latency.count} passes is little more than the slowest one;"
+            f"p99 of {latency.count} {_whole(report)[1]} is little more than the slowest one;"
             f" {_FEW_FOR_P99} or more tell."
         )
     return lines + _profiling_lines(report, latency)
@@ -340,7 +343,7 @@ def _layer_lines(report: Report) -> list[str]:
     if not timed:
         return ["No layer was timed."]
     if report.has_phases:
-        return ["Phases of an inference (medians):", *map(_layer_line, timed)]
+        return [f"Phases of an inference ({report.wording.figures}):", *map(_layer_line, timed)]
     what = "GPU" if has_gpu_times(report.layers) else "layer"
     if what == "layer" and any(map(is_launched, timed)):
         what = "launching"
@@ -348,7 +351,7 @@ def _layer_lines(report: Report) -> list[str]:
     share = sum(layer.percent or 0.0 for layer in top)
     lines = [
         f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {what} time"
-        " (of the sum of all medians):"
+        f" (of the sum of all {_figures(report, what)}):"
     ]
     lines += [_layer_line(layer) for layer in top]
     lines += order_lines(report)
@@ -365,6 +368,11 @@ def _layer_lines(report: Report) -> list[str]:
             " around their bodies."
         )
     return lines
+
+
+def _figures(report: Report, what: str) -> str:
+    """Return what times are in a sum; those of kernels are medians in every report."""
+    return "medians" if what == "GPU" else report.wording.figures
 
 
 def _layer_line(layer: Layer) -> str:

@@ -116,9 +116,9 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
         self.query_one(SummaryView).set_report(report, loaded.advice, loaded.gpu)
-        medians_ms = sum(layer.time_ms or 0.0 for layer in report.layers)
+        sum_ms = sum(layer.time_ms or 0.0 for layer in report.layers)
         self.query_one(LayerPane).set_layers(
-            report.layers, medians_ms, report.by_pass, report.gpu_by_pass
+            report.layers, sum_ms, report.by_pass, report.gpu_by_pass, report.wording
         )
         self.query_one(ChartPane).set_report(report, loaded.types)
         self.query_one(EnvironmentView).set_report(report, loaded.model_problem)

@@ -20,7 +20,7 @@ from dld_tui.core.report.layer_filter import (
     summarise_selection,
 )
 from dld_tui.core.report.layer_table import group_table, layer_table, node_names, telling_keys
-from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.records import LAYER_MEANS, Group, Layer, Wording
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
@@ -45,11 +45,12 @@ _KEYS = (
 )
 
 
-def sums_text(found: Selection) -> str:
+def sums_text(found: Selection, wording: Wording) -> str:
     """Return the figures of marked layers on one line."""
+    part = f"{found.percent:.1f} % of the sum of all {wording.figures}"
     parts = [
         f"{found.count} marked",
-        f"total {found.total_ms:,.3f} ms ({found.percent:.1f} % of the sum of all medians)",
+        f"total {found.total_ms:,.3f} ms ({part})",
         f"min {found.min_ms:,.3f}",
         f"max {found.max_ms:,.3f}",
         f"mean {found.mean_ms:,.3f}",
@@ -79,10 +80,14 @@ def _findings(layer: Layer) -> str:
 
 
 def screen_table(
-    layers: Sequence[Layer], by_pass: PassTimes | None = None, *, engine: bool = False
+    layers: Sequence[Layer],
+    by_pass: PassTimes | None = None,
+    wording: Wording | None = None,
+    *,
+    engine: bool = False,
 ) -> Table[Layer]:
     """Return the layers with all columns that a screen can show."""
-    table = layer_table(layers, "engine screen" if engine else "report screen", by_pass)
+    table = layer_table(layers, "engine screen" if engine else "report screen", by_pass, wording)
     own: dict[str, dict[str, Any]] = {
         "type": {"style": lambda layer: layer_style(layer.type)},
         "nodes": {"text": node_names},
@@ -138,6 +143,8 @@ class LayerPane(TablePane):
         self.groups: Sequence[Group] = ()
         self.total_ms = 0.0
         """The sum of the layers' times."""
+        self.wording = LAYER_MEANS if engine else Wording()
+        """What the rows and their times are."""
         self.by_pass: PassTimes | None = None
         """The layers' times by pass, where they are known so."""
         self.gpu_by_pass: PassTimes | None = None
@@ -163,18 +170,21 @@ class LayerPane(TablePane):
         total_ms: float,
         by_pass: PassTimes | None = None,
         gpu_by_pass: PassTimes | None = None,
+        wording: Wording | None = None,
     ) -> None:
         """Show the layers of a report or an engine, the costliest on top.
 
         Args:
             layers: The layers.
             total_ms: The sum of their times.
-            by_pass: Their times by pass; None when only their medians are known.
+            by_pass: Their times by pass; None when only one figure of each is known.
             gpu_by_pass: The same of their kernels on a GPU.
+            wording: What the rows and their times are; by default those of layers.
         """
         self.all_layers, self.total_ms = layers, total_ms
         self.by_pass, self.gpu_by_pass = by_pass, gpu_by_pass
-        self.known = screen_table(layers, by_pass, engine=self.engine)
+        self.known = screen_table(layers, by_pass, wording, engine=self.engine)
+        self.wording = wording or self.wording
         self.columns = telling_keys(self.known)
         none = "The file has no layers." if self.engine else "No layer was measured in this report."
         self.table.empty = (
@@ -308,17 +318,18 @@ class LayerPane(TablePane):
             return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
         layers = [self.all_layers[key] for key in marks if isinstance(key, int)]
         found = summarise_selection(layers, self.total_ms, self.by_pass)
-        return [] if found is None else [sums_text(found), values_text(found)]
+        return [] if found is None else [sums_text(found, self.wording), values_text(found)]
 
     def _say(self) -> None:
         shown, whole = len(self.table.order), len(self.all_layers)
+        rows = self.wording.rows.capitalize()
         if self.by != "layer":
-            title = f"Layers by {self.by} · {fmt.count(shown)} groups"
+            title = f"{rows} by {self.by} · {fmt.count(shown)} groups"
         elif self.group is not None:
-            title = f"Layers of {self.group[0]} {visible(self.group[1])} · {fmt.count(shown)}"
+            title = f"{rows} of {self.group[0]} {visible(self.group[1])} · {fmt.count(shown)}"
         else:
             of = "" if shown == whole else f" of {fmt.count(whole)}"
-            title = f"Layers · {fmt.count(shown)}{of}"
+            title = f"{rows} · {fmt.count(shown)}{of}"
         self.frame(title, self._keys)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.plan.file_set import device_name, device_of
+from dld_tui.core.plan.timing_file import summary_doubts
 from dld_tui.core.plan.trtexec_log import TrtexecLog
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.types import JSON
@@ -76,20 +77,27 @@ def summary_lines(log: TrtexecLog, width: int) -> list[Line]:
     facts = [f"{visible(name)} {visible(value)}" for name, value in log.facts.items()]
     if facts:
         lines.append([(clip(f" {shown.dot} ".join(facts), width), "dim")])
+    doubts = [*log.doubts, *summary_doubts(_summary_of(log), log.percentiles)]
+    lines += [[(clip(visible(text), width), "warn")] for text in doubts]
     lines += _messages(log.errors, "error", "bad", shown.error, width)
     lines += _messages(log.warnings, "warning", "warn", shown.warning, width)
     return lines
 
 
+def _summary_of(log: TrtexecLog) -> dict[str, JSON]:
+    """Return the performance summary of a log; empty without one."""
+    return log.sections.get("performance_summary", {})
+
+
 def _times(log: TrtexecLog, width: int) -> list[Line]:
     """Return the figures of the performance summary, as many a row as fit."""
-    summary = log.sections.get("performance_summary", {})
+    summary = _summary_of(log)
     rows: list[Line] = [[]]
     used = 0
     for name in _TIMES:
-        text = _figure(name, summary.get(name))
-        if not text:
+        if name not in summary:
             continue
+        text = _figure(name, summary[name])
         cells = len(name) + cell_width(text) + 4
         if used and used + cells > width:
             rows.append([])
@@ -104,8 +112,8 @@ def _figure(name: str, value: JSON) -> str:
         return f"{value:,.1f} qps" if name == "Throughput" else fmt.milliseconds(value)
     if isinstance(value, list) and len(value) > _MEDIAN:
         found = value[_MEDIAN]
-        return f"{fmt.milliseconds(found)} ms" if isinstance(found, (int, float)) else ""
-    return ""
+        return f"{fmt.milliseconds(found)} ms" if isinstance(found, (int, float)) else fmt.UNKNOWN
+    return fmt.UNKNOWN
 
 
 def _messages(

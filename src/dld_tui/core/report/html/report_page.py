@@ -53,10 +53,10 @@ def report_page(report: Report) -> str:
         Section("latency", _latency_title(report), histogram(_latencies(report))),
         Section("timeline", _timeline_title(report), pass_timeline(report)),
         Section("types", "Time by operator type", _type_bars(report)),
-        Section("top", f"The {_TOP} costliest {_nouns(report)}", _top_bars(report)),
+        Section("top", f"The {_TOP} costliest {report.wording.rows}", _top_bars(report)),
         Section(
             "layers",
-            f"{_nouns(report).capitalize()} ({len(report.layers):,})",
+            f"{report.wording.rows.capitalize()} ({len(report.layers):,})",
             _layer_table(report),
         ),
         Section("by-type", "By type", _group_table(report, "type")),
@@ -90,14 +90,12 @@ def _tiles(report: Report) -> str:
                 fmt.count(latency.count),
             ),
         ]
-    found.append(Tile(_nouns(report), fmt.count(len(report.layers))))
+    found.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
     whole = "an inference" if report.has_phases else "a pass"
-    found.append(Tile(f"all {_nouns(report)} of {whole}, ms", fmt.milliseconds(report.total_ms)))
+    found.append(
+        Tile(f"all {report.wording.rows} of {whole}, ms", fmt.milliseconds(report.total_ms))
+    )
     return tiles(found)
-
-
-def _nouns(report: Report) -> str:
-    return "phases" if report.has_phases else "layers"
 
 
 def _latencies(report: Report) -> list[float]:
@@ -229,7 +227,8 @@ def _graph(report: Report, counter: Counter, start: float, end: float) -> list[G
 
 
 def _layer_table(report: Report) -> str:
-    return html_of("layer-table", costliest_first(layer_table(report.layers, "report html")))
+    table = layer_table(report.layers, "report html", wording=report.wording)
+    return html_of("layer-table", costliest_first(table))
 
 
 def _group_table(report: Report, by: str) -> str:
