@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-JOBS ?= auto
+# One more than there are cores: many tests wait for a process or a timer.
+JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What is installed beside the base; `cpu,dev,rtx` adds TensorRT-RTX, so that engines are built.
 EXTRAS ?= cpu,dev
 

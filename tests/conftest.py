@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 import tarfile
 import time
 from collections.abc import Iterator
@@ -11,6 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.support import quick_textual
+
+# Else each process that a test starts would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Textual reads this while it is imported, which is before any fixture runs.
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
@@ -38,12 +44,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.models)
 
 
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return new paths; pytest looks at all folders there are to find the number of the next."""
+    base = tmp_path_factory.mktemp("tests")
+    return (base / str(number) for number in itertools.count())
+
+
+@pytest.fixture
+def tmp_path(folders: Iterator[Path]) -> Path:
+    """Return an empty folder."""
+    folder = next(folders)
+    folder.mkdir()
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def isolation(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def isolation(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Point the home and XDG folders to an empty place, so no setting, journal or state leaks."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(folders)
+    home.mkdir()
     for variable, folder in (
         ("HOME", home),
         ("XDG_CONFIG_HOME", home / "config"),
