@@ -3,13 +3,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from time import monotonic, sleep
 
 import numpy as np
 import onnx
+import pytest
 from onnx import numpy_helper
 
 from dld_tui.core import config
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.widgets.tensors.pane import CellEditor
@@ -180,6 +185,32 @@ async def test_statistics_are_asked_for_when_narrow_or_large(tmp_path: Path) -> 
         assert "29.5" in session.text
         await session.press("s")
         assert "Statistics" not in session.text
+
+
+async def test_escape_stops_only_a_reading_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(tensor: Tensor, progress: ProgressCallback, cancelled: CancelCheck) -> None:
+        until = monotonic() + 60
+        while not cancelled():
+            assert monotonic() < until
+            sleep(0.005)
+        raise CancelledError
+
+    monkeypatch.setattr(tensor_editor, "_statistics", read)
+    async with editor(tmp_path, "volume") as (session, page):
+        await session.press("s")
+        await session.until(lambda: page.side.state == "reading")
+        config.save({"preview_bytes": 8})
+        page.read_side(anyway=True)
+        await session.press("escape")
+        await session.until(lambda: page.side.state == "ask")
+        assert session.app.screen is page
+        config.save({"preview_bytes": 1 << 20})
+        page.read_side(anyway=False)
+        assert page.side.state == "reading"
+        await session.press("escape")
+        await session.until(lambda: session.app.screen is session.screen)
 
 
 async def test_a_tensor_that_cannot_be_read_says_why(tmp_path: Path) -> None:

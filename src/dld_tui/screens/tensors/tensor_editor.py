@@ -307,7 +307,7 @@ class TensorScreen(TensorChanges):
         """Read the statistics on a thread; of a large tensor only when they are asked for."""
         self._stop_reading()
         tensor = self.tensor
-        self.side = state = SideState(size=tensor.nbytes)
+        self.side = state = SideState(size=tensor.nbytes, is_asked_for=anyway)
         limit = host(self).config.preview_bytes
         if tensor.problem is not None:
             state.state, state.problem = "failed", tensor.problem
@@ -357,12 +357,10 @@ class TensorScreen(TensorChanges):
         return True
 
     def action_close(self) -> None:
-        """Stop what runs, clear the range, or go back."""
-        if self.cancel_work():
+        """Stop what was asked for and runs, clear the range, or go back."""
+        if self.cancel_work() or (self.side.is_asked_for and self._stop_reading()):
             return
-        if self._reading is not None:
-            self._reading.set()
-        elif not self.grid.clear_range():
+        if not self.grid.clear_range():
             self.dismiss(None)
 
 

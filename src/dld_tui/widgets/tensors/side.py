@@ -175,6 +175,8 @@ class SideState:
     problem: str = ""
     size: int | None = None
     """Bytes that are to be read."""
+    is_asked_for: bool = False
+    """Whether somebody asked for the reading, which Esc stops then instead of leaving."""
 
 
 class TensorSide(Frame, Rows):
