@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return new paths; pytest looks at all folders there are to find the number of the next."""
     base = tmp_path_factory.mktemp("tests")
-    return (base / str(number) for number in itertools.count())
+    return (base / f"{number:05}" for number in itertools.count())
 
 
 @pytest.fixture

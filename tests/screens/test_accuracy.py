@@ -15,7 +15,6 @@ from dld_tui.screens.accuracy.page import AccuracyScreen
 from dld_tui.screens.accuracy.precision import PrecisionScreen
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.list_page import ListTable
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -27,7 +26,6 @@ pytest.importorskip("onnxruntime")
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
 
 

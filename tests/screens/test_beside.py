@@ -15,7 +15,6 @@ from dld_tui.core.diff.compare import diff_documents
 from dld_tui.core.diff.model import node_pairs
 from dld_tui.core.document import Document
 from dld_tui.screens.workspace.beside import BesidePane
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support import models
@@ -25,11 +24,6 @@ OTHER = models.CHAIN.replace("[first]", "[begin]").replace("[second]", "[sum]")
 OTHER = OTHER.replace(
     "    [last] y = Sigmoid(c)", "    [last] y = Sigmoid(c)\n    [extra] z = Neg(b)"
 )
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @dataclass

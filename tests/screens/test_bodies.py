@@ -8,16 +8,10 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.screens.workspace.bodies import Slot, body_slots
-from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import body_models, models
 from tests.support.workspace import NARROW, WIDE, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @SIZES

@@ -9,17 +9,11 @@ import pytest
 from dld_tui.core.commands import Command
 from dld_tui.screens.context_menu import ContextMenu, letters
 from dld_tui.screens.home.palette import Entry
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -9,17 +9,11 @@ import pytest
 from dld_tui.core.document.local_functions import function_attributes, key_of
 from dld_tui.core.errors import UsageError
 from dld_tui.screens.model.functions import FunctionsScreen, parse_declaration
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.fields import FieldsDialog
 from tests.support import body_models, models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

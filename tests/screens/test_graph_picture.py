@@ -9,16 +9,10 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.screens.home.welcome import OpenPathDialog
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.graph.model import GraphView
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

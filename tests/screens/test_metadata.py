@@ -10,18 +10,12 @@ from textual.widgets import TextArea
 from dld_tui.core.document.metadata import precision_of, profiles_of
 from dld_tui.screens.model.metadata import MetadataList, MetadataScreen
 from dld_tui.screens.model.profiles import ProfilesScreen, RangeDialog, shape_of, shape_text
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

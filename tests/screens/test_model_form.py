@@ -19,7 +19,6 @@ from dld_tui.screens.accuracy.page import AccuracyScreen
 from dld_tui.screens.accuracy.tactics import TacticsScreen
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.activity.model_form import BOTH, EDITED, SAVED, ModelForm
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.widgets.forms.fields import ChoiceField
@@ -71,7 +70,6 @@ class FakeTarget(Target):
 @pytest.fixture(autouse=True)
 def target(monkeypatch: pytest.MonkeyPatch) -> FakeTarget:
     found = FakeTarget()
-    monkeypatch.setattr(TypeInference, "INFER", False)
     monkeypatch.setattr(targets, "get", lambda name=None: found)
     return found
 

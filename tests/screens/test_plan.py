@@ -19,7 +19,7 @@ from dld_tui.widgets.plan.details import PlanDetails
 from dld_tui.widgets.plan.findings import PlanFindings
 from dld_tui.widgets.plan.tables import SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
-from tests.support.tui import screen_text
+from tests.support.tui import flat_text, screen_text
 
 SMALL, LARGE = (80, 24), (200, 50)
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables", "details")
@@ -273,7 +273,7 @@ async def test_a_damaged_file_closes_the_tab_and_says_why(tmp_path: Path) -> Non
     app = DldApp([path], Config())
     async with app.run_test(size=SMALL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, ErrorDialog) and not app.pages)
-        assert "No Layers list" in text(pilot)
+        assert "NoLayerslist" in flat_text(app)
 
 
 async def test_the_report_card_is_ready_at_any_width(engine: Path) -> None:

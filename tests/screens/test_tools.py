@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import onnx
-import pytest
 from textual.widgets import Input
 
 from dld_tui.activities.run_tool import request_for
@@ -22,7 +21,6 @@ from dld_tui.core.types import CancelCheck
 from dld_tui.screens.activity.tool_job import ToolJobScreen
 from dld_tui.screens.home.palette import Palette, entries_for
 from dld_tui.screens.settings.tools import ToolFormScreen, ToolsScreen
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
@@ -30,11 +28,6 @@ from tests.support.tui import screen_text, until
 from tests.support.workspace import NARROW, Session, opened
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied', sys.argv[1])"
-
-
-@pytest.fixture(autouse=True)
-def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def python(name: str, program: str, *arguments: str, **about: object) -> Tool:

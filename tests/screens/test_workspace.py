@@ -9,7 +9,6 @@ import pytest
 from rich.cells import cell_len
 
 from dld_tui.core.commands import in_scope
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import View
@@ -17,11 +16,6 @@ from tests.support import models
 from tests.support.workspace import NARROW, WIDE, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -341,10 +335,8 @@ async def test_twenty_thousand_nodes_open_and_answer(tmp_path: Path) -> None:
         assert session.screen.explorer.node.name.endswith("Relu_19998")
 
 
-async def test_types_and_shapes_come_from_a_child_process(
-    chain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", True)
+@pytest.mark.usefixtures("type_inference")
+async def test_types_and_shapes_come_from_a_child_process(chain: Path) -> None:
     async with opened(chain) as session:
         await session.until(lambda: session.screen.document.main.value_type("b"))
         await session.go("second")

@@ -17,17 +17,11 @@ from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.workspace import apply_conversion
 from dld_tui.screens.workspace.apply_conversion import Result
-from dld_tui.screens.workspace.inference import TypeInference
 from tests.screens.test_workspace_modify import form
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 
 OTHER = models.CHAIN.replace("[second] b = Add(a, w)", "[more] m = Neg(a) [second] b = Add(m, w)")
-
-
-@pytest.fixture(autouse=True)
-def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def result_of(session: Session, folder: Path, text: str = OTHER) -> Result:

@@ -5,22 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-import pytest
 
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.cli.test_convert import NEW
 from tests.core.document.test_opset_conversion import OLD
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
-
-
-@pytest.fixture(autouse=True)
-def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def told(session: Session) -> str:

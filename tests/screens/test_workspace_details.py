@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models
 from tests.support.workspace import NARROW, opened
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from textual.widgets import TextArea
 
 from dld_tui.screens.workspace.editing import name_editor
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import TextDialog
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support import models
@@ -27,11 +26,6 @@ convolution (float[1, 4, 8, 8] x) => (float[M] y)
     [out] y = Relu(b)
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

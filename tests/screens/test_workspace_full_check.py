@@ -15,16 +15,10 @@ from dld_tui.core.document.locations import Remark
 from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files import view as file_view
 from dld_tui.core.files.view import external_view
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.shell.progress import JobLine
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
-
-
-@pytest.fixture(autouse=True)
-def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 def found(session: Session, source: str) -> list[Any]:

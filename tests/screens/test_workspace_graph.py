@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.graph.model import GraphModel, GraphView
 from dld_tui.widgets.graph.views import AT_ONCE
 from tests.support import models
@@ -14,11 +13,6 @@ from tests.support.graph_session import at, fold, named, to_graph, view
 from tests.support.workspace import NARROW, WIDE, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -9,17 +9,11 @@ from textual.geometry import Offset
 
 from dld_tui.core.document.metadata import position_of
 from dld_tui.screens.context_menu import ContextMenu
-from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.workspace import NARROW, WIDE, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

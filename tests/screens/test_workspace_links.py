@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Node
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.dialogs.pickers import NodePicker, TerminalPicker, ValuePicker
 from dld_tui.widgets.dialogs.wiring import AddNode
@@ -26,11 +25,6 @@ join (float[N, 4] x, float[N, 4] z, int64[2] shape) => (float[N, 12] y, float[N,
     [join] y = Concat<axis = 1>(part, x, z)
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from dld_tui.core.document.payloads import reference
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog
 from dld_tui.screens.workspace.conversion import LossDialog, PreviewDialog, result_lines
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -22,11 +21,6 @@ from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 
 pytest.importorskip("onnxruntime")
-
-
-@pytest.fixture(autouse=True)
-def without_inference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:

@@ -18,7 +18,6 @@ from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace import graph_building
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.opening import AT_ONCE
 from tests.support.workspace import WIDE, opened
 
@@ -60,7 +59,6 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         made.append(texts)
         return build.graph_of(scope, texts=texts, **options)
 
-    monkeypatch.setattr(TypeInference, "INFER", False)
     monkeypatch.setattr(graph_building, "graph_of", counted)
     async with opened(large, WIDE) as session:
         screen = session.screen

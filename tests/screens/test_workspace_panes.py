@@ -6,16 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

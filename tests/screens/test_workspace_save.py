@@ -14,16 +14,11 @@ from textual.widgets import Input
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.journal import journal_dir, left_journals
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
+from tests.support.tui import flat_text
 from tests.support.workspace import NARROW, Session, opened
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture
@@ -72,7 +67,7 @@ async def test_save_as_over_another_file_asks(chain: Path) -> None:
     async with opened(chain) as session:
         session.screen.saving._ask_overwrite(other, lambda: None)
         await session.pilot.pause()
-        assert "is there already" in session.text
+        assert "istherealready" in flat_text(session.app)
         await session.press("escape")
         assert other.read_bytes() == before
         session.screen.saving._ask_overwrite(other, lambda: None)
@@ -96,7 +91,7 @@ async def test_a_failed_save_keeps_the_file_and_the_edits(
         monkeypatch.setattr(os, "rename", fail)
         await session.press("ctrl+s")
         await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
-        assert "the disk is full" in session.text
+        assert "thediskisfull" in flat_text(session.app)
         await session.press("escape")
         assert session.screen.document.dirty
     assert chain.read_bytes() == before

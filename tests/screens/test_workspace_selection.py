@@ -7,7 +7,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.batch import BatchDialog
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
@@ -29,11 +28,6 @@ scoped (float[1, 2, 8, 8] x) => (float[1, 2, 8, 8] y)
     ["/b/two"] y = Add(c, a)
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, wait_for
@@ -19,11 +18,6 @@ from tests.support.workspace import NARROW, WIDE, Session, wait_for
 pytestmark = pytest.mark.skipif(
     textual.__version__ != "8.2.8", reason="the pictures were taken with Textual 8.2.8"
 )
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", False)
 
 
 async def ready(pilot: Pilot[Any]) -> Session:

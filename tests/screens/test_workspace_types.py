@@ -31,7 +31,7 @@ shapes (float[N, 6] x) => (float[a, b] y)
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_once(type_inference: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (0.01, 0.01))
 
 

@@ -139,6 +139,6 @@ def _libraries(
 ) -> list[LibraryFacts]:
     with (
         registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
-        Watch(job, cancelled),
+        Watch(job.cancel, cancelled),
     ):
         return job.result(kind=LibrariesResult).libraries

@@ -89,7 +89,7 @@ def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
         require_sound(before, after, cancelled)
         return
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}
-    with registry.get().start("check_sound", request) as job, Watch(job, cancelled):
+    with registry.get().start("check_sound", request) as job, Watch(job.close, cancelled):
         job.result(lambda event: None)
 
 

@@ -247,7 +247,7 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
     request: dict[str, JSON] = {
         "model": str(snapshot), "snapshot": True, "home": str(home) if home else None
     }  # fmt: skip
-    with registry.get().start("infer_shapes", request) as job, Watch(job, cancelled):
+    with registry.get().start("infer_shapes", request) as job, Watch(job.close, cancelled):
         found.errors = job.result(types.take, kind=Result).errors
     return found
 

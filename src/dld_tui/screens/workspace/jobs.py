@@ -21,7 +21,6 @@ from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.targets import registry
-from dld_tui.targets.base import Job
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.progress import JobLine
 from dld_tui.widgets.tasks import begin_thread, on_thread
@@ -38,17 +37,22 @@ Done: TypeAlias = Callable[[Any, bool], None]
 
 
 class Watch:
-    """Cancels a job, from a thread of its own, when somebody says so."""
+    """Stops a job, from a thread of its own, when somebody says so.
 
-    def __init__(self, job: Job, cancelled: CancelCheck) -> None:
-        self._job = job
+    Args:
+        stop: ``cancel`` of the job; ``close`` where it only reads, and nobody waits for its end.
+        cancelled: Asked now and then.
+    """
+
+    def __init__(self, stop: Callable[[], None], cancelled: CancelCheck) -> None:
+        self._stop = stop
         self._cancelled = cancelled
         self._over = False
 
     def _look(self) -> None:
         while not self._over:
             if self._cancelled():
-                self._job.cancel()
+                self._stop()
                 return
             sleep(_LOOK_S)
 
@@ -205,7 +209,7 @@ class Jobs(Controller):
                 stage = event.stage
                 self.page.call_later(line.show_progress, event)
 
-        with registry.get().start(activity, request) as job, Watch(job, cancel.is_set):
+        with registry.get().start(activity, request) as job, Watch(job.cancel, cancel.is_set):
             return decode_result(activity, job.result(heard))
 
     def _say_failed(self, title: str, error: DldError) -> None:
