@@ -143,7 +143,7 @@ def profile(model: Path, report: Path, **more: Any) -> dict[str, list[float]]:
         elif isinstance(event, Metric):
             meter.setdefault(f"{event.name} ({event.unit})", []).append(event.value)
         elif isinstance(event, Finished):
-            print(f"     report: {event.result['report']}")
+            print(f"     report: {event.result.report}")
     return meter
 
 
