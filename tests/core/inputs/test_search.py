@@ -173,6 +173,14 @@ RENAMED_WHISPER = BARE_WHISPER.replace("input_features", "spectrum").replace(
 )
 OPERANDS = f"""g (float[?, ?] a, float[?, ?] b) => (float[m, n] y) {{
     {w("bias", 96)} c = MatMul (a, b) y = Add (c, bias) }}"""
+DIVISOR = "g (int64[N, 4] a, int64[N, 4] b) => (int64[x, y] z) { z = Div (a, b) }"
+SEQUENCE_FIRST = f"""g (float[S, batch, 10] X, int32[batch] sequence_lens,
+    float[1, batch, 6] initial_h) => (float[a, b, c, d] y) {{ {w("k", 1, 24, 10)} {w("r", 1, 24, 6)}
+    y = LSTM <hidden_size = 6> (X, k, r, , sequence_lens, initial_h) }}"""
+FIXED_SIGNAL = """g (float[B, 1, T] x) => (float[a, b, c] y) {
+    s = Constant <value_ints = [1, 50, 320]> () y = Reshape (x, s) }"""
+FIXED_BATCH = """g (float[N, 3, 8, 8] x) => (float[a, b] y) {
+    s = Constant <value_ints = [8, 192]> () y = Reshape (x, s) }"""
 CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("detector", DETECTOR, {"images": (1, 3, 640, 640)}),
     ("nameless", NAMELESS, {"x": (1, 3, 224, 224)}),
@@ -205,6 +213,11 @@ CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("voices", VOICES, {"input": (1, 128), "input_lengths": (1,)}),
     ("boxes", BOXES, {"boxes": (1, 8, 4), "scores": (1, 8, 8)}),
     ("crossed", CROSSED, {"decoder_input_ids": (1, 16), "encoder_hidden_states": (1, 128, 8)}),
+    ("divisor", DIVISOR, {"a": (1, 4)}),
+    ("rest", DIVISOR.replace("Div", "Mod"), {"b": (1, 4)}),
+    ("sequence first", SEQUENCE_FIRST, {"X": (128, 1, 10), "sequence_lens": (1,)}),
+    ("fixed signal", FIXED_SIGNAL, {"x": (1, 1, 16000)}),
+    ("batch in Reshape", FIXED_BATCH, {"x": (8, 3, 8, 8)}),
     ("waveform", STATES, {"waveform": (1, 1, 16000)}),
 ]
 

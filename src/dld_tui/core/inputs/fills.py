@@ -216,6 +216,8 @@ def _argument(
             return Fill("constant", reason, 1.0)
         if (op, at) in _COUNTS:
             return Fill("constant", reason, float(_COUNTS[op, at]))
+        if (op, at) in (("Div", 1), ("Mod", 1)):
+            return Fill("uniform", reason, 1.0, 10.0)
         if op == "GroupQueryAttention" and at in (5, 6):
             total = around.past + _present(around)
             return Fill("constant", reason, float(total - 1 if at == 5 else total))
@@ -243,8 +245,9 @@ def _length_for(spec: InputSpec, around: Surroundings) -> int:
     names.sort(key=lambda name: -len(words & set(words_of(name))))
     for name in names:
         pairs = zip(around.roles.get(name, ()), around.shapes[name], strict=False)
-        free = [size for role, size in pairs if role and role != "batch"]
-        return free[0] if free else max(around.shapes[name][1:])
+        known = [(role, size) for role, size in pairs if role]
+        free = [size for role, size in known if role != "batch"]
+        return free[0] if free else max([size for _, size in known] or around.shapes[name][1:])
     return 1
 
 

@@ -224,5 +224,5 @@ def first_that_runs(
             f" inputs: {first.message}"
         )
         options = " ".join(f"--shape {option}" for option in best.options[:4])
-        first.hint = f"Tried {shapes}. Give the shapes, as {options}"
+        first.hint = f"Tried {shapes}. Give the shapes, as {options}, or values with --inputs DIR"
     raise first

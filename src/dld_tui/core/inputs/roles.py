@@ -164,6 +164,8 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
     if axis == 0 and rank >= 1 and not (rank == 1 and words & {"timestep"}):
         if rank == 3 and is_fixed(dims[1]) and dims[1] == 1:
             return _audio_or_tokens(spec, words, traits)
+        if rank == 3 and not is_fixed(dims[1]) and named_role(str(dims[1]), traits) is BATCH:
+            return TOKENS, "its place before the batch"
         return BATCH, "its first dimension"
     if rank >= 4:
         return _in_space(spec, axis, traits)

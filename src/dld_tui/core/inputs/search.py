@@ -15,7 +15,7 @@ from dld_tui.core.inputs.free_sizes import FreeSizes, Sum, Variable
 from dld_tui.core.inputs.guess import FOLLOWS, GIVEN, Guess, InputGuess
 from dld_tui.core.inputs.known import Known
 from dld_tui.core.inputs.propagation import Propagation
-from dld_tui.core.inputs.roles import PAST, words_of
+from dld_tui.core.inputs.roles import BATCH, PAST, words_of
 from dld_tui.core.inputs.shapes import InputSpec, Shape
 from dld_tui.core.text import clip, visible
 
@@ -185,8 +185,15 @@ class _Search:
         Args:
             shrunk: How many nodes may stretch a single element; None for any number.
         """
-        for strict, most in ((True, _DENSE), (False, _DENSE), (True, _LONGEST)):
+        rounds = (
+            (True, _DENSE, False), (True, _LONGEST, False),
+            (True, _DENSE, True), (False, _DENSE, True), (True, _LONGEST, True),
+        )  # fmt: skip
+        for strict, most, batches in rounds:
             for group in self._groups():
+                # A long signal is likelier than a large batch.
+                if not batches and any(one.role.name == BATCH.name for one in group):
+                    continue
                 if not self._fit(group, most, shrunk, strict=strict):
                     continue
                 now = self._now()
