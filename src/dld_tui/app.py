@@ -304,15 +304,17 @@ class DldApp(Tabs, Commands, App[int]):
         await ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
 
     def own_commands(self) -> list[Command]:
-        """Return a command for each activity of the menu."""
+        """Return a command for each activity of the menu that the page has none for."""
         from dld_tui.activities import registry
 
+        is_model = self.page.edited_document is not None
         return [
             Command(
                 f"activity.{activity.id}", activity.title, activity.help, action="start",
                 parameter=activity.id, synonyms=activity.synonyms,
             )
-            for activity in registry.activities() if activity.offered
+            for activity in registry.activities()
+            if activity.offered and not (is_model and activity.page_command)
         ]  # fmt: skip
 
     def action_start(self, activity: str) -> None:

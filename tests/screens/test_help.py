@@ -6,6 +6,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.screens.home.help import HelpScreen, _scope_rows
+from dld_tui.screens.settings.page import SettingsScreen
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import TableView
 from tests.support.pages import TextPage, open_pages
@@ -35,8 +36,27 @@ async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -
 def test_a_table_shows_its_own_keys_in_place_of_those_of_lists() -> None:
     view = TableView(Table([Column("name", "Name", str)], ()))
     shown = _scope_rows("table", view, 110, {}) + _scope_rows("list", view, 110, {})
-    text = ["".join(part for part, _ in row) for row in shown]
+    text = ["".join(part for part, _ in row) for row, _ in shown]
     assert any("Sort by the next column." in row for row in text)
     assert any("Show the columns to the left." in row for row in text)
     assert any("Move up." in row for row in text)
     assert not any("Scroll left, or fold." in row for row in text)
+
+
+async def test_help_runs_what_it_shows() -> None:
+    app = DldApp()
+    async with app.run_test(size=(100, 40)) as pilot:
+        await open_pages(app, pilot, TextPage("model"))
+        await pilot.press("question_mark")
+        await pilot.pause()
+        view = app.screen.query_one(LineView)
+        texts = [view.lines.text(index) for index in range(len(view.lines))]
+        view.cursor = next(at for at, text in enumerate(texts) if "only one thing is open" in text)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)  # it says why not, and stays
+        view.cursor = next(at for at, text in enumerate(texts) if "Change theme" in text)
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.pause()
+        assert isinstance(app.screen, SettingsScreen)

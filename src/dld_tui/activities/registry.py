@@ -88,6 +88,8 @@ class Activity:
     """Other words under which the palette finds it."""
     offered: bool = False
     """Whether the menu of activities lists it; helpers and conversions are not there."""
+    page_command: str = ""
+    """The command of a model's page that shows the form for what is open there."""
     modification: Modification | None = None
     package: str = ""
     """The package that adds it; empty for our own. Fit for a terminal."""
@@ -125,6 +127,7 @@ ACTIVITIES: tuple[Activity, ...] = (
             "dld_tui.cli.profile_result:show_onnxruntime",
         ),
         synonyms=("benchmark", "latency", "measure", "ort"),
+        page_command="model.profile",
         offered=True,
     ),
     _own(
@@ -135,6 +138,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result_view="dld_tui.screens.result_views:built_engine",
         reasons=_LIBRARY,
         synonyms=("compile", "plan", "trtexec"),
+        page_command="model.build",
         offered=True,
     ),
     _own(
@@ -149,6 +153,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         ),
         reasons=_LIBRARY,
         synonyms=("benchmark", "latency", "measure", "trtexec"),
+        page_command="model.profile_tensorrt",
         offered=True,
     ),
     _own(
@@ -170,6 +175,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result_view="dld_tui.screens.accuracy.page:AccuracyScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:comparison_reasons",
         synonyms=("debug", "difference", "polygraphy run"),
+        page_command="accuracy.compare",
         offered=True,
     ),
     _own(
@@ -182,6 +188,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result_view="dld_tui.screens.accuracy.precision:PrecisionScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:greyed",
         synonyms=("mixed precision", "debug precision"),
+        page_command="accuracy.search",
         offered=True,
     ),
     _own(
@@ -194,6 +201,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result_view="dld_tui.screens.accuracy.tactics:TacticsScreen.of_job",
         reasons=_LIBRARY,
         synonyms=("kernel", "debug build"),
+        page_command="accuracy.tactics",
         offered=True,
     ),
     _own(
@@ -217,6 +225,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Convert a model to float16; the result is tried before it is written.",
         command=_convert("fp16", "Convert to float16."),
         result=None,
+        synonyms=("fp16", "half", "half precision", "float16"),
         modification=Modification("f", "fp16", "convert to fp16"),
     ),
     _own(
@@ -225,6 +234,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Convert a model to bfloat16; its values are compared before it is written.",
         command=_convert("bf16", "Convert to bfloat16."),
         result=None,
+        synonyms=("bf16", "brain float", "bfloat16"),
         modification=Modification("b", "bf16", "convert to bf16"),
     ),
     _own(
@@ -233,6 +243,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Add the casts that give layers the precisions that they are set to.",
         command=_convert("precisions", "Cast to the precisions of layers.", "show_precisions"),
         result=None,
+        synonyms=("insert casts", "write precisions"),
         modification=Modification("p", "cast", "cast for the layers' precisions", preview=True),
     ),
     _own(
@@ -241,6 +252,16 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Make a model as small as Polygraphy, onnxslim and onnxsim can; it computes the same.",
         command=_convert("sanitize", "Fold constants, remove what is unused."),
         result=None,
+        synonyms=(
+            "simplify",
+            "onnxsim",
+            "onnxslim",
+            "fold constants",
+            "constant folding",
+            "optimise",
+            "optimize",
+            "clean up",
+        ),
         modification=Modification("z", "sanitized", "sanitize"),
     ),
     _own(
@@ -249,6 +270,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Convert weights and constants to another element type.",
         command=_convert("tensors", "Convert weights to another type.", "show_tensors"),
         result=None,
+        synonyms=("weights to fp16", "type of the weights", "compress weights"),
         modification=Modification("t", "tensors", "convert tensors"),
     ),
     _own(
@@ -272,6 +294,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Make dimensions dynamic or fixed, with the constants that hold their size.",
         command=_convert("shape", "Make dimensions dynamic or fixed."),
         result=None,
+        synonyms=("batch size", "dynamic batch", "dynamic axes", "fix the shape", "input size"),
         modification=Modification("d", "shape", "change dimensions"),
     ),
     _own(
@@ -280,6 +303,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Quantize a model with ONNX Runtime, with calibration inputs or dynamically.",
         command=_convert("quantize", "Quantize weights and values.", "show_quantization"),
         result=None,
+        synonyms=("int8", "int4", "quantise", "quantization", "ptq", "calibrate", "qdq", "fp8"),
         modification=Modification("q", "quantized", "quantize"),
     ),
     _own(
@@ -288,6 +312,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Move the weights of a model to a file beside it.",
         command=_convert("external", "Move weights to a data file."),
         result=None,
+        synonyms=("external data", "save as external data"),
         modification=Modification("e", "external", "move weights to a data file"),
     ),
     _own(
@@ -296,6 +321,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Move the weights of data files into the model.",
         command=_convert("inline", "Move weights into the model."),
         result=None,
+        synonyms=("inline", "one file", "internal data"),
         modification=Modification("i", "inline", "move weights into the model"),
     ),
     _own(
@@ -304,6 +330,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Take the weights out of a model, and keep their hashes.",
         command=_convert("strip", "Take the weights out."),
         result=None,
+        synonyms=("without weights", "anonymise", "share without weights"),
         modification=Modification("s", "stripped", "strip the weights"),
     ),
     _own(
@@ -312,6 +339,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Give a stripped model its weights again.",
         command=_convert("restore", "Put the weights back."),
         result=None,
+        synonyms=("weights back",),
         modification=Modification("r", "restored", "restore the weights"),
     ),
     _own(

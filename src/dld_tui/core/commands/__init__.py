@@ -10,6 +10,7 @@ scope.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from dld_tui.core.commands import (
@@ -35,16 +36,20 @@ from dld_tui.core.commands import (
 )
 from dld_tui.core.commands.facts import FACTS
 from dld_tui.core.commands.model import Command
+from dld_tui.core.commands.synonyms import SYNONYMS
 
 __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 
-COMMANDS: tuple[Command, ...] = (
+_ROWS: tuple[Command, ...] = (
     *app.ROWS, *workspace.ROWS, *operators.ROWS, *links.ROWS, *selection.ROWS, *functions.ROWS,
     *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *accuracy.ROWS, *graph.ROWS, *report.ROWS,
     *plan.ROWS, *compare.ROWS,
     *diff.ROWS,
     *jobs.ROWS, *targets.ROWS, *tools.ROWS, *lists.ROWS,
 )  # fmt: skip
+COMMANDS: tuple[Command, ...] = tuple(
+    replace(row, synonyms=SYNONYMS[row.id]) if row.id in SYNONYMS else row for row in _ROWS
+)
 
 
 @lru_cache(maxsize=1)

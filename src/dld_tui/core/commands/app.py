@@ -20,13 +20,15 @@ _APP = table(
      "Show the previous open file."),
     ("tab.close", "close_tab", "ctrl+w", "tab", "close tab",
      "Close this file; asks when it has unsaved edits."),
+    ("app.close", "close_front", "q", "", "close",
+     "Close what is in front; with the last tab leave the program."),
     ("app.ended_jobs", "ended_jobs", "", "", "ended jobs",
      "Show how the jobs of this session ended, their results and logs."),
     ("app.compare", "compare", "", "", "compare models", "Show what differs between two models."),
     ("app.settings", "settings", "f2", "", "settings", "Change theme, glyphs, mouse and more."),
     ("app.theme", "next_theme", "", "", "next theme", "Try the next theme; settings keep it."),
     ("app.redraw", "redraw", "ctrl+l", "", "redraw", "Draw the whole screen again."),
-    footer="app.help",
+    footer="app.help app.close",
 )
 _PALETTE = table(
     "app",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dld_tui.core.commands.model import Command, table
 
 # fmt: off
-_GRAPH = table(
+_VIEWS = table(
     "graph",
     ("graph.view", "next_view", "v", "graph", "next view",
      "Show the graph as an overview, as rails, as boxes, or around the cursor."),
@@ -20,6 +20,10 @@ _GRAPH = table(
     ("graph.zoom_in", "zoom_in", "plus,equals_sign", "graph", "zoom in",
      "Say more in each box."),
     ("graph.zoom_out", "zoom_out", "minus", "graph", "zoom out", "Say less in each box."),
+    footer="graph.view graph.fold",
+)
+_GRAPH = table(
+    "graph",
     ("graph.zoom_reset", "zoom_reset", "0", "graph", "middle zoom",
      "Draw the boxes in their middle size."),
     ("graph.more_hops", "more_hops", "right_parenthesis", "graph", "more around",
@@ -33,7 +37,7 @@ _GRAPH = table(
     ("graph.arrange", "arrange", "A", "graph", "arrange again",
      "Put all boxes back to where they would be arranged."),
     ("graph.leave", "leave", "escape", "", "leave", "Leave the focus view, clear marks."),
-    palette=False, footer="graph.view graph.fold",
+    palette=False,
 )
 _GRID = table(
     "graph",
@@ -66,4 +70,4 @@ _WORKSPACE = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_GRAPH, *_GRID, *_CANVAS)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_VIEWS, *_GRAPH, *_GRID, *_CANVAS)

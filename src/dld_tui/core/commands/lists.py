@@ -7,7 +7,7 @@ from dld_tui.core.commands.model import Command, table
 # fmt: off
 _PAGE = table(
     "page",
-    ("page.close", "close", "escape", "", "close", "Close this page."),
+    ("page.close", "close", "escape,q", "", "close", "Close this page."),
     footer="page.close", palette=False,
 )
 _LIST = table(
@@ -23,12 +23,15 @@ _LIST = table(
     ("list.activate", "activate", "enter", "", "open", "Open or jump to the cursor's line."),
     ("list.mark", "mark", "space", "", "mark", "Mark or unmark the line and move down."),
     ("list.mark_range", "mark_range", "M", "", "mark range", "Mark from the last mark to here."),
-    ("list.search", "search", "slash", "", "search", "Search in this list."),
     ("list.search_next", "search_next", "n", "", "next match", "Go to the next match."),
     ("list.search_previous", "search_previous", "N", "", "previous match",
      "Go to the previous match."),
     ("list.copy", "copy_line", "Y", "", "copy line", "Copy the line's text to the clipboard."),
     palette=False,
+)
+_SEARCH = table(
+    "list",
+    ("list.search", "search", "slash", "", "search", "Search in this list."),
 )
 _SORT = table(
     "table",
@@ -45,4 +48,4 @@ _COLUMNS = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_PAGE, *_LIST, *_SORT, *_COLUMNS)
+ROWS: tuple[Command, ...] = (*_PAGE, *_LIST, *_SEARCH, *_SORT, *_COLUMNS)

@@ -96,11 +96,10 @@ _BESIDE = table(
 )
 _PANES = table(
     "workspace",
-    ("pane.1", "panes.go_to 1", "1", "", "pane 1", "Go to pane 1."),
-    ("pane.2", "panes.go_to 2", "2", "", "pane 2", "Go to pane 2."),
-    ("pane.3", "panes.go_to 3", "3", "", "pane 3", "Go to pane 3."),
-    ("pane.4", "panes.go_to 4", "4", "", "pane 4", "Go to pane 4."),
-    palette=False,
+    ("pane.1", "panes.go_to 1", "1", "", "layers", "Go to the list of the nodes."),
+    ("pane.2", "panes.go_to 2", "2", "", "graph", "Go to the graph."),
+    ("pane.3", "panes.go_to 3", "3", "", "node", "Go to what is known of the node."),
+    ("pane.4", "panes.go_to 4", "4", "", "findings", "Go to what was found to be wrong."),
 )
 _WORK = table(
     "workspace",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.core.commands import Command, by_id, in_scope
+from dld_tui.core.commands import by_id, in_scope
 from dld_tui.core.keys import key_name, with_keys
 from dld_tui.core.text import fit
+from dld_tui.screens.home.palette import Entry
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -78,11 +80,13 @@ class HelpScreen(SubPage):
     def __init__(self, about: Screen[object]) -> None:
         super().__init__()
         self.about = about
+        self._entries: dict[int, Entry] = {}
+        """The commands by their rows."""
 
     def body(self) -> Iterable[Widget]:
         """Return the list."""
         view = HelpList(gutter=False)
-        view.frame("Help", "{list.search} search  {page.close} close")
+        view.frame("Help", "{list.activate} run  {list.search} search  {page.close} close")
         yield view
 
     def on_mount(self) -> None:
@@ -97,17 +101,36 @@ class HelpScreen(SubPage):
         width = max(30, min(self.app.size.width - 4, 110))
         keymap = getattr(self.app, "_keymap", {})
         rows = help_rows(self.about, width, keymap)
-        self.query_one(HelpList).set_lines(ListSource(rows))
+        self._entries = {at: entry for at, (_, entry) in enumerate(rows) if entry is not None}
+        self.query_one(HelpList).set_lines(ListSource([row for row, _ in rows]))
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Run the command at the cursor where help was asked for, or say why it cannot run."""
+        event.stop()
+        entry = self._entries.get(event.index)
+        if entry is None:
+            return
+        if entry.why_not:
+            self.notify(f"{entry.command.title}: {entry.why_not}", timeout=3, markup=False)
+            return
+        app = self.app
+        self.dismiss(None)
+        app.call_later(entry.run, app)
 
 
-def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> list[list[Piece]]:
+HelpRow: TypeAlias = "tuple[list[Piece], Entry | None]"
+"""A line, and the command that it tells of."""
+
+
+def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> list[HelpRow]:
     """Return the help of a screen: of its focused widget, its keys, and the first steps."""
     inner = screen.focused or screen
     chain = list(inner.ancestors_with_self)
-    rows: list[list[Piece]] = []
+    rows: list[HelpRow] = []
     for text in dict.fromkeys(str(getattr(node, "HELP", "") or "") for node in chain):
         if text:
-            rows += [[(line, "")] for line in wrap(with_keys(text, keymap), width)] + [[]]
+            rows += [([(line, "")], None) for line in wrap(with_keys(text, keymap), width)]
+            rows.append(([], None))
     scopes: dict[str, Commands] = {}
     for node in chain:
         if isinstance(node, Commands):
@@ -116,14 +139,12 @@ def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> lis
     # What all lists have in common comes last.
     for scope, node in sorted(scopes.items(), key=lambda item: item[0] in ("table", "list")):
         rows += _scope_rows(scope, node, width, keymap)
-    rows.append([("First steps", "strong accent")])
-    rows += [[(f"  {line}", "")] for line in wrap(with_keys(_FIRST_STEPS, keymap), width - 2)]
-    return rows
+    rows.append(([("First steps", "strong accent")], None))
+    steps = wrap(with_keys(_FIRST_STEPS, keymap), width - 2)
+    return rows + [([(f"  {line}", "")], None) for line in steps]
 
 
-def _scope_rows(
-    scope: str, node: Commands, width: int, keymap: dict[str, str]
-) -> list[list[Piece]]:
+def _scope_rows(scope: str, node: Commands, width: int, keymap: dict[str, str]) -> list[HelpRow]:
     taken = _taken(node, scope)
     commands = [
         command
@@ -133,9 +154,11 @@ def _scope_rows(
     if not commands:
         return []
     facts = node.facts()
-    rows: list[list[Piece]] = [[(_SCOPES.get(scope, scope), "strong accent")]]
-    rows += [_command_row(command, facts, width, keymap) for command in commands]
-    return [*rows, []]
+    rows: list[HelpRow] = [([(_SCOPES.get(scope, scope), "strong accent")], None)]
+    for command in commands:
+        entry = Entry(command, node, hint(command.unavailable(facts) or "") or None)
+        rows.append((_command_row(entry, width, keymap), entry))
+    return [*rows, ([], None)]
 
 
 def _taken(node: Commands, scope: str) -> set[str]:
@@ -149,12 +172,10 @@ def _taken(node: Commands, scope: str) -> set[str]:
     return keys
 
 
-def _command_row(
-    command: Command, facts: set[str], width: int, keymap: dict[str, str]
-) -> list[Piece]:
+def _command_row(entry: Entry, width: int, keymap: dict[str, str]) -> list[Piece]:
+    command, why_not = entry.command, entry.why_not
     keys = keymap.get(command.id, by_id()[command.id].keys)
     names = "  ".join(key_name(key) for key in keys.split(",") if key)
-    why_not = hint(command.unavailable(facts) or "")
     pieces: list[Piece] = [
         ("  ", ""),
         (fit(names, 18), "faint" if why_not else "key"),

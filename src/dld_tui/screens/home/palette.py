@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.widget import Widget
 
 from dld_tui.core import commands
 from dld_tui.core.commands import Command
-from dld_tui.core.fuzzy import score
+from dld_tui.core.commands.ranking import is_meant, rank
 from dld_tui.core.keys import key_name
-from dld_tui.core.text import fit
+from dld_tui.core.text import cell_width, fit
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.shell.commands import Commands
+from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
     from textual.app import App
 
-_TITLE = 500
-"""What a match in the title is worth more than one in the help."""
+_TITLE, _KEY = 26, 10
+"""Cells of the titles at most, and of the keys."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,25 @@ class Entry:
     node: DOMNode
     why_not: str | None
 
+    async def run(self, app: App[int]) -> None:
+        """Run the command; its pane is shown where it is not seen."""
+        pane, page = self.node, self.node.screen if self.node.is_attached else None
+        if isinstance(page, Page) and isinstance(pane, Widget) and not pane.region:
+            page.show_pane_of(pane)
+        await app.run_action(self.command.action_string, pane)
+
 
 def entries_for(screen: Screen[object]) -> list[Entry]:
-    """Return the commands of the focused widget, its parents, the screen and the app."""
+    """Return the commands of the focused widget, its parents, the screen and the app.
+
+    Those of the other panes come last.
+    """
     inner = screen.focused or screen
     found: list[Entry] = []
     seen: set[str] = set()
-    for node in inner.ancestors_with_self:
+    can_show = isinstance(screen, Page) and screen.SHOWS_PANES
+    others = (node for node in screen.query("*") if can_show or node.region)
+    for node in dict.fromkeys((*inner.ancestors_with_self, *others)):
         if not isinstance(node, Commands):
             continue
         facts = node.facts()
@@ -72,7 +86,9 @@ class Palette(SearchDialog[Entry]):
         """Return the commands that match, the best first."""
         self._shown = ranked(self.entries, text)
         width = self.text_width - 2
-        return ListSource([_row(entry, width, self.app) for entry in self._shown])
+        longest = max((cell_width(entry.command.title) for entry in self._shown), default=0)
+        titles = min(longest, _TITLE, width // 3)
+        return ListSource([_row(entry, width, titles, self.app) for entry in self._shown])
 
     def choose(self, index: int) -> None:
         """Run the command, or say why it cannot run."""
@@ -88,35 +104,33 @@ class Palette(SearchDialog[Entry]):
 
         def run(entry: Entry | None) -> None:
             if entry is not None:
-                app.call_later(app.run_action, entry.command.action_string, entry.node)
+                app.call_later(entry.run, app)
 
         return run
 
 
 def ranked(entries: list[Entry], text: str) -> list[Entry]:
-    """Return the entries that match text, the best first; those that can run before the others."""
+    """Return the entries that match text, the best first.
+
+    Those that can run come before the others, but for one whose very name was typed.
+    """
     if not text.strip():
         return sorted(entries, key=lambda entry: entry.why_not is not None)
-    scored: list[tuple[bool, float, int, Entry]] = []
+    scored: list[tuple[bool, tuple[int, int], int, Entry]] = []
     for entry in entries:
-        command = entry.command
-        title = score(text, command.title)
-        others = [score(text, other) for other in (command.help, *command.synonyms)]
-        found = [points for points in others if points is not None]
-        if title is not None:
-            found.append(title + _TITLE)
-        if found:
-            points = max(found)
-            scored.append((entry.why_not is not None, -points, len(scored), entry))
+        found = rank(text, entry.command)
+        if found is not None:
+            is_last = entry.why_not is not None and not is_meant(found)
+            scored.append((is_last, found, len(scored), entry))
     return [entry for *_, entry in sorted(scored, key=lambda row: row[:3])]
 
 
-def _row(entry: Entry, width: int, app: object) -> list[Piece]:
+def _row(entry: Entry, width: int, titles: int, app: object) -> list[Piece]:
     command = entry.command
     keymap = getattr(app, "_keymap", {})
     keys = keymap.get(command.id, command.keys).split(",")[0]
-    key = fit(key_name(keys) if keys else "", 10)
-    title = fit(command.title, 16)
+    key = fit(key_name(keys) if keys else "", _KEY)
+    title, room = fit(command.title, titles), width - titles - _KEY - 2
     if entry.why_not:
-        return [(f"{title} {key} ", "faint"), (fit(entry.why_not, width - 28), "faint")]
-    return [(title, "strong"), (f" {key} ", "key"), (fit(command.help, width - 28), "dim")]
+        return [(f"{title} {key} ", "faint"), (fit(entry.why_not, room), "faint")]
+    return [(title, "strong"), (f" {key} ", "key"), (fit(command.help, room), "dim")]

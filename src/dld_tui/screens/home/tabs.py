@@ -128,6 +128,15 @@ class Tabs(_Base):
         if self.page in self.pages:
             ask_to_close(self, self.page, self.close_page)
 
+    async def action_close_front(self) -> None:
+        """Close the tab, or leave the program where it is the last one."""
+        if self.page in self.pages and len(self.pages) > 1:
+            self.action_close_tab()
+        elif self.page not in self.pages and self.pages:
+            self.show_page(self.pages[-1])
+        else:
+            await self.action_quit()
+
     def action_start_page(self) -> None:
         """Show the start page."""
         self.switch_mode(START)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from dld_tui.activities import registry as activities
+from dld_tui.core.commands import Command
 from dld_tui.core.conversion.report_text import loss_lines
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.registry import newest_opset
@@ -36,6 +37,27 @@ class Conversion(Controller):
 
     jobs: Jobs
     apply_conversion: ApplyConversion
+
+    def commands(self) -> Sequence[Command]:
+        """Return a command for each batch modification that the table has none for."""
+        return [
+            Command(
+                f"convert.{about.id}",
+                about.title,
+                about.help,
+                scope="workspace",
+                action="conversion.start",
+                needs=("document",),
+                parameter=about.id,
+                synonyms=about.synonyms,
+            )
+            for about in activities.activities()
+            if about.modification is not None and about.id != _OPSET
+        ]
+
+    def start(self, activity: str) -> None:
+        """Show the form of a batch modification."""
+        self.ask_settings(activity, {})
 
     def choose(self) -> None:
         """Ask which batch modification is meant, and show its form."""

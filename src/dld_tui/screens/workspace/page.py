@@ -77,6 +77,7 @@ class WorkspaceScreen(Page):
     """
 
     SCOPE = "workspace"
+    SHOWS_PANES = True
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
     CSS_PATH = STYLES / "workspace.tcss"
     HELP = (
@@ -369,8 +370,8 @@ class WorkspaceScreen(Page):
         return facts.union({"document"}, cursor.facts(), *told)
 
     def own_commands(self) -> Sequence[Command]:
-        """Return a command for each custom tool."""
-        return self.custom_tools.commands()
+        """Return a command for each batch modification and each custom tool."""
+        return (*self.conversion.commands(), *self.custom_tools.commands())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Ignore Esc when nothing runs."""
@@ -424,6 +425,10 @@ class WorkspaceScreen(Page):
     def show_conversion_form(self, activity: str, given: Mapping[str, JSON]) -> None:
         """Show the form of a conversion, with some values."""
         self.conversion.ask_settings(activity, given)
+
+    def show_pane_of(self, widget: Widget) -> None:
+        """Show the pane that a widget is in, and give it the keys."""
+        self.panes.show_pane_of(widget)
 
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for the open model; False when it has none."""

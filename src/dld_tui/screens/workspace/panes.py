@@ -204,6 +204,12 @@ class Panes(Controller):
         self.lay_out()
         self._give_keys(name)
 
+    def show_pane_of(self, widget: Widget) -> None:
+        """Show the pane that a widget is in, and give it the keys."""
+        for name in layout.TITLES:
+            if self.pane(name) in widget.ancestors_with_self:
+                self.focus(name)
+
     def _give_keys(self, name: str) -> None:
         if name == layout.GRAPH:
             self.graph.focus_view()

@@ -38,7 +38,7 @@ class DialogBox(Frame, Vertical):
 class Dialog(Front, ModalScreen[T | None]):
     """Base of the dialogs: a framed box in the middle; Esc closes it with None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "close", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "close", "close", show=False)]
     TITLE_TEXT = ""
     KEYS = "Esc close"
 

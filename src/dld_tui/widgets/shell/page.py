@@ -71,6 +71,12 @@ class Page(Front, Commands, Screen[None]):
         """Return the widgets between the two bars."""
         return ()
 
+    SHOWS_PANES: ClassVar[bool] = False
+    """Whether :meth:`show_pane_of` does something."""
+
+    def show_pane_of(self, widget: Widget) -> None:
+        """Show the pane that a widget is in, which is not seen."""
+
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for what is seen here; False when it has none."""
         return False
