@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.report import schema
+from dld_tui.core.report.records import NodeLink
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.layers.table import LayerPane
@@ -199,3 +202,35 @@ async def test_ascii_glyphs_only(report: Path) -> None:
             for widget in screen.query("SummaryView, TimelineView, LayerTable, BarChart, #sums"):
                 text = text_of(widget).replace("µs", "us").replace("…", "~").replace("°", "")
                 assert text.replace("–", "-").isascii(), ascii(text)
+
+
+async def test_the_heat_of_nodes_is_their_time_on_the_gpu(
+    report: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it takes to launch a kernel says little about its work."""
+
+    class Model:
+        path = Path("m.onnx")
+
+        @staticmethod
+        def find_node(scope: tuple[str, ...], node: str) -> str:
+            return node
+
+    async with opened(report, LARGE) as (_, screen):
+        assert screen.report is not None
+        link = NodeLink((), "", "", "Conv", share=0.5)
+        layers = [
+            replace(layer, nodes=(replace(link, node=f"{layer.index}"),))
+            for layer in screen.report.layers
+        ]
+        screen.report.layers = tuple(layers)
+        monkeypatch.setattr(screen, "model_path", Model.path.absolute)
+        found: Any = screen.node_times(Model())  # type: ignore[arg-type]
+        expected = {
+            f"{layer.index}": 0.5 * time
+            for layer in layers
+            if (time := layer.gpu_time_ms if layer.gpu_time_ms is not None
+                else layer.time_ms if layer.provider == "CPUExecutionProvider" else None)
+        }  # fmt: skip
+        assert len(expected) > 5
+        assert found[0] == pytest.approx(expected)

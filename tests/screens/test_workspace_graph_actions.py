@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from textual.geometry import Offset
 
+from dld_tui.core.document import Document, Node
 from dld_tui.core.document.metadata import position_of
 from dld_tui.screens.context_menu import ContextMenu
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
-from tests.support.workspace import NARROW, WIDE, opened
+from tests.support.pages import TextPage
+from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
@@ -110,6 +114,42 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
         assert "· weights 192 B" in session.text
         await session.press("o")
         assert "weights" not in session.screen.graph.frame_title
+
+
+def says(session: Session, text: str) -> bool:
+    return text in session.screen.graph.frame_title
+
+
+class Profile(TextPage):
+    """A tab that knows the time of each node."""
+
+    knows_times = True
+
+    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
+        return {node: 0.25 for node in document.main.nodes}, self.tab_title
+
+
+async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(layers: Path) -> None:
+    async with opened(layers) as session:
+        await to_graph(session, "/stem")
+        assert "time" not in session.screen.graph.frame_title
+        for name in ("first", "newest"):
+            session.app.add_page(Profile(name))
+            await session.pilot.pause()
+            session.app.show_page(session.screen)
+            said = f"in {name}"
+            await session.until(partial(says, session, said))
+        count = len(session.screen.document.main.nodes)
+        assert f"· time {0.25 * count:.3f} ms in newest" in session.screen.graph.frame_title
+        while "time" in session.screen.graph.frame_title:
+            await session.press("o")
+        shown = session.screen.graph.frame_title
+        session.app.add_page(Profile("third"))
+        await session.pilot.pause()
+        session.app.show_page(session.screen)
+        await session.pilot.pause()
+        await session.settle()
+        assert session.screen.graph.frame_title == shown
 
 
 async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:

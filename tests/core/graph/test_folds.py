@@ -79,6 +79,20 @@ def test_scopes_fold_inside_each_other() -> None:
     assert [fold.title for fold in folds[0].children] == ["a", "b"]
 
 
+def test_what_all_blocks_share_is_not_in_their_names() -> None:
+    names = [f"/gpu_0/layer.{block}/x{at}" for block in range(4) for at in range(4)]
+    graph = graph_of_links([("data", names[0]), *itertools.pairwise(names)])
+    graph.labels = ["Data", *(label for _ in range(4) for label in "ABCD")]
+    _, folds = folded(graph)
+    titles = [fold.title for fold in folds]
+    assert titles == ["layer.0 … layer.3"]
+    names = [f"/gpu_0/{'abcdefgh'[at]}" for at in range(8)]
+    graph = graph_of_links(list(itertools.pairwise(names)))
+    graph.labels = list("ABABABAB")
+    _, folds = folded(graph)
+    assert all("gpu_0" not in fold.title for fold in folds if len(fold) < len(names))
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_folds_lie_side_by_side_or_inside_each_other(seed: int) -> None:
     graph = random_graph(seed)

@@ -256,10 +256,16 @@ class Fold:
 
     @cached_property
     def title(self) -> str:
-        """The scope, ``layers.1 … layers.89`` for a repeat; empty without. Foreign text."""
+        """The scope without what all rows share, ``layers.1 … layers.89`` for a repeat.
+
+        Empty without. Foreign text.
+        """
         if self._repeat is not None:
             return _range_title(self.children[0].title, self.children[-1].title)
-        return "/".join(self._scope[len(self._outer) :])
+        shared, first, last = self._folder.shared
+        is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
+        said = len(self._outer) if is_all else max(len(self._outer), len(shared))
+        return "/".join(self._scope[said:])
 
     @cached_property
     def children(self) -> list[Fold]:
@@ -344,6 +350,12 @@ class _Folder:
     def __init__(self, graph: Graph, rails: Rails) -> None:
         self.graph = graph
         self.rails = rails
+
+    @cached_property
+    def shared(self) -> tuple[Scope, int, int]:
+        """The scope that everything lies in, and its first and last row."""
+        named = [row for row, scope in enumerate(self.scopes) if scope]
+        return (common_scope(self.scopes), named[0], named[-1]) if named else ((), 0, -1)
 
     @cached_property
     def scopes(self) -> Sequence[Scope]:

@@ -187,6 +187,11 @@ class PlanScreen(PlanActions, PlanPanes, Page):
         }
         return super().facts() | {name for name, holds in found.items() if holds}
 
+    @property
+    def knows_times(self) -> bool:
+        """Whether it has been read."""
+        return self.loaded is not None
+
     def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
         """Return the milliseconds of the nodes of the model that the engine is of."""
         loaded, path = self.loaded, document.path

@@ -18,6 +18,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
+from dld_tui.core.report.groups import priced
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
@@ -216,13 +217,18 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         }
         return super().facts() | {name for name, holds in found.items() if holds}
 
+    @property
+    def knows_times(self) -> bool:
+        """Whether it has been read."""
+        return self.report is not None
+
     def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
         """Return the milliseconds of the nodes of the model that was measured."""
         path = document.path
         if self.report is None or path is None or self.model_path() != path.absolute():
             return None
         times: dict[Node, float] = {}
-        for layer in self.report.layers:
+        for layer in priced(self.report.layers):  # not what it takes to launch them on a GPU
             for link in layer.nodes:
                 node = document.find_node(link.scope, link.node)
                 if node is not None and layer.time_ms is not None:

@@ -30,6 +30,7 @@ from dld_tui.widgets.graph.overlays import memory_overlay
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import MarksChanged
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class Graphs(Controller):
     _begun: tuple[GraphModel, Event] | None = None
     """A graph that was arranged before there was a pane for it."""
     _graph_timer: Timer | None = None
+    _reports: tuple[Page, ...] = ()
+    """The tabs that may know times, when the colours were chosen last."""
     _passed: Node | None = None
     """The node that the graph's cursor was on last."""
 
@@ -161,6 +164,7 @@ class Graphs(Controller):
             self._begun = None
             self.panes.graph.has_precisions = self.model.listing.has_precisions
             self.panes.graph.ask_times = self._node_times
+            self.panes.graph.has_reports = self._has_reports
             self.panes.graph.ask_errors = self.accuracy.tensor_errors
             self.panes.graph.ask_quantized = self._quantized
             self.panes.graph.show(model)
@@ -266,6 +270,16 @@ class Graphs(Controller):
         scopes = {node.scope for node in event.nodes}
         alive = (event.nodes.intersection(scope.nodes) for scope in scopes)
         self.panes.explorer.list.set_marks(set[Hashable]().union(*alive))
+
+    def _has_reports(self) -> bool:
+        return any(page.knows_times for page in host(self.page).pages)
+
+    def show_times(self) -> None:
+        """Colour by the newest report where others were opened or closed since the last time."""
+        reports = tuple(page for page in host(self.page).pages if page.knows_times)
+        if reports != self._reports and self.model.is_open:
+            self._reports = reports
+            self.panes.graph.weighed()
 
     def _node_times(self) -> tuple[Mapping[Node, float], str]:
         """Return the milliseconds of nodes in what was opened last: a report, or an engine.

@@ -464,6 +464,7 @@ class WorkspaceScreen(Page):
         self.saving.look_at_disk()
         if self.model.is_open:
             self.accuracy.follow_errors()
+            self.graphs.show_times()
 
     def terminal_focused(self) -> None:
         """Look whether the file is still the same."""

@@ -142,6 +142,8 @@ class HeatOverlay(Overlay):
 class TimeOverlay(HeatOverlay):
     """The time of each node in a report."""
 
+    name = "time"
+
     def shown(self, value: float) -> str:
         """Return milliseconds."""
         return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
@@ -220,7 +222,7 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
         title: Where they come from. Foreign text.
     """
     own = model.row_times(times)
-    return TimeOverlay("time", f" in {visible(title)}", own, own) if any(own) else None
+    return TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own) if any(own) else None
 
 
 def error_overlay(
@@ -283,7 +285,10 @@ class Colours(_Base):
         self.ask_quantized: AskTimes = lambda: ({}, "")
         """How many quantized tensors nodes take and make, or would."""
         self._overlay = Overlay()
-        self._overlay_name = Overlay.name
+        self.has_reports: Callable[[], bool] = lambda: False
+        """Whether there is anything that may know times; asked often."""
+        self._overlay_name = ""
+        """The overlay that was chosen; empty for the times of the newest report, if there are."""
 
     @property
     def cursor_vertex(self) -> int:
@@ -314,10 +319,12 @@ class Colours(_Base):
         self._overlay = Overlay()
         if self._overlay_name == Overlay.name:
             return
-        self._with_overlays(self._take_same)
+        if self._overlay_name or self.has_reports():
+            self._with_overlays(self._take_same)
 
     def _take_same(self, found: Sequence[Overlay]) -> None:
-        same = (overlay for overlay in found if overlay.name == self._overlay_name)
+        wanted = self._overlay_name or TimeOverlay.name
+        same = (overlay for overlay in found if overlay.name == wanted)
         self._overlay = next(same, self._overlay)
         if self._is_large:
             self.show_view(self.cursor_vertex)

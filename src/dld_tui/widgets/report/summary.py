@@ -93,9 +93,9 @@ def when(created: str) -> str:
 
 
 def precisions(layers: Sequence[Layer]) -> str:
-    """Return the precisions by share of time, e.g. ``fp32 97 %, int64 3 %``."""
+    """Return the precisions by share of what layers cost, e.g. ``fp32 97 %, int64 3 %``."""
     times: dict[str, float] = {}
-    for layer in layers:
+    for layer in priced(layers):
         if layer.precision and layer.time_ms:
             name = short_precision(layer.precision)
             times[name] = times.get(name, 0.0) + layer.time_ms

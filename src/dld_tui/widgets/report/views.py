@@ -408,7 +408,10 @@ def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> li
         self_us: What it took itself.
         width: Cells.
     """
-    figures = f"{fmt.milliseconds(layer.time_ms)} ms  {fmt.percent(layer.percent)} %"
+    # Its part is of what layers cost: on a GPU of the kernels, and not of what launches them.
+    on_gpu = layer.gpu_time_ms is not None
+    time = fmt.milliseconds(layer.gpu_time_ms if on_gpu else layer.time_ms)
+    figures = f"{time} ms{' GPU' if on_gpu else ''}  {fmt.percent(layer.percent)} %"
     kind = clip(visible(layer.type), 24, keep="middle")
     room = max(width - cell_width(figures) - cell_width(kind) - 8, 8)
     name = clip(visible(layer.name), room, keep="end")

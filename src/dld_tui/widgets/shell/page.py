@@ -137,6 +137,11 @@ class Page(Front, Commands, Screen[None]):
     def show_conversion_form(self, activity: str, given: Mapping[str, JSON]) -> None:
         """Show the form of a conversion of the model that is edited here, with some values."""
 
+    @property
+    def knows_times(self) -> bool:
+        """Whether :meth:`node_times` may know something: asked often."""
+        return False
+
     def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
         """Return the milliseconds of a model's nodes and what they are called.
 
