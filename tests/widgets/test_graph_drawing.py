@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
+from dld_tui.core.graph.cells import boxes_in_row, line_row
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.graph.drawing import (
     GRID_COLUMNS,
     GRID_ROWS,
+    LINES,
     ZOOMS,
     Drawing,
     Says,
@@ -107,7 +111,8 @@ def test_links_of_the_cursor_are_lit() -> None:
         for text, style in drawn_line(drawing, y, 0, 60, -1, frozenset({net}))
         if "▼" in text
     ]
-    assert set(styles) == {"dim", "accent"}
+    assert "accent" in styles
+    assert set(styles) - {"accent"} <= {"dim", *LINES}
 
 
 def test_cut_links_are_counted_at_the_label() -> None:
@@ -122,3 +127,41 @@ def test_a_note_is_behind_the_label_in_its_own_style() -> None:
     pieces = drawn_line(drawing, 1, 0, 40, -1, frozenset())
     assert any(text.strip() == "fp16" and "prec-fp16" in style for text, style in pieces)
     assert "a fp16" in whole(drawing)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
+    """Cells where tensors join or cross have none; lines that go straight need none."""
+    drawing = draw(random_graph(seed), 1, SAYS)
+    layout = drawing.layout
+    bent = [wire for gap in layout.gaps for wire in gap.wires if not wire.is_straight]
+    turning = {net for wire in bent for net in wire.nets}
+    turning |= {net for row in layout.passing for _, net in row}
+    assert set(drawing.lines) == turning
+    for y in range(layout.height):
+        row = line_row(layout, y, 0, layout.width)
+        styles = [style for text, style in drawn_line(drawing, y, 0, layout.width, -1, frozenset())
+                  for _ in text]  # fmt: skip
+        covered = {x for box in boxes_in_row(layout, y, 0, layout.width)
+                   for x in range(box.x, box.x + box.width)}  # fmt: skip
+        for column in set(row.links) - covered:
+            nets = set(row.nets[column])
+            [net] = nets if len(nets) == 1 else [-1]
+            assert styles[column] == drawing.lines.get(net, "dim")
+
+
+def test_lines_side_by_side_have_different_colours() -> None:
+    same = compared = 0
+    for seed in range(40):
+        drawing = draw(random_graph(seed), 1, SAYS)
+        layout = drawing.layout
+        for y in range(layout.height):
+            row = line_row(layout, y, 0, layout.width)
+            lines = [nets[0] for column in sorted(row.links)
+                     if len(set(nets := row.nets[column])) == 1]  # fmt: skip
+            for one, other in itertools.pairwise(lines):
+                if one != other and one in drawing.lines and other in drawing.lines:
+                    compared += 1
+                    same += drawing.lines[one] == drawing.lines[other]
+    assert compared > 500
+    assert same < 0.15 * compared

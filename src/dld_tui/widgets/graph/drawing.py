@@ -23,6 +23,14 @@ GRID_COLUMNS, GRID_ROWS = 8, 4
 _THIN, _HEAVY = "┌─┐│└┘", "┏━┓┃┗┛"
 
 
+LINES = ("op-matmul", "op-act", "op-data", "op-control", "op-quant", "op-norm")
+"""The styles that tell lines apart."""
+_NEAR = 4
+"""Cells between lines that are still looked at together."""
+_MOST_COMPARED = 200
+"""Lines of a gap that are compared with each other."""
+
+
 @dataclass
 class Drawing:
     """A graph with its places, and what each box says."""
@@ -35,6 +43,8 @@ class Drawing:
     """The style of each box."""
     boxed: bool
     """Whether boxes have a border."""
+    lines: Mapping[int, str] = field(default_factory=dict)
+    """The style of the lines of a net; those that go straight down have none."""
     marks: set[int] = field(default_factory=set)
     """Vertices that are marked."""
     badges: dict[int, Piece] = field(default_factory=dict)
@@ -91,7 +101,36 @@ def draw(
         return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
 
     layout = lay_out(graph, size, shifts=shifts)
-    return Drawing(graph, layout, texts, styles, boxed=zoom > 0)
+    return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout))
+
+
+def line_styles(layout: Layout) -> dict[int, str]:
+    """Return a style for each net whose lines turn or pass a rank, another one than those near it.
+
+    Where there are more nets side by side than styles, some share one.
+    """
+    found: dict[int, str] = {}
+    passing = [[(column, column, net) for column, net in row] for row in layout.passing]
+    for rank, gap in enumerate(layout.gaps):
+        bent = [
+            (wire.left, wire.right, net)
+            for wire in gap.wires
+            for net in wire.nets
+            if not wire.is_straight
+        ]
+        spans = sorted({*bent, *passing[rank], *passing[rank + 1]})
+        compared = spans if len(spans) <= _MOST_COMPARED else []
+        for left, right, net in spans:
+            if net in found:
+                continue
+            near = {
+                found[other]
+                for first, last, other in compared
+                if other in found and first <= right + _NEAR and last >= left - _NEAR
+            }
+            free = [style for style in LINES if style not in near] or LINES
+            found[net] = free[net % len(free)]
+    return found
 
 
 def _texts(
@@ -156,25 +195,24 @@ def drawn_line(
         for at in dots:
             cells[at] = (glyphs.current().dot, "guide")
     if y >= layout.height:
-        return _joined(cells)
+        return joined(cells)
     row = line_row(layout, y, left, left + width - 1)
-    for column in row.links:
+    for column in (*row.links, *row.arrows):
         if left <= column < left + width:
-            is_lit = not lit.isdisjoint(row.nets.get(column, ()))
-            cells[column - left] = (row.glyph(column), "accent" if is_lit else "dim")
-    for column in row.arrows:
-        if left <= column < left + width:
-            is_lit = not lit.isdisjoint(row.nets.get(column, ()))
-            cells[column - left] = (row.glyph(column), "accent" if is_lit else "dim")
+            nets = row.nets.get(column, ())
+            # A cell of several tensors, where they cross or join, has the colour of none.
+            style = drawing.lines.get(nets[0], "dim") if len(set(nets)) == 1 else "dim"
+            is_lit = not lit.isdisjoint(nets)
+            cells[column - left] = (row.glyph(column), "accent" if is_lit else style)
     pieces: list[Piece] = []
     at = 0
     for box in boxes_in_row(layout, y, left, left + width - 1):
         start = max(0, box.x - left)
-        pieces += _joined(cells[at:start])
+        pieces += joined(cells[at:start])
         part = _box_row(drawing, box, y, is_cursor=box.vertex == cursor)
         pieces += _cropped(part, max(0, left - box.x), min(width, box.x + box.width - left) - start)
         at = min(width, box.x + box.width - left)
-    pieces += _joined(cells[at:])
+    pieces += joined(cells[at:])
     return pieces
 
 
@@ -208,7 +246,7 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
     ]  # fmt: skip
 
 
-def _joined(cells: Sequence[Piece]) -> list[Piece]:
+def joined(cells: Sequence[Piece]) -> list[Piece]:
     """Return neighbouring cells of one style as one piece."""
     pieces: list[Piece] = []
     for text, style in cells:
@@ -283,7 +321,10 @@ class Boxes:
             cuts: How many links of each box are not drawn, above and below.
         """
         says = Says(self.style, self.type, self.note)
-        return draw(graph, zoom, says, cuts, self.shifts())
+        found = draw(graph, zoom, says, cuts, self.shifts())
+        if self.overlay.name != Overlay.name:  # colours say something else
+            found.lines = {}
+        return found
 
     def _vertex(self, at: int) -> int | None:
         """Return the vertex of the whole graph that a box is; None for a fold."""

@@ -10,6 +10,7 @@ from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.lanes import rail_cells
 from dld_tui.core.graph.overview import Row
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.graph.drawing import LINES, joined
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay
 from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
@@ -30,6 +31,8 @@ _NAME_CELLS = 6
 _WEIGHT_FROM = 60
 """Rows of so many cells say how large the weights are."""
 _WEIGHT_CELLS, _SHARE_CELLS, _PRECISION_CELLS, _OVERLAY_CELLS = 8, 6, 5, 10
+_UPRIGHT = frozenset("│╵╷├┤╭╮╯╰")
+"""Cells of a lane itself."""
 _RAIL_SHARE = 3
 """Rails take at most the third part of a row; the part around the vertex is shown."""
 
@@ -106,12 +109,16 @@ class GraphRows:
         first = max(0, own - shown + 1)
         cells = rail_cells(rails, index, first, shown)
         at = cells.index("o")
-        before = "".join(cells[:at])
-        after = "".join(cells[at + 1 :])
-        if first:
-            before = "…" + before[1:] if before else ""
+        if first and at:
+            cells[0] = "…"
+        plain = self.overlay.name != Overlay.name  # other colours say something then
+        styles = [
+            "dim" if plain else _lane_style(first + place // 2, cell)
+            for place, cell in enumerate(cells)
+        ]
+        lanes = list(zip(cells, styles, strict=True))
         glyph, style = self._glyph(index)
-        return [(before, "dim"), (glyph, style), (after, "dim"), (" ", "")]
+        return [*joined(lanes[:at]), (glyph, style), *joined(lanes[at + 1 :]), (" ", "")]
 
     def _glyph(self, index: int) -> Piece:
         row = self.rows[index]
@@ -211,6 +218,11 @@ class GraphRows:
             glyph, style = self.notes.finding_badge(row.start, row.end)
             pieces.append((f" {glyph}", style))
         return [*pieces, *self._figures(row, room)]
+
+
+def _lane_style(column: int, cell: str) -> str:
+    """Return the colour of a lane; what goes sideways to a node has none."""
+    return LINES[column % len(LINES)] if cell in _UPRIGHT else "dim"
 
 
 def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
