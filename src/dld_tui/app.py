@@ -115,8 +115,11 @@ class DldApp(Tabs, Commands, App[int]):
         """Show the app as the settings say."""
         self.config = config
         self.theme = config.theme
+        had = glyphs.current()
         glyphs.use(config.glyphs)
         frame.use(config.glyphs)
+        if glyphs.current() is not had:
+            self._repaint_everything()
         LineView.JUMP = config.scroll == "jump"
         over_ssh = bool(os.environ.get("SSH_CONNECTION"))
         self.animation_level = "full" if config.animations == "on" and not over_ssh else "none"
@@ -125,6 +128,13 @@ class DldApp(Tabs, Commands, App[int]):
         known = by_id()
         hints.use(self.config.keys)
         self.set_keymap({name: keys for name, keys in config.keys.items() if name in known})
+
+    def _repaint_everything(self) -> None:
+        """Draw what is open with other glyphs, what was drawn a moment ago and what is hidden."""
+        for stack in self._screen_stacks.values():
+            for screen in stack:
+                for widget in screen.walk_children(with_self=True):
+                    widget.refresh()
 
     def on_mount(self) -> None:
         """Say what is wrong with the settings, and open what was asked for."""

@@ -21,6 +21,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -133,14 +134,47 @@ def _run(paths: Sequence[str], control: int) -> None:
     os._exit(int(app.return_value or app.return_code or 0))
 
 
+_WARMING = (
+    "ctrl+p", "escape", "question_mark", "escape", "f2", "escape", "ctrl+o", "escape", "j", "3",
+    "1", "2", "4", "1", "r", "escape", "a", "escape", "d", "escape", "i", "escape", "R", "escape",
+    "I", "escape", "D", "escape", "e", "escape", "slash", "escape", "f5", "escape",
+)  # fmt: skip
+"""What makes the program import and read most of what it ever does."""
+
+
+def _warm() -> None:
+    """Run the program once without a terminal, so that those that are forked have all imported."""
+    from dld_tui.app import DldApp
+    from tests.support import models, sessions
+
+    assert sessions
+
+    async def use(folder: Path) -> None:
+        app = DldApp([models.write(folder, models.CHAIN)])
+        async with app.run_test() as pilot:
+            for key in _WARMING:
+                await pilot.press(key)
+                while not app.keys.at_rest:
+                    await asyncio.sleep(0.01)
+
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(_private(Path(folder)))
+        asyncio.run(use(Path(folder)))
+
+
+def _private(folder: Path) -> dict[str, str]:
+    """Return the variables that keep the settings of a run inside a folder."""
+    names = ("CONFIG", "STATE", "CACHE", "DATA")
+    folders = {f"XDG_{name}_HOME": str(folder / "home" / name.lower()) for name in names}
+    return {"HOME": str(folder / "home"), **folders}
+
+
 def _serve(channel: socket.socket) -> None:
     """Fork the program for each request: its terminal and its pipe go back over the channel."""
     import gc
 
-    from dld_tui.screens import openers, workspace
-    from tests.support import sessions
-
-    assert all((openers, workspace, sessions))  # imported once, for all that are forked
+    _warm()
+    gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while data := channel.recv(1 << 16):
@@ -196,11 +230,8 @@ class Programs:
 
     def start(self, folder: Path, *paths: str, size: tuple[int, int] = (80, 24)) -> Typist:
         """Start the program in a folder, which holds its settings, too."""
-        environment = {"HOME": str(folder / "home")}
-        for name in ("CONFIG", "STATE", "CACHE", "DATA"):
-            environment[f"XDG_{name}_HOME"] = str(folder / "home" / name.lower())
         request = {
-            "environment": environment, "folder": str(folder), "paths": paths, "size": size,
+            "environment": _private(folder), "folder": str(folder), "paths": paths, "size": size,
         }  # fmt: skip
         self._channel.send(json.dumps(request).encode())
         pid, (master, control), _, _ = socket.recv_fds(self._channel, 64, 2)
@@ -292,7 +323,7 @@ class Typist:
         while time.monotonic() - calm_since < quiet_s:
             if time.monotonic() > limit:
                 raise TimeoutError("the program never comes to rest")
-            if select.select([self._master], [], [], 0.01)[0]:
+            if select.select([self._master], [], [], 0.03)[0]:
                 try:
                     self.sent += os.read(self._master, 1 << 16)
                 except OSError:

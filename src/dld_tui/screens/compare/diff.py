@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
-from dld_tui.core.collector import collector_paused
+from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.diff import ModelDiff, diff_documents
 from dld_tui.core.diff.model import STATUSES
 from dld_tui.core.diff.text import summary
@@ -79,7 +78,6 @@ class DiffScreen(Page):
 
     def on_unmount(self) -> None:
         """Close the models."""
-        gc.unfreeze()
         self._close(self._documents)
 
     # Comparing
@@ -255,7 +253,7 @@ def _compared(
 ) -> ModelDiff:
     with collector_paused():
         found = diff_documents(*documents, weights=weights, progress=progress, cancelled=cancelled)
-        gc.freeze()  # a walk over two models would hold the screen for 100 ms, and find nothing
+        freeze()  # a walk over two models would hold the screen for 100 ms, and find nothing
     return found
 
 
@@ -263,7 +261,7 @@ def _lines(found: ModelDiff, status: str, with_same: bool) -> tuple[DiffLines, s
     with collector_paused():
         lines = DiffLines(diff_rows(found, status=status, with_same=with_same))
         lines.index_of(None)  # makes the index
-        gc.freeze()
+        freeze()
     return lines, summary(found)
 
 

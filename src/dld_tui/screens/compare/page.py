@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
-from dld_tui.core.collector import collector_paused
+from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.compare.comparison import GROUPINGS, VIEWS, Comparison
 from dld_tui.core.compare.subject import Subject, open_subject
 from dld_tui.core.document import Document
@@ -65,10 +64,6 @@ class CompareScreen(CompareActions, Page):
         """Read the reports."""
         self.query_one("#compare").display = False
         self.read()
-
-    def on_unmount(self) -> None:
-        """Let the collector see the reports again."""
-        gc.unfreeze()
 
     # Reading
 
@@ -187,11 +182,11 @@ def _compared(subjects: Sequence[Subject], base: int) -> Comparison:
     with collector_paused():
         comparison = Comparison(subjects, base)
         comparison.explanation()
-        gc.freeze()  # a walk over all layers would hold the screen for 100 ms, and find nothing
+        freeze()  # a walk over all layers would hold the screen for 100 ms, and find nothing
     return comparison
 
 
 def _grouped(comparison: Comparison, by: str) -> None:
     with collector_paused():
         comparison.rows(by)
-        gc.freeze()
+        freeze()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from textual._styles_cache import StylesCache
 from textual.app import App
 
+from dld_tui.core.collector import collect
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.tab_strip import TabStrip
@@ -28,12 +28,6 @@ OPENING = "opening"
 
 _COLLECT_S = 1.0
 """So long after a tab is closed its memory is given back."""
-
-
-def collect() -> None:
-    """Free what nobody refers to: with so much that stays, the collector would hardly ever look."""
-    gc.collect()
-    gc.freeze()  # what is left belongs to open tabs: later collections need not walk it
 
 
 def share_border_colours() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.collector import collector_paused
+from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.errors import DldError
 from dld_tui.core.plan.graph import PlanGraph, drawn_plan
 from dld_tui.core.plan.lint import PlanFinding, findings
@@ -71,7 +70,7 @@ def load(path: Path, model: Path | None = None) -> Loaded:
         layers = layer_records(plan, mapping, wrong)
         types = group_layers(layers, "type")
         tables = special_tables(plan)
-        gc.freeze()  # a walk over all layers would hold the screen, and find nothing
+        freeze()  # a walk over all layers would hold the screen, and find nothing
     known = found if not problem else None
     return Loaded(plan, layers, wrong, mapping, drawn, graph, types, tables, known, problem)
 

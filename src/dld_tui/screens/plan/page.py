@@ -6,7 +6,6 @@ table, graph and findings go together; the details below say all that is known o
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -99,10 +98,6 @@ class PlanScreen(PlanActions, PlanPanes, Page):
         """Read the files."""
         self.query_one("#panes").display = False
         self.read()
-
-    def on_unmount(self) -> None:
-        """Let the collector see the plan again."""
-        gc.unfreeze()
 
     # --- reading --------------------------------------------------------------------------------
 

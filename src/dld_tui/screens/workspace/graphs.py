@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
-from dld_tui.core.collector import collector_paused
+from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.document.history import Change
 from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node_table import NodeTexts
@@ -133,7 +132,7 @@ class Graphs(Controller):
                 with collector_paused():
                     model = early.result(self._is_gone) if early is not None else None
                     model = model or make_graph(scope, constants, exceptions, texts, self._is_gone)
-                    gc.freeze()  # else each later collection would walk the whole graph
+                    freeze()  # else each later collection would walk the whole graph
                     self.page.call_later(self._show_graph_model, model, shown)
                     self._wait_for_paint(shown)  # the picture first
                     model.complete()

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_journals
 from dld_tui.core.document.node_table import NodeTexts
 from dld_tui.core.document.summary import ModelSummary, summarise
@@ -83,17 +82,19 @@ def open_model(
     from dld_tui.core.document import Document
     from dld_tui.core.new_model import NewModel, new_document
 
-    with _no_collections():
+    with collector_paused():
         if path is None:
             document = new_document(new or NewModel())
             document.journaled = True
         else:
             document = Document.open(path, progress=progress, cancelled=cancelled, journaled=True)
         try:
-            return _indexed(document, path, cancelled, arrange)
+            opened = _indexed(document, path, cancelled, arrange)
         except BaseException:
             document.close(keep_journal=True)
             raise
+        freeze()
+    return opened
 
 
 def _indexed(
@@ -144,18 +145,3 @@ def _with_rows(
     op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
     left = left_journals(path) if path is not None else []
     return OpenedModel(document, explorer, summarise(document, op_types), main, early, left)
-
-
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Make objects that will live long without walking them again and again.
-
-    A collection holds the interpreter for 50 ms where a document has 50,000 nodes, and would find
-    nothing. Frozen objects are left out of all later ones, until :func:`gc.unfreeze`.
-    """
-    gc.disable()
-    try:
-        yield
-        gc.freeze()
-    finally:
-        gc.enable()

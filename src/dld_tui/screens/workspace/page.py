@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -306,7 +305,6 @@ class WorkspaceScreen(Page):
         for controller in self.controllers:
             controller.close()
         if self.model.is_open:
-            gc.unfreeze()
             # After a crash the next session offers the edits again.
             self.document.close(keep_journal=bool(self.app.return_code))
 
