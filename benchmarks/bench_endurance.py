@@ -15,6 +15,8 @@ from dld_tui.core.samples import write_demo_models
 
 ESC, ENTER, OPEN, CLOSE, PALETTE, REDO = "\x1b", "\r", "\x0f", "\x17", "\x10", "\x19"
 MEMORY_MB, LATENCY_RATIO = 40.0, 1.5
+DEEPEST, MOVES = 6, 100
+"""Dialogs over each other at most; keys that a latency is measured with."""
 ACTIONS = (
     "jjjj", "kk", "\x1b[6~", "\x1b[5~", "/relu\r", ESC, "1", "2", "3", "4", "m", "m", "l", "h",
     f"{PALETTE}check{ESC}", f"?{ESC}", f"d{ENTER}", "u", "u", REDO, f"rname{ENTER}", "u",
@@ -35,13 +37,15 @@ def main(argv: list[str]) -> int:
     with harness.work_folder() as folder:
         variables = harness.environment(**harness.private_folders(folder))
         models = write_demo_models(folder)
-        with Terminal(harness.dld(), variables, 120, 40) as terminal:
+        with Terminal(harness.dld(), variables, 80, 24) as terminal:
             terminal.wait_for("Start", timeout=60)
             _session(terminal, models, 2 * options.each, options.each, draw)  # caches fill
             before, early = _load(terminal), _latency(terminal, models[0])
             done = _session(terminal, models, options.actions, options.each, draw)
+            if terminal._child.poll() is not None:
+                print(terminal.text[-3000:], file=sys.stderr)
+                return 1
             after, late = _load(terminal), _latency(terminal, models[0])
-            alive = terminal._child.poll() is None
         state = Path(variables["XDG_STATE_HOME"])
         faults = "".join(path.read_text() for path in state.rglob("log"))
         journals = len(list(state.rglob("*.jsonl")))
@@ -52,9 +56,10 @@ def main(argv: list[str]) -> int:
     table.add("journals left", journals, unit="", bound=0.0, rule="none")
     print(faults[:4000], file=sys.stderr)
     table.add("log of faults", len(faults), unit="B", bound=0.0, rule="none")
-    table.add("ended early", float(not alive), unit="", bound=0.0, rule="no")
-    table.add("one row at the start, median", early)
-    table.add("one row at the end, median", late, bound=early * LATENCY_RATIO, rule="1.5 times")
+    for at, name in enumerate(("median", "processor time")):
+        bound = early[at] * LATENCY_RATIO if at else None  # the first depends on what else runs
+        table.add(f"one row at the start, {name}", early[at])
+        table.add(f"one row at the end, {name}", late[at], bound=bound, rule="1.5 times")
     return table.finish()
 
 
@@ -72,24 +77,46 @@ def _session(
         for _ in range(min(each, count - done)):
             terminal.press(draw.choice(ACTIONS), quiet=0.03, patience=0.05)
             done += 1
-        for keys in (ESC, ESC, CLOSE, "d"):  # discard the edits, when it asks
-            terminal.press(keys, quiet=0.1, patience=0.3)
+        _close(terminal)
     return done
 
 
 def _open(terminal: Terminal, model: Path) -> None:
     terminal.press(f"{OPEN}{model}{ENTER}", quiet=0.3, patience=5.0)
+    _calm(terminal)
 
 
-def _latency(terminal: Terminal, model: Path) -> float:
-    """Return the median milliseconds of a move by one row in a fresh tab."""
+def _close(terminal: Terminal) -> None:
+    """Leave all dialogs, close the tab and discard its edits."""
+    for _ in range(DEEPEST):
+        terminal.press(ESC, quiet=0.12, patience=0.2)
+    _calm(terminal)
+    before = len(terminal.output)
+    terminal.press(CLOSE, quiet=0.1, patience=0.3)
+    _calm(terminal)
+    if b"lose" in terminal.output[before:]:
+        terminal.press("d", quiet=0.1, patience=0.3)
+        _calm(terminal)
+
+
+def _calm(terminal: Terminal) -> None:
+    """Wait until the program has used next to nothing for a quarter of a second."""
+    deadline, used = time.perf_counter() + 60, -10
+    while time.perf_counter() < deadline and (now := terminal._ticks()) > used + 1:
+        used = now
+        terminal.read_for(0.25)
+
+
+def _latency(terminal: Terminal, model: Path) -> tuple[float, float]:
+    """Return the milliseconds of a move by one row in a fresh tab: (median, processor time)."""
     _open(terminal, model)
     terminal.wait_idle()
-    times = [terminal.press("jk"[at % 2]).row_ms for at in range(40)]
-    for keys in (ESC, ESC, CLOSE):
-        terminal.press(keys, quiet=0.2)
+    ticks = terminal._ticks()
+    times = [terminal.press("jk"[at % 2]).row_ms for at in range(MOVES)]
+    used = (terminal._ticks() - ticks) / os.sysconf("SC_CLK_TCK")
+    _close(terminal)
     terminal.wait_idle()
-    return statistics.median(times)
+    return statistics.median(times), used / MOVES * 1000
 
 
 def _load(terminal: Terminal) -> tuple[float, float, float]:

@@ -225,6 +225,7 @@ class Graphs(Controller):
             node = self._passed
 
         def rested() -> None:
+            self._passed = None
             if node is not None:
                 self._follow_graph(node)
             else:

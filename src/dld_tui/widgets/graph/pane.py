@@ -86,15 +86,17 @@ class GraphPane(Commands, GraphViews):
 
     @on(LineView.CursorMoved)
     def row_reached(self, event: LineView.CursorMoved) -> None:
-        """Say what the cursor is on."""
+        """Say what the cursor has reached, also when it has left that since."""
         event.stop()
-        self.say_selected()
+        self.say_selected(event.key)
 
     @on(GraphCanvas.CursorMoved)
     def box_reached(self, event: GraphCanvas.CursorMoved) -> None:
-        """Say what the cursor is on."""
+        """Say what the cursor has reached, also when it has left that since."""
         event.stop()
-        self.say_selected()
+        box = self.boxes[event.vertex] if event.vertex < len(self.boxes) else None
+        if self.model is not None:
+            self.say_selected(self.model.node_at(box) if isinstance(box, int) else None)
 
     @on(LineView.MarksChanged)
     def marks_changed(self, event: MarksChanged) -> None:
@@ -126,10 +128,13 @@ class GraphPane(Commands, GraphViews):
 
         self.post_message(self.Marked(frozenset(m for m in marks if isinstance(m, Node))))
 
-    def say_selected(self) -> None:
-        """Say what the cursor is on."""
+    def say_selected(self, subject: Hashable | None) -> None:
+        """Say that the cursor has reached a node, or something else."""
+        from dld_tui.core.document import Node
+
         if isinstance(self.model, GraphModel):
-            self.post_message(self.Selected(self.node, self.model.scope))
+            node = subject if isinstance(subject, Node) else None
+            self.post_message(self.Selected(node, self.model.scope))
 
     def say_opened(self) -> None:
         """Say that the node under the cursor was opened."""
@@ -204,7 +209,7 @@ class GraphPane(Commands, GraphViews):
             model.overview.reveal(fold.vertices[0])
         model.overview.set_open(fold, not model.overview.is_open(fold))
         self.show_fold(fold)
-        self.say_selected()
+        self.say_selected(self.subject_at_cursor)
 
     def _fold_around(self) -> Fold | None:
         """Return the innermost open fold that the cursor's vertex is in."""
@@ -239,7 +244,7 @@ class GraphPane(Commands, GraphViews):
         model.other_end = other_end
         model.view = GraphView.FOCUS
         self.show_view(vertex)
-        self.say_selected()
+        self.say_selected(self.subject_at_cursor)
 
     def action_next_overlay(self) -> None:
         """Let the colours say the next thing: precision, findings, weights, time."""

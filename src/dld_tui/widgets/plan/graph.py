@@ -136,11 +136,10 @@ class PlanGraphPane(GraphPane):
     def say_marked(self, marks: Iterable[Hashable]) -> None:
         """Keep the marks to the graph."""
 
-    def say_selected(self) -> None:
-        """Say what the cursor is on."""
-        row = self.row_at_cursor
-        if row is not None:
-            self.post_message(self.LayerReached(row))
+    def say_selected(self, subject: Hashable | None) -> None:
+        """Say that the cursor has reached a layer."""
+        if isinstance(subject, LayerVertex):
+            self.post_message(self.LayerReached(subject.row))
 
     def say_opened(self) -> None:
         """Say that the layer under the cursor was opened."""

@@ -100,15 +100,16 @@ class KeyParser(XTermParser):
 
 MOST = 20_000
 """Events that are kept: more than scripts type. What comes after is lost, and that is told."""
-_PATIENCE_S = 2.0
-"""Keys wait at most so long for work that is not the opening of a page."""
+_PATIENCE_S = 10.0
+"""Keys wait at most so long for work that is not the opening of a page: on a machine that is busy
+with something else each search takes a second, and a key that ran before it would miss its aim."""
 _AT_ONCE_S = 1.0
 """When keys have been held so long, Esc and the commands of the whole program pass them."""
 _ALWAYS = ("escape", "ctrl+c", "ctrl+q")
 """Keys that wait for no work: only for keys that were typed before them."""
 _PAINT_S = 0.1
 """While keys wait the screen is painted so often."""
-_STUCK_S = 10.0
+_STUCK_S = 20.0
 """Something that never comes to rest does not hold keys for longer."""
 Typed = events.Key | events.Paste | events.MouseEvent
 
