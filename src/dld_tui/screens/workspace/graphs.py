@@ -217,7 +217,13 @@ class Graphs(Controller):
             self.show_graph(model.scope)
 
     def follow_cursor(self, event: GraphPane.Selected) -> None:
-        """Show in the other panes what the graph's cursor is on, once it rests."""
+        """Show in the other panes what the graph's cursor is on, once it rests.
+
+        Without the keys the graph follows the others: it stands on the node that uses what they
+        show where it does not draw that, as with what is made of constants alone.
+        """
+        if not self.panes.graph.has_focus_within:
+            return
         node = event.node
         if node is not None:
             self._passed = node
