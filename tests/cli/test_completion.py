@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.cli.completion import SHELLS
 from dld_tui.core.connections import store as connections
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.custom_tools import store as tools
@@ -25,14 +26,14 @@ def complete(*words: str) -> list[str]:
     return process(env=environment).stdout.splitlines()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_script_is_printed(dld: Dld, shell: str) -> None:
     outcome = dld("completion", shell)
     assert outcome.status == 0
     assert "_DLD_COMPLETE" in outcome.out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_script_is_valid(dld: Dld, shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
@@ -43,7 +44,7 @@ def test_script_is_valid(dld: Dld, shell: str, tmp_path: Path) -> None:
 
 
 def test_unknown_shell(dld: Dld) -> None:
-    assert "tcsh" in dld.fails(2, "completion", "tcsh")
+    assert "tcsh" in dld.fails(2, "completion", "csh")
 
 
 def test_commands_are_completed() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import add_completion_class, get_completion_class
 
 from dld_tui.cli.output import write
+from dld_tui.cli.tcsh import TcshComplete
 
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 @click.command("completion")
@@ -17,6 +18,7 @@ def command(shell: str) -> None:
     from dld_tui.cli.group import dld
     from dld_tui.cli.main import COMPLETE
 
+    add_completion_class(TcshComplete)
     script = get_completion_class(shell)
     assert script is not None
     write(script(dld, {}, "dld", COMPLETE).source())

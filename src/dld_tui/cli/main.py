@@ -98,8 +98,11 @@ def _invoke(argv: Sequence[str]) -> int:
     # Not `dld.main`: it would answer a broken pipe and Ctrl+C in its own way.
     instruction = os.environ.get(COMPLETE)
     if instruction:
-        from click.shell_completion import shell_complete
+        from click.shell_completion import add_completion_class, shell_complete
 
+        from dld_tui.cli.tcsh import TcshComplete
+
+        add_completion_class(TcshComplete)
         return shell_complete(dld, {}, "dld", COMPLETE, instruction)
     try:
         with dld.make_context("dld", list(argv)) as context:
