@@ -35,6 +35,20 @@ async def test_documentation_unfolds(chain: Path) -> None:
         assert not any("Sigmoid takes one input data" in row for row in session.details)
 
 
+async def test_a_search_finds_folded_defaults(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("Sigmoid", "LeakyRelu")
+    async with opened(models.write(tmp_path, text)) as session:
+        await session.go("last")
+        await session.press("3")
+        assert not any("alpha" in row for row in session.details)
+        await session.press("slash", *"nothing", "enter")
+        assert not any("alpha" in row for row in session.details)
+        await session.press("slash", *"alpha", "enter")
+        row = session.screen.parameters.row
+        assert row is not None
+        assert row.attribute == "alpha"
+
+
 async def test_tensor_statistics_are_read(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("second")

@@ -84,7 +84,8 @@ _SLICE_S = 0.02
 
 
 @lru_cache(maxsize=16)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return what a row that has `pattern` matches."""
     # As in less and vim: capitals in the pattern make the case count.
     return re.compile(re.escape(pattern), 0 if pattern != pattern.lower() else re.IGNORECASE)
 
@@ -95,7 +96,7 @@ def matches(text: str, pattern: str) -> Iterator[tuple[str, bool]]:
         yield text, False
         return
     end = 0
-    for match in _compiled(pattern).finditer(text):
+    for match in compiled(pattern).finditer(text):
         if match.start() > end:
             yield text[end : match.start()], False
         yield match.group(), True
@@ -137,7 +138,7 @@ class LineSearch(_Base):
         self, pattern: str, backwards: bool, start: int | None
     ) -> Iterator[int | None]:
         """Yield None every few hundred rows, and the index once found."""
-        is_match = _compiled(pattern).search
+        is_match = compiled(pattern).search
         count = len(self.lines)
         step = -1 if backwards else 1
         first = self.cursor + step if start is None else start

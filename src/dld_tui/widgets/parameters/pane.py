@@ -6,6 +6,7 @@ unfolds sections and tensors. Tensors are read on a thread, one at a time; Esc s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from textual.message import Message
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
+from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.model import DEFAULTS, DOCUMENTATION, NodeRows, ScopeRows
 from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
@@ -81,6 +83,12 @@ class ParametersList(LineView):
     def action_activate(self) -> None:
         """Go where the row leads."""
         self.owner.activate()
+
+    def search(self, pattern: str, backwards: bool = False, *, start: int | None = None) -> None:
+        """Move to the next row that has `pattern`; defaults are found although they are folded."""
+        if pattern:
+            self.owner.unfold_for(compiled(pattern))
+        super().search(pattern, backwards, start=start)
 
     def action_mark(self) -> None:
         """Fold or unfold; nothing here can be marked."""
@@ -258,6 +266,19 @@ class Parameters(Frame, Vertical):
             return
         self._folds[row.fold_key] = unfolded
         self._build(keep=True)
+
+    def unfold_for(self, searched: re.Pattern[str]) -> None:
+        """Unfold the defaults when only they have what is searched for."""
+        if self._folds.get(DEFAULTS) or self._has(searched):
+            return
+        self._folds[DEFAULTS] = True
+        self._build(keep=True)
+        if not self._has(searched):
+            self._folds[DEFAULTS] = False
+            self._build(keep=True)
+
+    def _has(self, searched: re.Pattern[str]) -> bool:
+        return any(searched.search(row.text()) for row in self._rows)
 
     def toggle_documentation(self) -> None:
         """Show or hide the operator's documentation, and go to it."""
