@@ -27,7 +27,7 @@ class TcshComplete(ShellComplete):
         line = os.environ.get("COMMAND_LINE", "")
         lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
         lexer.whitespace_split, lexer.commenters = True, ""
-        words = []
+        words: list[str] = []
         try:
             words.extend(lexer)
         except ValueError:  # an open quote
