@@ -13,8 +13,9 @@ from tests.support.typed_tasks import KEYS
 from tests.support.typist import Programs
 
 LIGHT = {
-    "bvlc_alexnet": (80, 24), "inception_v1": (80, 24), "inception_v2": (80, 24),
-    "resnet50": (200, 50), "squeezenet": (80, 24), "zfnet512": (80, 24),
+    "bvlc_alexnet": (80, 24), "densenet121": (200, 50), "inception_v1": (80, 24),
+    "inception_v2": (80, 24), "resnet50": (200, 50), "shufflenet": (200, 50),
+    "squeezenet": (80, 24), "vgg19": (200, 50), "zfnet512": (80, 24),
 }  # fmt: skip
 """Models that the onnx package carries, and the terminal that each is edited in."""
 

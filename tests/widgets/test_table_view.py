@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -260,3 +261,33 @@ async def test_fitted_columns_leave_the_room_to_names() -> None:
     view = Fitted(table(LAYERS))
     assert [column.width for column in view.columns] == [None, 6, 5, 6]
     assert [column.width for column in TableView(table(LAYERS)).columns] == [None, 8, 10, 20]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_the_cursor_stays_on_its_row_through_any_change(seed: int) -> None:
+    draw = random.Random(seed)
+    app, view = shown()
+    async with app.run_test(size=(80, 12)) as pilot:
+        rows = [(f"row {at}", float(draw.randrange(5)), "Conv") for at in range(20)]
+        view.set_table(table(rows), keep=False)
+        for step in range(40):
+            if draw.random() < 0.3:
+                view.sort_by(draw.choice(["name", "ms", None]), draw.random() < 0.5)
+            view.cursor = draw.randrange(len(view.order))
+            shown_before = [row[0] for row in view.shown_rows()]
+            at, name = view.cursor, view.key_at_cursor()
+            gone = set(draw.sample(shown_before, draw.randrange(4)))
+            rows = [row for row in rows if row[0] not in gone]
+            come = [(f"new {step} {i}", float(draw.randrange(5)), "Add") for i in range(len(gone))]
+            rows = [*rows, *come]
+            draw.shuffle(rows)
+            kept = None if draw.random() < 0.7 else [i for i in range(len(rows)) if i % 3]
+            view.set_table(table(rows), kept)
+            await pilot.pause()
+            left = [row[0] for row in view.shown_rows()]
+            if name in left:
+                assert view.key_at_cursor() == name
+            elif name in gone:
+                assert view.cursor == min(at, len(left) - 1)
+            else:
+                assert view.cursor == 0

@@ -274,7 +274,12 @@ class TableView(LineView):
     def set_table(
         self, table: Table[Any], rows: Sequence[int] | None = None, keep: bool = True
     ) -> None:
-        """Show a table, or only some `rows` of it, in the order that is chosen."""
+        """Show a table, or only some `rows` of it, in the order that is chosen.
+
+        With `keep` the cursor stays on its row. Where that is gone from the table the next one
+        takes its place; where it is only not among `rows`, the first that is shown does.
+        """
+        is_same = keep and table.keys == self.table.keys
         key = self.key_at_cursor() if keep else None
         # Only other rows or columns are measured: while one types a filter, both stay.
         other = table.rows is not self.table.rows or table.keys != self.table.keys
@@ -286,7 +291,7 @@ class TableView(LineView):
             self._windows.clear()
         self._rows = range(len(table)) if rows is None else rows
         self._sort()
-        self._show(key)
+        self._show(key, is_same)
 
     def _fitted(self) -> tuple[Column[Any], ...]:
         """Return the columns, no wider than their titles and texts where that is asked for."""
@@ -332,11 +337,14 @@ class TableView(LineView):
         if column in self.table.keys:
             self.order = sort_places(self.table, column, self.sort_descending, self._rows)
 
-    def _show(self, key: Hashable | None) -> None:
+    def _show(self, key: Hashable | None, is_same: bool = False) -> None:
         # The rows were exchanged under the view, so it could not note the cursor's key itself.
+        place = self.cursor
         self.set_lines(TableLines(self), keep=False)
-        if key is not None:
-            self.go_to_key(key)
+        if key is None or self.go_to_key(key) or not is_same:
+            return
+        if all(self.table.key(at) != key for at in range(len(self.table))):
+            self.cursor = place
 
     def action_sort_next(self) -> None:
         """Sort by the column after the sorted one; after the last, by none."""
