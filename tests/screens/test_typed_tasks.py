@@ -51,3 +51,9 @@ def test_all_tasks_on_a_light_model(programs: Programs, tmp_path: Path, name: st
     data = (light / f"light_{name}.onnx").read_bytes()
     aims = typed_tasks.aims_at(onnx.ModelProto.FromString(data))
     assert not _wrong(programs, tmp_path, data, aims, LIGHT[name])
+
+
+def test_all_tasks_on_a_real_model(programs: Programs, tmp_path: Path, real_models: Path) -> None:
+    data = (real_models / "onnx" / "minilm_l6_int8.onnx").read_bytes()
+    aims = typed_tasks.aims_at(onnx.ModelProto.FromString(data))
+    assert not _wrong(programs, tmp_path, data, aims, (200, 50))

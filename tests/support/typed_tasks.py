@@ -332,7 +332,7 @@ def _retyped(edit: Edit) -> None:
         tensor, aims = _tensor(model, edit.aims.tensor), edit.aims
         array = numpy_helper.to_array(tensor).astype(aims.narrow)
         tensor.CopyFrom(numpy_helper.from_array(array, aims.tensor))
-        for info in model.graph.input:
+        for info in (*model.graph.input, *model.graph.value_info):
             if info.name == aims.tensor:
                 info.type.tensor_type.elem_type = tensor.data_type
         _redirect(model, aims.tensor, node.output[0])
