@@ -268,7 +268,8 @@ async def test_the_cursor_stays_on_its_row_through_any_change(seed: int) -> None
     draw = random.Random(seed)
     app, view = shown()
     async with app.run_test(size=(80, 12)) as pilot:
-        rows = [(f"row {at}", float(draw.randrange(5)), "Conv") for at in range(20)]
+        rows: list[Layer] = []
+        rows += [(f"row {at}", float(draw.randrange(5)), "Conv") for at in range(20)]
         view.set_table(table(rows), keep=False)
         for step in range(40):
             if draw.random() < 0.3:
@@ -278,7 +279,8 @@ async def test_the_cursor_stays_on_its_row_through_any_change(seed: int) -> None
             at, name = view.cursor, view.key_at_cursor()
             gone = set(draw.sample(shown_before, draw.randrange(4)))
             rows = [row for row in rows if row[0] not in gone]
-            come = [(f"new {step} {i}", float(draw.randrange(5)), "Add") for i in range(len(gone))]
+            come: list[Layer] = []
+            come += [(f"new {step} {i}", float(draw.randrange(5)), "Add") for i in range(len(gone))]
             rows = [*rows, *come]
             draw.shuffle(rows)
             kept = None if draw.random() < 0.7 else [i for i in range(len(rows)) if i % 3]
