@@ -101,6 +101,19 @@ def test_single_elements_are_no_problem_when_there_is_little_noise() -> None:
     assert FLOAT16.judged(row("y", INFINITE)).problem
 
 
+def test_noise_larger_than_small_values_is_a_problem_of_outputs() -> None:
+    small = np.array([2e-5, -1e-5])
+    for name, other, reference, is_wrong_there in (
+        ("y", small + 3e-5, small, True),
+        ("y", small * 1.1, small, False),
+        ("b", small + 3e-5, small, False),  # no output
+        ("y", np.full(2, 1e-5), np.array([1e-8, -1e-8]), False),  # rounding errors of float32
+    ):
+        one = row(name, other, reference)
+        assert not one.problem, "the tolerance of elements allows it"
+        assert bool(FLOAT16.judged(one).problem) is is_wrong_there
+
+
 def values(document: Document, other: Any, **more: Any) -> dict[str, Any]:
     found = findings(document, {"a": GOOD, "b": other, "y": other})
     outputs = {r.name: {"problem": r.problem, **encode(r.error)} for r in found.rows[-1:]}

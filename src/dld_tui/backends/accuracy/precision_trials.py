@@ -287,9 +287,9 @@ def judged(
             noise = max(noise, error.noise)
             if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
                 worst[name] = error
-            why = tolerances.of(name).problem(error)
-            if agreement is not None and agreement.is_harmless(error):
-                why = None
+            why = tolerances.of(name).problem(error) or ""
+            if agreement is not None:
+                why = agreement.problem(error, why)
             problem = problem or (f"{visible(name)}: {why}" if why else "")
         if problem:
             break

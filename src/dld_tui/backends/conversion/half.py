@@ -8,21 +8,27 @@ Result: that of :func:`dld_tui.core.conversion.request.written` with ``"nodes", 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
 
-from dld_tui.backends.conversion.verification import Verifier
+from dld_tui.backends.conversion.verification import Checked, Verifier
+from dld_tui.core.accuracy.search import minimal_set
 from dld_tui.core.conversion.agreement import Agreement, NarrowType
 from dld_tui.core.conversion.error_attribution import Culprit
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest, written
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 _ROUNDS = 12
+_TRIALS, _TRIAL_SECONDS = 16, 20.0
+"""So many trials for the fewest nodes are made, and more for as long as this takes."""
 HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
 
 
@@ -36,6 +42,24 @@ def require_repairable(request: HalfRequest) -> None:
         raise UsageError("--repair needs the values to be compared")
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What stays as it was, with the reasons."""
+
+    nodes: Mapping[Node, str] = field(default_factory=dict)
+    borders: Mapping[str, str] = field(default_factory=dict)
+    """Inputs and outputs of the model."""
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What came of one choice. Close the document of the model."""
+
+    kept: _Kept
+    made: Fp16Model
+    checked: Checked
+
+
 def convert(
     request: HalfRequest,
     document: Document,
@@ -45,42 +69,130 @@ def convert(
     """Convert, verify, repair and write; yields the events that end the job."""
     narrow = agreement.narrow
     assert narrow is not None
-    kept: dict[Node, str] = {}
-    with Verifier(request, document, request.output, agreement, hint=HINT) as verifier:
-        for attempt in range(_ROUNDS):
-            with contextlib.ExitStack() as closing:
-                made = yield from converted(request, document, narrow, list(kept))
-                closing.callback(made.document.close)
-                checked = yield from verifier.check(made.document)
-                more = verifier.to_keep(checked, kept, 1 << attempt) if request.repair else {}
-                if more and attempt < _ROUNDS - 1:
-                    kept |= more
-                    yield Log(f"outputs are not near enough: {len(kept):,} nodes in float32 now")
-                    continue
-                if not made.nodes and not kept:
-                    checked.verdict, checked.skipped = None, f"nothing is in {narrow.dtype}"
-                verified = yield from verifier.figures(
-                    made.document, checked, kept, own_advice(narrow)
-                )
-                losses: list[JSON] = [loss.to_json() for loss in made.losses]
-                yield from written(
-                    document, made.document, request.output, notes=[*made.notes, *checked.notes],
-                    more={"nodes": made.nodes, "casts": made.casts, "weights": made.weights,
-                          "kept": dict(made.kept.most_common()), "inlined": made.inlined,
-                          "losses": losses, "to": narrow.dtype, **verified, **settings},
-                )  # fmt: skip
-                return
+    with (
+        contextlib.ExitStack() as stack,
+        Verifier(request, document, request.output, agreement, hint=HINT) as verifier,
+    ):
+        repair = _Repair(request, document, narrow, verifier, stack)
+        best = yield from repair.attempt(_Kept())
+        if request.repair and best.checked.is_wrong:
+            best = yield from repair.until_good(best)
+            if not best.checked.is_wrong:
+                best = yield from repair.with_fewest(best)
+        made, kept, checked = best.made, best.kept, best.checked
+        if not made.nodes and not kept.nodes:
+            checked.verdict, checked.skipped = None, f"nothing is in {narrow.dtype}"
+        verified = yield from verifier.figures(
+            made.document, checked, kept.nodes, own_advice(narrow)
+        )
+        losses: list[JSON] = [loss.to_json() for loss in made.losses]
+        ends = [f"{visible(name)} stays float32: {why}" for name, why in kept.borders.items()]
+        yield from written(
+            document, made.document, request.output,
+            notes=[*made.notes, *ends, *repair.notes, *checked.notes],
+            more={"nodes": made.nodes, "casts": made.casts, "weights": made.weights,
+                  "kept": dict(made.kept.most_common()), "inlined": made.inlined,
+                  "losses": losses, "to": narrow.dtype, **verified, **settings},
+        )  # fmt: skip
+
+
+class _Repair:
+    """Looks for what has to stay as it was, by trials."""
+
+    def __init__(
+        self,
+        request: HalfRequest,
+        document: Document,
+        narrow: NarrowType,
+        verifier: Verifier,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self._request, self._document, self._narrow = request, document, narrow
+        self._verifier, self._stack = verifier, stack
+        self.notes: list[str] = []
+
+    def attempt(self, kept: _Kept) -> Generator[Event, None, _Attempt]:
+        """Convert, and compare with the original."""
+        made = yield from self._made(kept)
+        self._stack.callback(made.document.close)
+        return _Attempt(kept, made, (yield from self._verifier.check(made.document)))
+
+    def _made(self, kept: _Kept) -> Generator[Event, None, Fp16Model]:
+        return (yield from converted(
+            self._request, self._document, self._narrow, [*kept.nodes], [*kept.borders]
+        ))  # fmt: skip
+
+    def until_good(self, best: _Attempt) -> Generator[Event, None, _Attempt]:
+        """Keep more and more until values are near enough; the last attempt if they never are."""
+        verifier, borders = self._verifier, dict[str, str]()
+        if not self._request.keep_io_types:
+            borders = verifier.unfit_borders
+        for count in range(_ROUNDS):
+            more = verifier.to_keep(best.checked, best.kept.nodes, 1 << count)
+            if not more and best.kept.borders.keys() >= borders.keys():
+                break
+            kept = _Kept({**best.kept.nodes, **more}, borders)
+            yield Log(f"outputs are not near enough: {len(kept.nodes):,} nodes in float32 now")
+            best = yield from self.attempt(kept)
+            if not best.checked.is_wrong:
+                break
+        return best
+
+    def with_fewest(self, good: _Attempt) -> Generator[Event, None, _Attempt]:
+        """Give back what need not stay: trials for as long as there are few, or time."""
+        choices: list[Node | str] = [*good.kept.borders, *good.kept.nodes]
+        everything = frozenset(map(str, range(len(choices))))
+        known: dict[frozenset[str], bool] = {frozenset(): False, everything: True}
+        search, best, begin = (
+            minimal_set(sorted(everything, key=int), known),
+            good.kept,
+            monotonic(),
+        )
+        is_proven, answer = False, None
+        for count in itertools.count(1):
+            try:
+                trial = next(search) if answer is None else search.send(answer)
+            except StopIteration:
+                is_proven = True
+                break
+            if count > _TRIALS and monotonic() - begin > _TRIAL_SECONDS:
+                break
+            places = [choices[int(one)] for one in sorted(trial, key=int)]
+            kept = _Kept(
+                {one: good.kept.nodes[one] for one in places if isinstance(one, Node)},
+                {one: good.kept.borders[one] for one in places if isinstance(one, str)},
+            )
+            yield Log(f"trying with {len(trial):,} of {len(choices):,} in float32")
+            made = yield from self._made(kept)
+            with contextlib.closing(made.document):
+                answer = self._verifier.is_good(made.document)
+            if answer and len(trial) < len(best.nodes) + len(best.borders):
+                best = kept
+        if not is_proven:
+            self.notes.append("fewer nodes may be enough: the search for the fewest was ended")
+        if best is good.kept:
+            return good
+        try:
+            found = yield from self.attempt(best)
+        except ActivityError:
+            return good
+        return good if found.checked.is_wrong else found
 
 
 def converted(
-    request: HalfRequest, document: Document, narrow: NarrowType, kept: Sequence[Node] = ()
+    request: HalfRequest,
+    document: Document,
+    narrow: NarrowType,
+    kept: Sequence[Node] = (),
+    borders: Sequence[str] = (),
 ) -> Generator[Event, None, Fp16Model]:
     """Return a copy of a model in a narrow type; the copy is to be closed."""
     yield Progress(0, None, stage="Inferring types")
     places = frozenset((tuple(node.scope.path), node.ref) for node in kept)
     options = Fp16Options(
-        request.keep_io_types, blocked(request), request.node_block, places, narrow
-    )
+        request.keep_io_types, frozenset(borders), blocked(request), request.node_block, places,
+        narrow,
+    )  # fmt: skip
     steps = fp16_steps(document, options)
     while True:
         try:

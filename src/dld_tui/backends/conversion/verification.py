@@ -40,9 +40,10 @@ from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.conversion.agreement import Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.error_attribution import (
     Culprit,
@@ -312,11 +313,7 @@ class ValueCheck:
         Raises:
             ActivityError: It cannot be run.
         """
-        with contextlib.ExitStack() as stack:
-            runnable = result
-            if self._agreement.narrow:
-                runnable = rounded_copy(result, self._agreement.narrow.dtype)
-                stack.callback(runnable.close)
+        with self._runnable(result) as runnable:
             verdict = Verdict(self._compared(runnable, tensors=False))
             if verdict.is_good:
                 return verdict
@@ -325,6 +322,53 @@ class ValueCheck:
         found = Findings(self.document, rows, self._ranges, self._clipped, self._agreement.narrow)
         outputs = [row for row in rows if row.is_output]
         return Verdict(outputs, first_culprit(found), found)
+
+    def is_good(self, result: Document) -> bool:
+        """Return whether the outputs of a result are near enough; not which nodes are to blame.
+
+        Raises:
+            ActivityError: It cannot be run.
+        """
+        with self._runnable(result) as runnable:
+            return Verdict(self._compared(runnable, tensors=False)).is_good
+
+    @contextlib.contextmanager
+    def _runnable(self, result: Document) -> Iterator[Document]:
+        narrow = self._agreement.narrow
+        runnable = rounded_copy(result, narrow.dtype) if narrow is not None else result
+        try:
+            yield runnable
+        finally:
+            if runnable is not result:
+                runnable.close()
+
+    @cached_property
+    def unfit_borders(self) -> dict[str, str]:
+        """The inputs and outputs that the narrow type would make wrong by itself, with reasons."""
+        narrow = self._agreement.narrow
+        found: dict[str, str] = {}
+        if narrow is None:
+            return found
+        with self._runner() as runner:
+            for feed in self.feeds.sets:
+                made = runner.values(runner.outputs, feed)
+                for name, value in (*feed.items(), *made.items()):
+                    is_float = isinstance(value, np.ndarray) and value.dtype == np.float32
+                    if is_float and (why := self._unfit(name, value, narrow)):
+                        found.setdefault(name, why)
+        return found
+
+    def _unfit(self, name: str, value: np.ndarray[Any, Any], narrow: NarrowType) -> str:
+        tolerance = self._tolerances.of(name)
+        with np.errstate(all="ignore"):
+            rounded = value.astype(numpy_dtype(narrow.dtype)).astype(np.float32)
+        error = compare(value, rounded, tolerance)
+        if tolerance.problem(error) is None:
+            return ""
+        if not self._strict and self._agreement.is_harmless(error):
+            return ""
+        peak = float(np.abs(value[np.isfinite(value)]).max(initial=0))
+        return f"its values, up to {peak:,.4g}, do not fit {narrow.dtype}"
 
     def _compared(self, result: Document, *, tensors: bool) -> list[Row]:
         sides = self._side(self.document), self._side(result)
@@ -479,6 +523,20 @@ class Verifier:
         if more or not checked.is_wrong:
             return more
         return self._check.of_same_operators(checked.verdict, kept)
+
+    def is_good(self, result: Document) -> bool:
+        """Return whether a result can be run and is near enough, after :meth:`check` of another."""
+        if not isinstance(self._check, ValueCheck):
+            return False
+        try:
+            return self._check.is_good(result)
+        except DldError:
+            return False
+
+    @property
+    def unfit_borders(self) -> dict[str, str]:
+        """Inputs and outputs of the model that the type would make wrong, with reasons."""
+        return self._check.unfit_borders if isinstance(self._check, ValueCheck) else {}
 
     def figures(
         self,

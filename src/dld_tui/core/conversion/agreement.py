@@ -10,6 +10,9 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.accuracy.tolerance import Tolerance
 
+_NOTHING = 1e-6
+"""Values up to it may be rounding errors of float32 themselves."""
+
 
 @dataclass(frozen=True)
 class NarrowType:
@@ -40,10 +43,29 @@ class Agreement:
     """The type to which every node rounds, where ONNX Runtime would not show it on a CPU."""
     has_kernels: bool = True
     """Whether ONNX Runtime can run the result on a CPU as it is."""
+    noise_counts: bool = False
+    """Whether an output is wrong whose noise is larger than its values, though these are so small
+    that the tolerance of each element allows anything: scores of a detector that sees nothing."""
 
     def judged(self, row: Row) -> Row:
-        """Return a row without its problem where the noise of the whole tensor is small enough."""
-        return replace(row, problem="") if row.problem and self.is_harmless(row.error) else row
+        """Return a row whose problem is what the noise of the whole tensor says, too."""
+        problem = self.problem(row.error, row.problem, is_output=row.is_output)
+        return row if problem == row.problem else replace(row, problem=problem)
+
+    def problem(self, error: TensorError, found: str, *, is_output: bool = True) -> str:
+        """Return what is wrong with a tensor, empty when nothing is.
+
+        Args:
+            error: Of the tensor.
+            found: What is wrong with single elements.
+            is_output: Whether the model gives it out.
+        """
+        if found:
+            return "" if self.is_harmless(error) else found
+        is_lost = is_output and error.snr_db is not None and error.snr_db < 0
+        if self.noise_counts and is_lost and (error.largest or 0.0) > _NOTHING:
+            return f"the noise is larger than the values, which reach {error.largest:.3g} only"
+        return ""
 
     def is_harmless(self, error: TensorError) -> bool:
         """Return whether the noise of a whole tensor is small enough, whatever single elements."""
@@ -55,11 +77,11 @@ EXACT = Agreement(Tolerance(0.0, 0.0), math.inf)
 """The same weights in the same graph: every bit of the outputs is that of the original."""
 SAME = Agreement(Tolerance(1e-5, 1e-4), 70.0)
 """The same arithmetic in another order or by other operators."""
-FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16)
+FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16, noise_counts=True)
 """Noise of 3 % of the values."""
-BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False)
+BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False, noise_counts=True)
 """Noise of 10 %: three digits fewer than float16."""
-QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0)
+QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0, noise_counts=True)
 """Noise of 32 % of the values, a cosine of about 0.95: what a classifier's ranking survives."""
 _COARSE = ("float8", "float4", "int8", "uint8", "int4", "uint4", "int2", "uint2")
 

@@ -324,8 +324,17 @@ def _is_half(scope: Scope, name: str, half: int) -> bool:
     return value is not None and value.t.data_type == half
 
 
-def halve_borders(copy: Document, transaction: Transaction, narrow: NarrowType) -> list[str]:
-    """Give the inputs and outputs of a model the narrow type; return what could not be done."""
+def halve_borders(
+    copy: Document, transaction: Transaction, narrow: NarrowType, but: Collection[str] = ()
+) -> list[str]:
+    """Give the inputs and outputs of a model the narrow type; return what could not be done.
+
+    Args:
+        copy: The model.
+        transaction: What is done.
+        narrow: The type.
+        but: The names of those that keep theirs.
+    """
     names, half = FreshNames(copy), element_type(narrow)
     notes = []
     for side, halve in (("input", _halve_input), ("output", _halve_output)):
@@ -333,6 +342,8 @@ def halve_borders(copy: Document, transaction: Transaction, narrow: NarrowType) 
             if record.type.tensor_type.elem_type != _FLOAT:
                 continue
             name = text_of(record.name)
+            if name in but:
+                continue
             if side == "input" and name in copy.main.named("initializer"):
                 continue  # a weight that could be given: it follows the weight
             if not halve(copy.main, transaction, names, name, half):
@@ -434,6 +445,8 @@ class Fp16Options:
 
     keep_io_types: bool = False
     """Inputs and outputs of the model keep float32."""
+    borders: frozenset[str] = frozenset()
+    """Inputs and outputs of the model that keep float32 for their values."""
     op_block: tuple[str, ...] = ()
     """Operators whose nodes keep their type."""
     node_block: tuple[str, ...] = ()
@@ -523,7 +536,7 @@ def fp16_steps(
         if not chosen:
             made.notes.append(f"no node can compute in {options.narrow.dtype}: nothing is another")
         elif not options.keep_io_types:
-            made.notes += halve_borders(copy, transaction, options.narrow)
+            made.notes += halve_borders(copy, transaction, options.narrow, options.borders)
         yield from convert_weights(
             copy, transaction, stored, options.narrow, made.losses, cancelled
         )
