@@ -383,3 +383,64 @@ def test_the_tensors_are_listed_without_calibration(tmp_path: Path) -> None:
         convert("quantize", path, None, list_only=True, dynamic=True)
     with pytest.raises(UsageError, match="an output is needed"):
         convert("quantize", path, None, calibration=folder)
+
+
+IN_BRANCH = """
+<ir_version: 8, opset_import: ["" : 17]>
+in_branch (float[N, 4] x) => (float[N, 4] y)
+<bool c = {1}>
+{
+    h = If (c) <
+        then_branch = yes () => (float[N, 4] p) { [inner] p = MatMul(x, w) },
+        else_branch = no () => (float[N, 4] q) { q = Identity(x) }
+    >
+    [outer] y = MatMul(h, w)
+}
+"""
+
+
+@pytest.mark.parametrize("is_dynamic", [True, False])
+def test_weights_in_bodies_are_quantized_and_verified(tmp_path: Path, is_dynamic: bool) -> None:
+    path, out = with_matrix(tmp_path, IN_BRANCH, 4, 4), tmp_path / "out.onnx"
+    np.save(tmp_path / "x.npy", np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "x.npy").rename(data / "x.npy")
+    how: dict[str, Any] = {"dynamic": True} if is_dynamic else {"calibration": data}
+    result = convert("quantize", path, out, **how)
+    assert cast("dict[str, Any]", result["values"])["is_good"]
+    model = onnx.load(out)
+    onnx.checker.check_model(model)
+    stored = [one for graph in _graphs(model.graph) for one in graph.initializer]
+    assert not [one.name for one in stored
+                if one.data_type == onnx.TensorProto.FLOAT and len(one.dims) == 2]  # fmt: skip
+    (branch,) = [n for n in model.graph.node if n.op_type == "If"]
+    inner = [n.op_type for a in branch.attribute for n in a.g.node]
+    assert ("MatMulInteger" if is_dynamic else "MatMul") in inner
+    if not is_dynamic:
+        points = cast("list[dict[str, Any]]", result["points"])
+        assert "inner" in {name for one in points for name in one["nodes"]}
+
+
+def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    bodies = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+    return [graph, *(one for body in bodies for one in _graphs(body))]
+
+
+def test_nothing_is_said_of_speed_that_was_not_measured(tmp_path: Path) -> None:
+    result = convert(
+        "quantize", models.write(tmp_path, CONVOLVED), tmp_path / "o.onnx", dynamic=True,
+        measure=False,
+    )  # fmt: skip
+    notes = cast("list[str]", result["notes"])
+    assert "convolutions stay in floating point: latency was not measured, and integer" in notes[0]
+
+
+CONVOLVED = """
+<ir_version: 8, opset_import: ["" : 17]>
+convolved (float[1, 1, 8] x) => (float[1, 1, 8] y)
+<float[1, 1, 3] w = {1, 2, 3}>
+{
+    y = Conv <pads = [1, 1]> (x, w)
+}
+"""

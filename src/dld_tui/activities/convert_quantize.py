@@ -135,8 +135,7 @@ class _Quantized:
 
 
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
-    plan = yield from quantizer.plan(_chosen_ops(request))
-    points = plan.points()
+    points = yield from quantizer.points(_chosen_ops(request))
     yield Finished({"points": [one.to_json() for one in points], "notes": [*quantizer.notes],
                     "lines": [*point_lines(points)], "remarks": []})  # fmt: skip
 
@@ -166,12 +165,12 @@ def _quantized(
         result = best.made.document
         if _quantized_nodes(result) <= _quantized_nodes(document):
             notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
-        plan = best.made.plan
+        notes += quantizer.unquantized(best.made, best.variant.ops)
         yield from written(
             document, result, output, notes=[*notes, *best.checked.notes],
             more={"sets": quantizer.sets, "method": best.variant.method,
                   "ops": [*best.variant.ops], **best.figures,
-                  "points": [] if plan is None else [one.to_json() for one in plan.points()]},
+                  "points": [one.to_json() for one in best.made.points()]},
         )  # fmt: skip
 
 
@@ -214,13 +213,15 @@ def _faster(
     yield Log("measuring the model with convolutions in floating point, too")
     matrices = yield from attempt(_Variant(every.variant.method, _MATRICES))
     times = every.milliseconds, matrices.milliseconds
-    slower = times[0] is None or times[1] is None or times[1] <= times[0]
-    if not slower and not every.checked.is_wrong:
+    if times[0] is None or times[1] is None:
+        why = "latency was not measured, and integer convolutions mostly take longer"
+    elif times[1] <= times[0]:
+        why = f"better here: {times[0]:.3g} ms with them, {times[1]:.3g} ms without"
+    elif every.checked.is_wrong:
+        why = "wrong values with them"
+    else:
         return every
-    why = "wrong values with them"
-    if times[0] is not None and times[1] is not None:
-        why = f"{times[0]:.3g} ms with them, {times[1]:.3g} ms without"
-    notes.append(f"convolutions stay in floating point, which is better here: {why} (--ops)")
+    notes.append(f"convolutions stay in floating point: {why} (--ops)")
     return matrices
 
 
@@ -258,7 +259,7 @@ def _has(document: Document, op_type: str) -> bool:
 def _quantized_nodes(document: Document) -> int:
     """Return how many nodes quantize, or compute with what is."""
     return sum(
-        "Quantize" in node.op_type or node.op_type.endswith(("Integer", "NBits"))
+        "uantize" in node.op_type or node.op_type.endswith(("Integer", "NBits"))
         for scope in document.scopes()
         for node in scope.nodes
     )

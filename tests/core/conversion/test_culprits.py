@@ -101,7 +101,7 @@ def test_single_elements_are_no_problem_when_there_is_little_noise() -> None:
     assert FLOAT16.judged(row("y", INFINITE)).problem
 
 
-def test_noise_larger_than_small_values_is_a_problem_of_outputs() -> None:
+def test_outputs_that_are_nearly_all_noise_are_wrong_however_small() -> None:
     small = np.array([2e-5, -1e-5])
     for name, other, reference, is_wrong_there in (
         ("y", small + 3e-5, small, True),

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Collection, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +16,15 @@ import onnx
 from dld_tui.backends.conversion import quantization
 from dld_tui.backends.conversion.library_file import by_library
 from dld_tui.core import fmt
+from dld_tui.core.conversion.body_weights import (
+    BodyWeights,
+    WeightType,
+    body_weights,
+    dynamic_reasons,
+    quantize_body_weights,
+    reason_lines,
+    static_reasons,
+)
 from dld_tui.core.conversion.copies import (
     copy_of,
     inline_calls,
@@ -23,7 +32,7 @@ from dld_tui.core.conversion.copies import (
     relink,
     relink_users,
 )
-from dld_tui.core.conversion.quantization_plan import UNNAMED, QuantizationPlan
+from dld_tui.core.conversion.quantization_plan import UNNAMED, Point, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
@@ -59,6 +68,12 @@ class Made:
     document: Document
     plan: QuantizationPlan | None
     """Of static quantization, which tensors nodes ask for, and their scales."""
+    bodies: BodyWeights = field(default_factory=BodyWeights)
+    """Of static quantization, the weights in bodies."""
+
+    def points(self) -> list[Point]:
+        """Return the tensors that are quantized."""
+        return [*(self.plan.points() if self.plan is not None else ()), *self.bodies.points]
 
 
 class Quantizer:
@@ -121,9 +136,6 @@ class Quantizer:
             self.notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
         settings = self._settings
         self._computed = [] if settings.weights_only else _with_computed_weights(prepared)
-        if self._computed:
-            nodes = fmt.plural(len(self._computed), "node")
-            self.notes.append(f"{nodes} not quantized, as the weights are computed by other nodes")
         self._per_channel = settings.per_channel
         if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
             self._per_channel = False
@@ -183,10 +195,16 @@ class Quantizer:
         """
         names = [self._names.get(_place(node), node.name) for node in kept]
         options = self._options(method, ops, names)
-        return (yield from self._by_library(options, "Quantizing", self.sets))
+        made = yield from self._by_library(options, "Quantizing", self.sets)
+        if self._settings.dynamic or self._settings.weights_only:
+            return made
+        kept_names = {*self._excluded, *names}
+        return replace(
+            made, bodies=quantize_body_weights(made.document, self._weight_type, ops, kept_names)
+        )
 
     def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:
-        """Return what a static quantization would do; nothing is calibrated.
+        """Return what a static quantization would do in the main graph; nothing is calibrated.
 
         Raises:
             ActivityError: The library failed.
@@ -195,6 +213,27 @@ class Quantizer:
         made = yield from self._by_library(options, "Finding what would be quantized", 0)
         assert made.plan is not None
         return made.plan
+
+    def points(self, ops: Sequence[str]) -> Generator[Event, None, list[Point]]:
+        """Return the tensors that a static quantization would quantize, as :meth:`plan` does."""
+        plan = yield from self.plan(ops)
+        bodies, _ = body_weights(self.prepared, self._weight_type, ops, self._excluded)
+        return [*plan.points(), *bodies.points]
+
+    def unquantized(self, made: Made, ops: Sequence[str]) -> list[str]:
+        """Return lines on nodes with weights that stay in floating point, with the reasons."""
+        if self._settings.weights_only:
+            return []
+        if self._settings.dynamic:
+            reasons = [*dynamic_reasons(made.document, ops, self._excluded)]
+        else:
+            reasons = [*static_reasons(self.prepared, ops, self._excluded), *made.bodies.reasons]
+        return [*reason_lines(reasons)]
+
+    @property
+    def _weight_type(self) -> WeightType:
+        settings = self._settings
+        return WeightType(settings.weights, self._per_channel, settings.reduce_range)
 
     @property
     def folder(self) -> Path | None:

@@ -10,6 +10,8 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.accuracy.tolerance import Tolerance
 
+_LEAST_DB = 3.0
+"""Signal to noise ratio below which nothing can be made of an output: noise of 70 %."""
 _NOTHING = 1e-6
 """Values up to it may be rounding errors of float32 themselves."""
 
@@ -44,8 +46,8 @@ class Agreement:
     has_kernels: bool = True
     """Whether ONNX Runtime can run the result on a CPU as it is."""
     noise_counts: bool = False
-    """Whether an output is wrong whose noise is larger than its values, though these are so small
-    that the tolerance of each element allows anything: scores of a detector that sees nothing."""
+    """Whether an output is wrong that is nearly all noise, though its values are so small that the
+    tolerance of each element allows anything: scores of a detector that sees nothing."""
 
     def judged(self, row: Row) -> Row:
         """Return a row whose problem is what the noise of the whole tensor says, too."""
@@ -62,9 +64,9 @@ class Agreement:
         """
         if found:
             return "" if self.is_harmless(error) else found
-        is_lost = is_output and error.snr_db is not None and error.snr_db < 0
+        is_lost = is_output and error.snr_db is not None and error.snr_db < _LEAST_DB
         if self.noise_counts and is_lost and (error.largest or 0.0) > _NOTHING:
-            return f"the noise is larger than the values, which reach {error.largest:.3g} only"
+            return f"there is nearly as much noise as value, which reaches {error.largest:.3g} only"
         return ""
 
     def is_harmless(self, error: TensorError) -> bool:
