@@ -221,7 +221,7 @@ def _judged(model: str, output: str, agreement: str, sets: str) -> dict[str, Any
     if checked.verdict is None:
         return {"is_good": True, "skipped": checked.skipped, "latency_ms": figures["latency_ms"]}
     snrs = [row.error.snr_db for row in checked.verdict.outputs if row.error.snr_db is not None]
-    is_exact = all(row.error.max_abs == 0 for row in checked.verdict.outputs)
+    is_exact = all(row.error.is_equal for row in checked.verdict.outputs)
     worst = None if is_exact else min(snrs, default=None)
     return {
         "is_good": checked.verdict.is_good, "snr_db": worst, "latency_ms": figures["latency_ms"]
