@@ -96,7 +96,7 @@ def test_items_that_depend_on_each_other_are_wrong_values(tmp_path: Path) -> Non
 
 
 def test_a_loop_that_holds_the_size_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ActivityError, match="does not run with batch 4"):
+    with pytest.raises(ActivityError, match="'k', an input of Add w, has 2 items"):
         convert(tmp_path, LOOPED, "batch=N")
     assert not (tmp_path / "out.onnx").exists()
 
@@ -120,3 +120,108 @@ def test_an_absurd_size_is_refused_with_a_node(tmp_path: Path) -> None:
     """
     with pytest.raises(ActivityError, match="Relu y: Value out of range"):
         convert(tmp_path, text, "batch=N")
+
+
+RESHAPES_IN_LOOP = """
+<ir_version: 10, opset_import: ["" : 18]>
+g (float[4, 6] x) => (float[4, 6] y)
+<int64 n = {3}, bool c = {1}>
+{
+    y = Loop (n, c, x) <body = b (int64 i, bool go, float[4, 6] s) => (bool on, float[4, 6] t)
+        <int64[3] apart = {4, 2, 3}, int64[2] flat = {4, 6}> {
+            on = Identity (go)
+            [apart] u = Reshape (s, apart)
+            v = Tanh (u)
+            [flat] t = Reshape (v, flat)
+        }>
+}
+"""
+STATE_BEGINS_WITH_ZEROS = """
+<ir_version: 10, opset_import: ["" : 18]>
+g (float[4, 2] x) => (float[4, 2] y)
+<int64 n = {2}, bool c = {1}, float[4, 2] z = {0, 0, 0, 0, 0, 0, 0, 0}>
+{
+    [loop] y = Loop (n, c, z) <body = b (int64 i, bool go, float[4, 2] s)
+        => (bool on, float[4, 2] t) {
+            on = Identity (go)
+            t = Add (s, x)
+        }>
+}
+"""
+BATCH_IN_SCAN = """
+<ir_version: 10, opset_import: ["" : 18]>
+g (float[5, 2, 2] x) => (float[5, 2, 2] y)
+<float[2, 2] z = {0, 0, 0, 0}, int64[2] flat = {2, 2}>
+{
+    [scan] last, y = Scan <num_scan_inputs = 1, body = b (float[2, 2] s, float[2, 2] e)
+        => (float[2, 2] t, float[2, 2] o) {
+            [flat] r = Reshape (e, flat)
+            t = Add (s, r)
+            o = Tanh (t)
+        }> (z, x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "changed"),
+    [
+        (RESHAPES_IN_LOOP, "batch=N",
+         ["Reshape apart: [4, 2, 3] became [0, 2, 3]", "Reshape flat: [4, 6] became [0, 6]"]),
+        (STATE_BEGINS_WITH_ZEROS, "batch=N", ["Loop loop: z is repeated"]),
+        (BATCH_IN_SCAN, "x:1=N",
+         ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"]),
+    ],
+    ids=["loop", "first state", "scan"],
+)  # fmt: skip
+def test_bodies_follow_the_dimension_and_run_at_two_sizes(
+    tmp_path: Path, text: str, dim: str, changed: list[str]
+) -> None:
+    result, made = convert(tmp_path, text, dim)
+    assert result["changed"] == changed
+    assert result["values"]["is_good"]
+    onnx.checker.check_model(made, full_check=True)
+    assert any("8 were compared" in one or "it runs with x:1 4" in one for one in result["notes"])
+
+
+def test_a_length_as_the_first_axis_is_no_batch(tmp_path: Path) -> None:
+    text = BATCH_IN_SCAN.replace("[flat] r = Reshape (e, flat)", "r = Identity (e)")
+    result, _ = convert(tmp_path, text, "x:0=T")
+    assert result["values"]["is_good"]
+    assert result["notes"] == ["it runs with x:0 10; values were compared with 5"]
+
+
+SPLIT = """
+<ir_version: 10, opset_import: ["" : OPSET]>
+g (float[2, 8] x) => (float[2, 4] y)
+<int64[2] sizes = {4, 4}>
+{
+    [split] a, b = Split <axis = 1> (x, sizes)
+    y = Sub (a, b)
+}
+"""
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+def test_equal_parts_of_a_split_stay_equal(tmp_path: Path, opset: int) -> None:
+    result, made = convert(tmp_path, SPLIT.replace("OPSET", str(opset)), "x:1=W")
+    assert result["changed"] == ["Split split: split [4, 4] became equal parts"]
+    assert result["notes"] == ["it runs with x:1 16; values were compared with 8"]
+    onnx.checker.check_model(made, full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "dim", "why"),
+    [
+        (SPLIT.replace("{4, 4}", "{2, 6}").replace("float[2, 4] y", "float y")
+         .replace("y = Sub (a, b)", "y = ReduceSum <keepdims = 0> (b)"), "x:1=W",
+         "Split split: it splits the dimension into [2, 6]: which of these grow"),
+        (SPLIT.replace("axis = 1", "axis = 0").replace("float[2, 8] x", "float[8, 2] x"),
+         "batch=N", "Split split: it splits the dimension into [4, 4]"),
+    ],
+    ids=["unequal", "batch"],
+)  # fmt: skip
+def test_a_split_that_cannot_follow_is_named(tmp_path: Path, text: str, dim: str, why: str) -> None:
+    with pytest.raises(ActivityError) as caught:
+        convert(tmp_path, text.replace("OPSET", "18"), dim)
+    assert why in caught.value.message

@@ -44,8 +44,14 @@ _BROADCASTING = frozenset(
 )
 _SINCE_IR = 4
 """The version of the format from which an initializer need not be an input as well."""
+_SCAN_SINCE = 9
+"""The version of the operators from which Scan has no batches of its own."""
+_PARTS_SINCE = 18
+"""The version from which Split is told how many parts there are."""
 _STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 """Inputs with the state before the first step: directions x batch x hidden."""
+_LENGTHS = ("seq", "time", "len", "frame", "step", "token", "sample", "word", "position")
+"""What names of axes begin with along which items depend on each other."""
 _LIKE_INPUT = frozenset(["BiasGelu", "FastGelu", "Gelu", "QuickGelu", "SkipLayerNormalization"])
 """Operators of com.microsoft whose first output is as large as their first input."""
 _ASIDE = frozenset(["Shape", "Size", "Constant", "DynamicQuantizeLinear"])
@@ -150,8 +156,13 @@ class Dimension:
 
     @property
     def is_batch(self) -> bool:
-        """Whether it is the first axis of the first input: items do not depend on each other."""
-        return next(iter(self.axes.values())) == 0
+        """Whether it is the first axis of the first input: items do not depend on each other.
+
+        An axis with the name of a length is none.
+        """
+        names = (self.name, self.to if isinstance(self.to, str) else "")
+        is_length = any(name.lower().startswith(_LENGTHS) or name == "T" for name in names)
+        return next(iter(self.axes.values())) == 0 and not is_length
 
 
 def find_dimensions(graph: onnx.GraphProto, texts: Sequence[str]) -> list[Dimension]:
@@ -334,6 +345,9 @@ def reshaped(value: Value, target: Sizes, unit: int) -> tuple[Sizes, dict[int, i
     return tuple(made), outer
 
 
+_Saved: TypeAlias = "tuple[dict[str, Value], list[str], list[onnx.NodeProto], int, onnx.GraphProto]"
+
+
 class _Walk:
     def __init__(
         self,
@@ -356,10 +370,12 @@ class _Walk:
         self._used = _used(model.graph)
 
     def take_weights(self, graph: onnx.GraphProto) -> None:
-        for tensor in graph.initializer:
+        for tensor in (one for body in _graphs(graph) for one in body.initializer):
             sizes = tuple(tensor.dims)
             values = _values(tensor)
-            self.known[tensor.name] = Value(tensor.data_type, sizes, sizes, values, values)
+            self.known.setdefault(
+                tensor.name, Value(tensor.data_type, sizes, sizes, values, values)
+            )
 
     def graph(self, graph: onnx.GraphProto) -> None:
         nodes: list[onnx.NodeProto] = []
@@ -385,6 +401,8 @@ class _Walk:
         for node in graph.node:
             for attribute in node.attribute:
                 if attribute.HasField("g"):
+                    for info in attribute.g.input:
+                        self._declare(info, name, sizes)
                     self.declare(attribute.g, name, sizes)
 
     def _declare(self, info: onnx.ValueInfoProto, name: str, sizes: tuple[int, int]) -> bool:
@@ -424,12 +442,14 @@ class _Walk:
 
     def _node(self, node: onnx.NodeProto, number: int) -> None:
         for attribute in node.attribute:
-            # What bodies of loops hold is found out by runs.
             if attribute.HasField("g") and node.op_type == "If":
                 self.graph(attribute.g)
         inputs = [self.known.get(name) for name in node.input]
         if node.op_type == "If" and not plain_domain(node.domain):
             self._branches(node)
+            return
+        if node.op_type in ("Loop", "Scan") and not plain_domain(node.domain):
+            self._repeated(node, number, inputs)
             return
         if not any(value is not None and (value.changed or _differ(value)) for value in inputs):
             self._same(node)
@@ -461,6 +481,128 @@ class _Walk:
                     continue
                 first = told[0]
             self.known[name] = Value(first.dtype, first.old, first.new, outer=dict(first.outer))
+
+    def _repeated(self, node: onnx.NodeProto, number: int, inputs: Sequence[Value | None]) -> None:
+        """Follow the dimension through the body of a loop, which runs with one size all the time.
+
+        Where sizes change from one iteration to the next, nothing is known of what it makes.
+        """
+        body = next(a.g for a in node.attribute if a.HasField("g"))
+        captured = [self.known.get(name) for name in _used(body)]
+        if not any(one is not None and (one.changed or _differ(one))
+                   for one in (*inputs, *captured)):  # fmt: skip
+            self._same(node)
+            return
+        saved = self._saved(body)
+        try:
+            self._iterated(node, number, body, inputs)
+        except ActivityError:
+            self._restore(body, saved)
+            if not self._with_first_states(node, inputs, [*node.input, *_used(body)]):
+                raise
+            again = [self.known.get(name) for name in node.input]
+            self._iterated(node, number, body, again)
+
+    def _saved(self, body: onnx.GraphProto) -> _Saved:
+        copied = onnx.GraphProto.FromString(body.SerializeToString())
+        return dict(self.known), [*self.changed], [*self._before], len(self._weights), copied
+
+    def _restore(self, body: onnx.GraphProto, saved: _Saved) -> None:
+        self.known, self.changed, self._before = dict(saved[0]), [*saved[1]], [*saved[2]]
+        del self._weights[saved[3] :]
+        body.CopyFrom(saved[4])
+
+    def _with_first_states(
+        self, node: onnx.NodeProto, inputs: Sequence[Value | None], names: Sequence[str]
+    ) -> bool:
+        """Give what a loop begins with as many items as there are; return whether any was."""
+        source = next(
+            ((name, axis) for name in names if (value := self.known.get(name)) is not None
+             for axis in value.changed if value.old[axis] == self._old), None
+        )  # fmt: skip
+        first = 2 if node.op_type == "Loop" else 0
+        done = False
+        for index, value in enumerate(inputs) if source is not None else ():
+            if index < first or value is None or value.changed or self._old == 1:
+                continue
+            name = node.input[index]
+            for axis, size in enumerate(value.old):
+                if size == self._old and self._is_uniform(name, value, axis) and source:
+                    self._repeat(node, index, axis, *source)
+                    done = True
+                    break
+        return done
+
+    def _iterated(
+        self,
+        node: onnx.NodeProto,
+        number: int,
+        body: onnx.GraphProto,
+        inputs: Sequence[Value | None],
+    ) -> None:
+        states, slices = self._given(node, inputs)
+        if states is None:
+            return
+        saved = self._saved(body)
+        for info, value in zip(body.input, (*states, *slices), strict=False):
+            self.known.pop(info.name, None)
+            if value is not None:
+                self.known[info.name] = replace(value, old_values=None, new_values=None)
+        self.graph(body)
+        first = 2 if node.op_type == "Loop" else 0
+        ends = body.output[1:] if node.op_type == "Loop" else body.output
+        made = [self.known.get(info.name) for info in ends]
+        kept = states[first:]
+        for one, other, info in zip(kept, made, ends, strict=False):
+            if one is not None and other is not None and one.old != other.old:
+                self._restore(body, saved)
+                return
+            if one is not None and other is not None and one.new != other.new:
+                raise self._refused(
+                    node, number, f"its state {visible(info.name)} begins with a fixed size:"
+                    f" {_text(one.new)}, and becomes {_text(other.new)}"
+                )  # fmt: skip
+        length = self._length(node, inputs)
+        for index, name in enumerate(node.output):
+            value = made[index] if index < len(made) else None
+            if not name or value is None:
+                continue
+            if index < len(kept):
+                self.known[name] = replace(value, old_values=None, new_values=None)
+            elif length is not None:
+                self.known[name] = Value(
+                    value.dtype, (length[0], *value.old), (length[1], *value.new)
+                )  # fmt: skip
+
+    def _given(
+        self, node: onnx.NodeProto, inputs: Sequence[Value | None]
+    ) -> tuple[Sequence[Value | None] | None, Sequence[Value | None]]:
+        """Return what a body takes in every iteration, and one slice of what it goes through."""
+        if node.op_type == "Loop":
+            number, flag = (Value(dtype, (), ()) for dtype in (
+                onnx.TensorProto.INT64, onnx.TensorProto.BOOL))  # fmt: skip
+            return [number, flag, *inputs[2:]], []
+        about = {a.name: a for a in node.attribute}
+        if self._imports.get("", 1) < _SCAN_SINCE or "scan_output_axes" in about:
+            return None, []
+        count = about["num_scan_inputs"].i
+        states, through = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
+        axes = list(about["scan_input_axes"].ints) if "scan_input_axes" in about else [0] * count
+        return states, [
+            None if value is None else Value(value.dtype, _without(value.old, axis),
+                                             _without(value.new, axis))
+            for value, axis in zip(through, axes, strict=True)
+        ]  # fmt: skip
+
+    def _length(
+        self, node: onnx.NodeProto, inputs: Sequence[Value | None]
+    ) -> tuple[int, int] | None:
+        """Return how often a Scan runs its body; of a Loop nobody knows before."""
+        last = inputs[-1] if node.op_type == "Scan" and inputs else None
+        if last is None:
+            return None
+        axes = next((list(a.ints) for a in node.attribute if a.name == "scan_input_axes"), [0])
+        return last.old[axes[-1]], last.new[axes[-1]]
 
     def _same(self, node: onnx.NodeProto) -> None:
         made = self._infer(node, new=False)
@@ -605,6 +747,8 @@ class _Walk:
             self._slice(node, number, data)
         elif node.op_type in ("Resize", "Upsample") and data is not None and data.changed:
             self._resize(node, data)
+        elif node.op_type == "Split" and data is not None and data.changed:
+            self._split(node, number, data)
         elif node.op_type == "Squeeze" and data is not None and data.changed:
             self._squeeze(node, number, data)
         elif node.op_type in _STATES and data is not None and data.changed:
@@ -756,6 +900,34 @@ class _Walk:
                 f"{self._label(node)}: sizes {entries} became {_shown(entries, pieces)}"
             )
             node.input[3] = self._joined(entries, pieces, "")
+
+    def _split(self, node: onnx.NodeProto, number: int, data: Value) -> None:
+        """Let a split into equal parts make equal parts of any size."""
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 0) % len(data.old)
+        if axis not in data.changed:
+            return
+        sizes = next((list(a.ints) for a in node.attribute if a.name == "split"), None)
+        given = self.known.get(node.input[1]) if len(node.input) > 1 else None
+        if given is not None and given.old_values is not None and not _differ(given):
+            sizes = [int(one) for one in given.old_values]
+        if self._is_batch:
+            raise self._refused(node, number, "it splits the dimension"
+                                + ("" if sizes is None else f" into {sizes}"))  # fmt: skip
+        if sizes is None:
+            return
+        if len(set(sizes)) > 1:
+            raise self._refused(
+                node, number, f"it splits the dimension into {sizes}: which of these grow with it"
+                " is not known"
+            )  # fmt: skip
+        self.changed.append(f"{self._label(node)}: split {sizes} became equal parts")
+        kept = [a for a in node.attribute if a.name not in ("split", "num_outputs")]
+        if self._imports.get("", 1) >= _PARTS_SINCE:
+            kept.append(helper.make_attribute("num_outputs", len(node.output)))
+        copies = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in kept]
+        del node.attribute[:]
+        node.attribute.extend(copies)
+        del node.input[1:]
 
     def _squeeze(self, node: onnx.NodeProto, number: int, data: Value) -> None:
         """Name the axes that are taken away where all of 1 were meant."""
@@ -1018,6 +1190,11 @@ def _told(proto: onnx.TypeProto | None) -> tuple[int, Sizes, Values | None] | No
     if not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):
         return None
     return tensor.elem_type, tuple(dim.dim_value for dim in tensor.shape.dim), None
+
+
+def _without(sizes: Sizes, axis: int) -> Sizes:
+    axis %= len(sizes)
+    return (*sizes[:axis], *sizes[axis + 1 :])
 
 
 def _differ(value: Value) -> bool:
