@@ -444,3 +444,13 @@ convolved (float[1, 1, 8] x) => (float[1, 1, 8] y)
     y = Conv <pads = [1, 1]> (x, w)
 }
 """
+
+
+def test_a_model_without_operators_of_onnx_is_refused_in_our_words(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["ai.onnx.ml" : 3]>
+    labels (float[N, 1] x) => (float[N, 1] y)
+    { y = ai.onnx.ml.Scaler <offset = [0.5], scale = [2.0]> (x) }
+    """
+    with pytest.raises(ActivityError, match="imports no ai.onnx operators: there is nothing to"):
+        convert("quantize", models.write(tmp_path, text), tmp_path / "o.onnx", dynamic=True)

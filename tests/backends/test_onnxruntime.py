@@ -251,3 +251,22 @@ def test_a_broken_installation_says_what_is_wrong(
             backend.load()
     finally:
         backend.load.cache_clear()
+
+
+def test_outputs_that_numpy_has_no_type_for_are_run_and_timed(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 9, opset_import: ["" : 18]>
+    halves (float[N, 4] x) => (bfloat16[N, 4] y, float[N, 4] a)
+    { a = Relu(x) y = Cast <to = 16> (a) }
+    """
+    session = Session(models.write(tmp_path, text), SessionSettings(quiet=True))
+    assert not session.is_readable
+    feed = session.feed({"x": np.ones((2, 4), np.float32)})
+    session.try_once(feed)
+    durations = array("q", [0, 0, 0])
+    assert session.timer([feed])(0, durations, 3, 2**62) == 3
+    assert min(durations) > 0
+    (bound,) = session.bind([feed])
+    session.run_bound(bound)
+    copies = bound.time_copies(2)
+    assert (copies.input_bytes, copies.output_bytes) == (32, 32), "the readable output alone"

@@ -120,10 +120,10 @@ def test_a_data_file_of_the_model_is_not_written_over(dld: Dld, tmp_path: Path) 
     path, outside = model_file(tmp_path), tmp_path / "outside.onnx"
     dld("convert", "external", path, "-o", outside, "--location", "w.bin", "--no-verify")
     before = (tmp_path / "w.bin").read_bytes()
-    error = dld.fails(
-        5, "convert", "inline", outside, "-o", tmp_path / "w.bin", "--force", "--no-verify"
-    )
-    assert "holds weights of outside.onnx" in error
+    words = ("convert", "inline", outside, "-o", tmp_path / "w.bin", "--force", "--no-verify")
+    for place in ((), ("--target", "nowhere.invalid")):
+        error = dld.fails(2, *words, *place)  # before anything is asked of the target
+        assert "holds weights of outside.onnx" in error
     assert (tmp_path / "w.bin").read_bytes() == before
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 _KEY = "dld_param"
@@ -152,6 +153,7 @@ def validate(request: Any) -> None:
         is_result = setting.param.kind == "output" and bool(setting.param.suffix)
         if setting.param.kind != "output" or not isinstance(value, Path):
             continue
+        _require_no_weights(value, getattr(request, "model", None))
         if not any(is_same_file(value, path) for path in inputs if isinstance(path, Path)):
             continue
         if is_result:
@@ -170,6 +172,19 @@ def validate(request: Any) -> None:
             where=str(value),
             hint="Give another path, or add --in-place to replace the model in one step",
         )
+
+
+def _require_no_weights(output: Path, model: object) -> None:
+    """Refuse a result in the place of a data file of the model, wherever the job runs."""
+    if not isinstance(model, Path) or not output.is_file():
+        return
+    from dld_tui.core.files.external import is_data_file
+
+    if is_data_file(output, model):
+        raise UsageError(
+            f"it holds weights of {visible(model.name)}", where=str(output),
+            hint="Give another path",
+        )  # fmt: skip
 
 
 def is_same_file(one: Path, two: Path) -> bool:

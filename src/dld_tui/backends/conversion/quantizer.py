@@ -87,12 +87,17 @@ class Quantizer:
         UsageError: An excluded node is not there.
         InputError: The file of excluded nodes cannot be read, or the type of an input is not known.
         UnavailableError: ONNX Runtime is not installed.
+        ActivityError: The model has no operators that can be quantized.
     """
 
     def __init__(self, document: Document, settings: QuantizationSettings) -> None:
         if absent := quantization.missing():
             raise UnavailableError(
                 f"{absent[0]} is not installed", hint=f"Install it with: {quantization.INSTALL}"
+            )
+        if "" not in document.opset_imports:
+            raise ActivityError(
+                "the model imports no ai.onnx operators: there is nothing to quantize"
             )
         self._settings = settings
         self._document = document

@@ -272,13 +272,13 @@ class ProfilingRun:
                 for name, value in sets[0].values.items()
                 if not isinstance(value, list)
             }
-            session.run(self._feeds[0])
+            session.try_once(self._feeds[0])
             return
         guesses = candidate_guesses(
             specs_for(session.inputs, self._document), self._document, self._given_shapes
         )
         self._guess, _ = first_that_runs(
-            guesses, self._plan.seed, lambda values: session.run(session.feed(dict(values)))
+            guesses, self._plan.seed, lambda values: session.try_once(session.feed(dict(values)))
         )
         self._input_shapes = {k: list(shape) for k, shape in self._guess.shapes.items()}
         self._feeds = [session.feed(self._guess.values(self._plan.seed))]

@@ -336,6 +336,8 @@ def options_by_provider(texts: Sequence[str], names: Sequence[str]) -> dict[str,
     return found
 
 
+_UNREADABLE = ("tensor(bfloat16)",)
+"""Types of outputs that ONNX Runtime cannot make arrays of."""
 _COPY_PASSES = 20
 
 
@@ -368,6 +370,7 @@ class BoundFeed:
         self.on_host: list[str] = []
         """Inputs that are not put on the device: text, and types that NumPy lacks."""
         self.binding = session.io_binding()
+        self._is_readable = _is_readable(session)
         self._moved: list[tuple[Any, Any]] = []
         memory, number = device
         for name, value in feed.items():
@@ -394,7 +397,10 @@ class BoundFeed:
         self.binding.bind_cpu_input(name, value)
 
     def time_copies(self, passes: int = _COPY_PASSES) -> Copies:
-        """Time the copies; call it after a run, which makes the outputs."""
+        """Time the copies; call it after a run, which makes the outputs.
+
+        Outputs that NumPy has no type for are left out.
+        """
         outputs: list[Any] = []
 
         def bring() -> None:
@@ -403,12 +409,20 @@ class BoundFeed:
             self.binding.synchronize_inputs()
 
         def fetch() -> None:
-            outputs[:] = self.binding.copy_outputs_to_cpu()
+            if self._is_readable:
+                outputs[:] = self.binding.copy_outputs_to_cpu()
+                return
+            values = self.binding.get_outputs()
+            outputs[:] = [one.numpy() for one in values if one.data_type() not in _UNREADABLE]
 
         inputs_ms, outputs_ms = _median_ms(bring, passes), _median_ms(fetch, passes)
         sizes = [int(one.nbytes) for one in outputs if isinstance(one, np.ndarray)]
         moved = sum(int(value.nbytes) for _, value in self._moved)
         return Copies(inputs_ms, outputs_ms, moved, sum(sizes))
+
+
+def _is_readable(session: Any) -> bool:
+    return not any(argument.type in _UNREADABLE for argument in session.get_outputs())
 
 
 def bound_timer(session: Any, feeds: Sequence[BoundFeed]) -> TimeCalls:
@@ -530,6 +544,8 @@ class Session:
             )
         self.inputs = [_spec(argument) for argument in self._session.get_inputs()]
         self.outputs: list[str] = [argument.name for argument in self._session.get_outputs()]
+        self.is_readable = _is_readable(self._session)
+        """Whether NumPy has the types of all outputs, so that :meth:`run` can return them."""
 
     def feed(self, values: Mapping[str, AnyArray | Sequence[AnyArray]]) -> Feed:
         """Return the values in the form that :attr:`call` takes."""
@@ -539,8 +555,11 @@ class Session:
     def timer(self, feeds: Sequence[Feed]) -> TimeCalls:
         """Return the loop that times runs with one feed after another, round and round.
 
-        Its calls are as bare as can be: all outputs, and errors as ONNX Runtime raises them.
+        Its calls are as bare as can be: all outputs, and errors as ONNX Runtime raises them. What
+        NumPy has no type for stays with ONNX Runtime.
         """
+        if not self.is_readable:
+            return self._unread_timer(feeds)
 
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
             # Not `run = session.run`: Python calls a method that it looks up faster.
@@ -556,6 +575,33 @@ class Session:
             return most
 
         return time_calls
+
+    def _unread_timer(self, feeds: Sequence[Feed]) -> TimeCalls:
+        values = [self._as_values(feed) for feed in feeds]
+
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            session, clock, feed_count = self._session, time.perf_counter_ns, len(values)
+            for slot in range(most):
+                feed = values[(first + slot) % feed_count]
+                begin = clock()
+                session.run_with_ort_values(None, feed)
+                end = clock()
+                durations[slot] = end - begin
+                if end >= until:
+                    return slot + 1
+            return most
+
+        return time_calls
+
+    @staticmethod
+    def _as_values(feed: Feed) -> dict[str, Any]:
+        runtime = load()
+        return {
+            name: value
+            if isinstance(value, runtime.OrtValue)
+            else runtime.OrtValue.ortvalue_from_numpy(value)
+            for name, value in feed.items()
+        }
 
     def bind(self, feeds: Sequence[Feed]) -> list[BoundFeed]:
         """Put feeds into the memory of the preferred provider; see :class:`BoundFeed`.
@@ -590,17 +636,21 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        runtime = load()
-        options = runtime.RunOptions()
+        options = load().RunOptions()
         options.log_severity_level = _FATAL
         with errors_of(self._model, "run"):
-            values = {
-                name: value
-                if isinstance(value, runtime.OrtValue)
-                else runtime.OrtValue.ortvalue_from_numpy(value)
-                for name, value in feed.items()
-            }
-            self._session.run_with_ort_values(None, values, options)
+            self._session.run_with_ort_values(None, self._as_values(feed), options)
+
+    def try_once(self, feed: Feed) -> None:
+        """Run once, whatever the types of inputs and outputs, and drop what comes out.
+
+        Raises:
+            ActivityError: The run failed; names the node where the text does.
+        """
+        if self.is_readable:
+            self.run(feed)
+        else:
+            self.run_unread(feed)
 
     def run_bound(self, feed: BoundFeed) -> None:
         """Run once with a feed that is on the device.
