@@ -452,5 +452,5 @@ def test_a_model_without_operators_of_onnx_is_refused_in_our_words(tmp_path: Pat
     labels (float[N, 1] x) => (float[N, 1] y)
     { y = ai.onnx.ml.Scaler <offset = [0.5], scale = [2.0]> (x) }
     """
-    with pytest.raises(ActivityError, match="imports no ai.onnx operators: there is nothing to"):
+    with pytest.raises(ActivityError, match="there is nothing to quantize"):
         convert("quantize", models.write(tmp_path, text), tmp_path / "o.onnx", dynamic=True)
