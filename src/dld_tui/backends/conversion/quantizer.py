@@ -41,6 +41,7 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, SetText, Splice
 from dld_tui.core.document.proto_text import set_text
+from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
@@ -51,6 +52,8 @@ _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
 _Place: TypeAlias = "tuple[tuple[str, ...], str]"
 _AXES_SINCE = 13
 """The version of the operators from which DequantizeLinear can have a scale for each channel."""
+_SINCE_IR = 4
+"""The version of the format from which an initializer need not be an input as well."""
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "LSTM")
 """Operators whose second input has to be an initializer."""
 _BIAS_INPUT = 2
@@ -255,6 +258,7 @@ class Quantizer:
         except ActivityError as error:
             raise ActivityError(error.message, hint=_WAY_OUT, details=error.details) from error
         assert result.path is not None
+        _make_valid(result)
         file = quantization.plan_file(result.path)
         if not file.exists():
             return Made(result, None)
@@ -281,6 +285,18 @@ class Quantizer:
             "calibration": "" if folder is None else str(folder.absolute()),
             "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._computed, *kept],
         }  # fmt: skip
+
+
+def _make_valid(result: Document) -> None:
+    """Mend what ONNX Runtime takes and the format does not.
+
+    The library puts nodes behind those that capture what they make, and adds initializers that are
+    no inputs, which they were before version 4 of the format.
+    """
+    result.model.ir_version = max(result.model.ir_version, _SINCE_IR)
+    order = topological_order(result.main)
+    if order is not None and order != [*result.main.nodes]:
+        Splice(result.main, "node", 0, [*result.main.nodes], order).do()
 
 
 def excluded_names(settings: QuantizationSettings) -> list[str]:

@@ -54,7 +54,9 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
     """
     made, lists = Moved(copy_of(document)), 0
     for _, _, tensor in _weights(made.document):
-        if tensor.is_external or tensor.dtype == "string" or (tensor.nbytes or 0) < threshold:
+        if tensor.is_external or tensor.dtype == "string" or not tensor.nbytes:
+            continue
+        if tensor.nbytes < threshold:
             continue
         if len(tensor.shape) < 2 and (tensor.nbytes or 0) < _LIST:
             lists += 1
