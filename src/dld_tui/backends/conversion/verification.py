@@ -423,6 +423,15 @@ class ValueCheck:
             if node.op_type in types and node not in kept
         }
 
+    def others(self, kept: Collection[Node]) -> dict[Node, str]:
+        """Return all nodes that are left: with them the result is the original."""
+        return {
+            node: "no fewer nodes were enough"
+            for scope in self.document.main.walk()
+            for node in scope.nodes
+            if node not in kept
+        }
+
 
 MANY_BYTES = 64 << 20
 """Bytes of weights from which values are not compared unasked: two models would be in memory."""
@@ -519,10 +528,11 @@ class Verifier:
         """
         if checked.verdict is None or not isinstance(self._check, ValueCheck):
             return {}
-        more = self._check.to_keep(checked.verdict, kept, most)
+        check = self._check
+        more = check.to_keep(checked.verdict, kept, most)
         if more or not checked.is_wrong:
             return more
-        return self._check.of_same_operators(checked.verdict, kept)
+        return check.of_same_operators(checked.verdict, kept) or check.others(kept)
 
     def is_good(self, result: Document) -> bool:
         """Return whether a result can be run and is near enough, after :meth:`check` of another."""
