@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -110,6 +110,8 @@ class _Variant:
     ops: tuple[str, ...]
     kept: dict[Node, str] = field(default_factory=dict)
     """Nodes that a repair leaves as they are, with the reasons."""
+    reduce_range: bool = False
+    """7 bits for weights, though nobody has asked for them."""
 
 
 @dataclass
@@ -156,7 +158,9 @@ def _quantized(
     with verification as verifier:
 
         def attempt(variant: _Variant) -> Generator[Event, None, _Quantized]:
-            made = yield from quantizer.quantize(variant.method, variant.ops, variant.kept)
+            made = yield from quantizer.quantize(
+                variant.method, variant.ops, variant.kept, reduce_range=variant.reduce_range
+            )
             checked = yield from verifier.check(made.document)
             verified = yield from verifier.figures(made.document, checked, variant.kept, _advice)
             return _Quantized(variant, made, checked, verified)
@@ -199,9 +203,30 @@ def _best(
                 best = other
         if best.variant.method != methods[0]:
             notes.append(f"ranges found by {best.variant.method}, which gives better values here")
+    if best.checked.is_wrong and _may_saturate(request):
+        best = yield from _with_seven_bits(best, attempt, notes)
     if request.repair:
         best = yield from _repaired(best, verifier, attempt)
     return best
+
+
+def _may_saturate(request: Request) -> bool:
+    """Return whether sums of products of 8 bits may be cut off, as without VNNI they are."""
+    is_whole = request.weights in ("int8", "uint8") and not request.weights_only
+    return is_whole and request.runtime == "onnxruntime" and not request.reduce_range
+
+
+def _with_seven_bits(
+    best: _Quantized,
+    attempt: Callable[[_Variant], Generator[Event, None, _Quantized]],
+    notes: list[str],
+) -> Generator[Event, None, _Quantized]:
+    yield Log("values are wrong; trying 7 bits for weights, as some processors cut off sums")
+    other = yield from attempt(replace(best.variant, reduce_range=True))
+    if other.checked.is_wrong or other.noise >= best.noise:
+        return best
+    notes.append("7 bits for weights, with which values are near enough here (--reduce-range)")
+    return other
 
 
 def _faster(
@@ -240,7 +265,7 @@ def _repaired(
             break
         kept = kept | more
         yield Log(f"outputs are not near enough: {len(kept):,} nodes left as they were now")
-        best = yield from attempt(_Variant(first.variant.method, first.variant.ops, kept))
+        best = yield from attempt(replace(first.variant, kept=kept))
     return best
 
 

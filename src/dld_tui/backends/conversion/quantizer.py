@@ -185,7 +185,12 @@ class Quantizer:
             yield Progress(self.sets, None, "sets", "Reading the calibration inputs")
 
     def quantize(
-        self, method: str, ops: Sequence[str], kept: Collection[Node] = ()
+        self,
+        method: str,
+        ops: Sequence[str],
+        kept: Collection[Node] = (),
+        *,
+        reduce_range: bool = False,
     ) -> Generator[Event, None, Made]:
         """Quantize.
 
@@ -194,6 +199,7 @@ class Quantizer:
             ops: Operators; all that can be when empty.
             kept: More nodes that stay as they are: of a copy of the original whose calls of
                 functions are replaced, or of :attr:`prepared`.
+            reduce_range: 7 bits for weights, whatever the settings say.
 
         Returns:
             The result; it is closed with this.
@@ -203,12 +209,16 @@ class Quantizer:
         """
         names = [self._names.get(_place(node), node.name) for node in kept]
         options = self._options(method, ops, names)
+        weight_type = self._weight_type
+        if reduce_range:
+            options |= {"reduce_range": True}
+            weight_type = replace(weight_type, reduce_range=True)
         made = yield from self._by_library(options, "Quantizing", self.sets)
         if self._settings.dynamic or self._settings.weights_only:
             return made
         kept_names = {*self._excluded, *names}
         return replace(
-            made, bodies=quantize_body_weights(made.document, self._weight_type, ops, kept_names)
+            made, bodies=quantize_body_weights(made.document, weight_type, ops, kept_names)
         )
 
     def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:
