@@ -30,6 +30,7 @@ def main(argv: list[str]) -> int:
     parser = harness.parser(__doc__)
     parser.add_argument("--actions", type=int, default=10_000, help="actions in all")
     parser.add_argument("--each", type=int, default=40, help="actions before the tab is closed")
+    parser.add_argument("--minutes", type=float, default=600, help="so long at most")
     parser.add_argument("--seed", type=int, default=1, help="of the order of actions")
     options = parser.parse_args(argv)
     draw = random.Random(options.seed)
@@ -39,9 +40,10 @@ def main(argv: list[str]) -> int:
         models = write_demo_models(folder)
         with Terminal(harness.dld(), variables, 80, 24) as terminal:
             terminal.wait_for("Start", timeout=60)
-            _session(terminal, models, 2 * options.each, options.each, draw)  # caches fill
+            until = began + 60 * options.minutes
+            _session(terminal, models, 2 * options.each, options.each, draw, until)  # caches fill
             before, early = _load(terminal), _latency(terminal, models[0])
-            done = _session(terminal, models, options.actions, options.each, draw)
+            done = _session(terminal, models, options.actions, options.each, draw, until)
             if terminal._child.poll() is not None:
                 print(terminal.text[-3000:], file=sys.stderr)
                 return 1
@@ -69,10 +71,11 @@ def _session(
     count: int,
     each: int,
     draw: random.Random,
+    until: float,
 ) -> int:
-    """Type actions, opening and closing a tab between every `each` of them."""
+    """Type actions, opening and closing a tab between every `each` of them; return how many."""
     done = 0
-    while done < count and terminal._child.poll() is None:
+    while done < count and time.perf_counter() < until and terminal._child.poll() is None:
         _open(terminal, draw.choice(list(models)))
         for _ in range(min(each, count - done)):
             terminal.press(draw.choice(ACTIONS), quiet=0.03, patience=0.05)

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import models
-from tests.support.sequences import compare, sequence
+from tests.support.sequences import compare, compare_number
 from tests.support.typist import Programs, keys_of
-
-_TEXTS = (models.CHAIN, models.BRANCHES, models.FUNCTIONS, models.layered(), models.SHADY)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +47,7 @@ def test_what_once_differed(programs: Programs, model: str, keys: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_any_keys(programs: Programs, seed: int) -> None:
-    size = (80, 24) if seed % 3 else (200, 50)
-    model = _bytes(_TEXTS[seed % len(_TEXTS)])
-    outcome = compare(programs, model, sequence(seed), size=size, ahead=not seed % 4)
-    assert not outcome.fault
+    assert not compare_number(programs, seed).fault
 
 
 @pytest.mark.slow

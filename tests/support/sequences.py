@@ -1,17 +1,28 @@
-"""Random things to type at the program, and what slow and quick typing of them leads to."""
+"""Random things to type at the program, and what slow and quick typing of them leads to.
+
+``python -m tests.support.sequences 0 2000 --beside 3 --to found.jsonl`` types all of these, three
+at a time, and writes a line of JSON for each: its number, the seconds, and what differs.
+"""
 
 from __future__ import annotations
 
+import argparse
 import difflib
+import json
 import random
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from tests.support import models
 from tests.support.typist import Programs, Typist, keys_of
 
+TEXTS = (models.CHAIN, models.BRANCHES, models.FUNCTIONS, models.layered(), models.SHADY)
+"""The models that sequences are typed at, by their numbers in turn."""
 _WORDS = ("relu", "conv", "w", "add_1", "x", "0", "7", "a b", "float32[1]", "identity", "s>1")
 _PHRASES = """
 /{} /{}<enter> /{}<esc> r{}<enter> re{}<enter> ge{}<enter> <^p>{}<enter> <^p>{}<esc>
@@ -109,3 +120,36 @@ def _typed(typist: Typist, keys: str, *, quick: bool, ahead: bool) -> dict[str, 
         typist.slowly(keys_of(keys))
     typist.settle(0.7)
     return typist.state()
+
+
+def compare_number(programs: Programs, number: int) -> Outcome:
+    """Type a sequence by its number, which says the model, the terminal and the pace, too."""
+    model = models.parse(TEXTS[number % len(TEXTS)]).SerializeToString()
+    size = (80, 24) if number % 3 else (200, 50)
+    return compare(programs, model, sequence(number), size=size, ahead=not number % 4)
+
+
+def main() -> None:
+    """Type many sequences."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("first", type=int)
+    parser.add_argument("end", type=int)
+    parser.add_argument("--beside", type=int, default=2, help="so many at a time")
+    parser.add_argument("--to", type=Path, required=True, help="file of JSON lines")
+    options = parser.parse_args()
+    with Programs() as programs, options.to.open("a", buffering=1) as file:
+
+        def run(number: int) -> None:
+            began = monotonic()
+            try:
+                fault = compare_number(programs, number).fault
+            except (OSError, TimeoutError) as error:
+                fault = f"{sequence(number)!r}: {type(error).__name__}: {error}"
+            file.write(json.dumps([number, round(monotonic() - began, 1), fault]) + "\n")
+
+        with ThreadPoolExecutor(options.beside) as pool:
+            list(pool.map(run, range(options.first, options.end)))
+
+
+if __name__ == "__main__":
+    main()

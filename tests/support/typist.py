@@ -206,6 +206,7 @@ class Programs:
 
     def __enter__(self) -> Programs:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._one_at_a_time = threading.Lock()
         root = Path(__file__).parents[2]
         code = "import socket, sys; from tests.support import typist; typist._serve("
         code += f"socket.socket(fileno={theirs.fileno()}))"
@@ -233,8 +234,9 @@ class Programs:
         request = {
             "environment": _private(folder), "folder": str(folder), "paths": paths, "size": size,
         }  # fmt: skip
-        self._channel.send(json.dumps(request).encode())
-        pid, (master, control), _, _ = socket.recv_fds(self._channel, 64, 2)
+        with self._one_at_a_time:
+            self._channel.send(json.dumps(request).encode())
+            pid, (master, control), _, _ = socket.recv_fds(self._channel, 64, 2)
         return Typist(int(pid), master, control)
 
 
