@@ -17,7 +17,7 @@ ELSEWHERE = {
     "backends/conversion/quantization.py": "how far a child process is",
     "backends/tensorrt/library.py": "what a child process answers",
     "backends/tensorrt/profiling.py": "files for the reader of engine plans",
-    "cli/inference.py": "a snapshot for a child process",
+    "cli/models/inference.py": "a snapshot for a child process",
     "core/document/model_swap.py": "the payloads of a conversion",
     "core/files/view.py": "the view of a model",
     "screens/workspace/jobs.py": "a snapshot for a child process",

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from dld_tui.activities.registry import Activity, Command
-from dld_tui.cli import activity
+from dld_tui.cli.jobs import activity
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event
 from dld_tui.core.params import param

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.activities.build_tensorrt import Result
 from dld_tui.activities.build_tensorrt_request import Request
-from dld_tui.cli import build
+from dld_tui.cli.jobs import build
 from dld_tui.core.codec import decode
 from tests.support import models
 from tests.support.cli import Dld

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.check_full import Result
-from dld_tui.cli import check_full
-from dld_tui.cli.check_full import full_findings
+from dld_tui.cli.models.check import full_findings
 from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import Remark
@@ -55,7 +54,7 @@ def test_polygraphy_that_is_asked_for_and_absent(
 ) -> None:
     message = "polygraphy not installed: pip install 'dld-tui[polygraphy]'"
     told = ToolFinding("info", "polygraphy:missing", Remark(message))
-    monkeypatch.setattr(check_full, "run_activity", lambda *_: Result([told]))
+    monkeypatch.setattr("dld_tui.cli.jobs.activity.run_activity", lambda *_: Result([told]))
     path = models.write(tmp_path, models.CHAIN)
     document = Document.open(path)
     with pytest.raises(UnavailableError) as caught:

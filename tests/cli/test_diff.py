@@ -86,7 +86,7 @@ def test_colours_only_where_they_are_wanted(
     assert "\x1b" not in dld("diff", *pair).out
     coloured = dld("diff", *pair, "--color", "always").out
     assert "\x1b[33m  ~ node first\x1b[0m" in coloured
-    monkeypatch.setattr("dld_tui.cli.diff.is_terminal", lambda stream: True)
+    monkeypatch.setattr("dld_tui.cli.models.diff.is_terminal", lambda stream: True)
     assert "\x1b" in dld("diff", *pair).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in dld("diff", *pair).out

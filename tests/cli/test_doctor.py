@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.activities.doctor import Result
-from dld_tui.cli import doctor
+from dld_tui.cli.setup import doctor
 from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
 from tests.support.cli import Dld
 

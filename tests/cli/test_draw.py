@@ -121,7 +121,7 @@ def test_a_file_is_not_overwritten(dld: Dld, model: Path, tmp_path: Path) -> Non
 
 
 def test_schemes_are_those_that_there_are() -> None:
-    from dld_tui.cli.draw import SCHEMES
+    from dld_tui.cli.models.draw import SCHEMES
     from dld_tui.core.graph.pictures import style
 
     assert tuple(style.SCHEMES) == SCHEMES

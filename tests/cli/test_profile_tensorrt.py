@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.cli.profile_result import phases_line
+from dld_tui.cli.jobs.results import phases_line
 from tests.support.cli import Dld
 from tests.support.engines import built, write_model
 from tests.support.fake_tensorrt import fake_tensorrt

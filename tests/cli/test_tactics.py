@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.cli import tactics
+from dld_tui.cli.jobs import tactics
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
 from tests.support import models

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.cli import asking as cli_asking
+from dld_tui.cli.setup import prompts as cli_asking
 from dld_tui.core.connections import prompts, store
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import ExitStatus

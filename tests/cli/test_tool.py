@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.cli.tool_add import command as add
+from dld_tui.cli.setup.tool import add_tool as add
 from dld_tui.core import config
 from dld_tui.core.custom_tools import store
 from dld_tui.core.custom_tools.form import ToolForm, form_values

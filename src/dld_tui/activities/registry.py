@@ -32,7 +32,7 @@ class Command:
     ``("run", NAME)`` is for anybody."""
     summary: str = ""
     """In the list of a group's commands."""
-    show: Any = "dld_tui.cli.activity:show_fields"
+    show: Any = "dld_tui.cli.jobs.activity:show_fields"
     """Function (or reference) that prints (result, as_json) and may return an exit status."""
     rewrite: Any = None
     """Function (or reference) that brings the arguments of other tools to ours."""
@@ -110,7 +110,7 @@ def _own(id: str, title: str, help: str, **about: Any) -> Activity:
 
 
 def _convert(name: str, summary: str, show: str = "show_conversion", **about: Any) -> Command:
-    return Command(("convert", name), summary, f"dld_tui.cli.convert_result:{show}", **about)
+    return Command(("convert", name), summary, f"dld_tui.cli.jobs.results:{show}", **about)
 
 
 _TRTEXEC = "dld_tui.core.tensorrt.arguments:plain_arguments"
@@ -124,7 +124,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(
             ("profile", "onnxruntime"),
             "Profile with ONNX Runtime.",
-            "dld_tui.cli.profile_result:show_onnxruntime",
+            "dld_tui.cli.jobs.results:show_onnxruntime",
         ),
         synonyms=("benchmark", "latency", "measure", "ort"),
         page_command="model.profile",
@@ -134,7 +134,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "build_tensorrt",
         "Build a TensorRT engine",
         "Build an engine of a model with TensorRT or TensorRT-RTX.",
-        command=Command(("build",), click="dld_tui.cli.build:command"),
+        command=Command(("build",), click="dld_tui.cli.jobs.build:command"),
         result_view="dld_tui.screens.result_views:built_engine",
         reasons=_LIBRARY,
         synonyms=("compile", "plan", "trtexec"),
@@ -148,7 +148,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(
             ("profile", "tensorrt"),
             "Profile with TensorRT.",
-            "dld_tui.cli.profile_result:show_tensorrt",
+            "dld_tui.cli.jobs.results:show_tensorrt",
             _TRTEXEC,
         ),
         reasons=_LIBRARY,
@@ -160,7 +160,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "refit_engine",
         "Refit an engine",
         "Put the weights of a model into an engine that was built for it.",
-        command=Command(("refit",), show="dld_tui.cli.refit:show_refit"),
+        command=Command(("refit",), show="dld_tui.cli.jobs.results:show_refit"),
         result_view="dld_tui.screens.result_views:refitted_engine",
         synonyms=("weights", "update"),
         offered=True,
@@ -170,7 +170,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Compare accuracy",
         "Say whether two models, or two ways to run one, give the same results.",
         result="dld_tui.core.accuracy.result:AccuracyReport",
-        command=Command(("accuracy",), click="dld_tui.cli.accuracy:command"),
+        command=Command(("accuracy",), click="dld_tui.cli.jobs.accuracy:command"),
         of_open_model=True,
         result_view="dld_tui.screens.accuracy.page:AccuracyScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:comparison_reasons",
@@ -182,7 +182,9 @@ ACTIVITIES: tuple[Activity, ...] = (
         "search_precision",
         "Search the precision",
         "Find the fewest nodes that must stay in fp32 when a model runs in fp16 or bf16.",
-        command=Command(("accuracy", "--search", "fp16"), click="dld_tui.cli.accuracy:command"),
+        command=Command(
+            ("accuracy", "--search", "fp16"), click="dld_tui.cli.jobs.accuracy:command"
+        ),
         result=None,
         of_open_model=True,
         result_view="dld_tui.screens.accuracy.precision:PrecisionScreen.of_job",
@@ -196,7 +198,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Isolate a tactic",
         "Find the TensorRT tactics that make a model's results wrong.",
         result="dld_tui.core.accuracy.tactics:TacticReport",
-        command=Command(("tactics",), click="dld_tui.cli.tactics:command"),
+        command=Command(("tactics",), click="dld_tui.cli.jobs.tactics:command"),
         of_open_model=True,
         result_view="dld_tui.screens.accuracy.tactics:TacticsScreen.of_job",
         reasons=_LIBRARY,

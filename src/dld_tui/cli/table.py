@@ -23,32 +23,34 @@ class CommandInfo(NamedTuple):
 
 
 COMMANDS = (
-    CommandInfo("demo", "Profile a built-in model and open its report.", "dld_tui.cli.demo"),
-    CommandInfo("new", "Write an empty model.", "dld_tui.cli.new"),
-    CommandInfo("inspect", "Say what is in a model.", "dld_tui.cli.inspect"),
-    CommandInfo("check", "Say what is wrong with a model.", "dld_tui.cli.check"),
-    CommandInfo("diff", "Say what changed between two models.", "dld_tui.cli.diff"),
-    CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.edit"),
-    CommandInfo("extract", "Write a part of a model as a model.", "dld_tui.cli.extract"),
-    CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.draw"),
-    CommandInfo("operators", "Say what operators there are and do.", "dld_tui.cli.operators"),
-    CommandInfo("convert", "Modify a whole model.", "dld_tui.cli.activity_groups:convert"),
+    CommandInfo("demo", "Profile a built-in model and open its report.", "dld_tui.cli.jobs.demo"),
+    CommandInfo("new", "Write an empty model.", "dld_tui.cli.models.new"),
+    CommandInfo("inspect", "Say what is in a model.", "dld_tui.cli.models.inspect"),
+    CommandInfo("check", "Say what is wrong with a model.", "dld_tui.cli.models.check"),
+    CommandInfo("diff", "Say what changed between two models.", "dld_tui.cli.models.diff"),
+    CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
+    CommandInfo("extract", "Write a part of a model as a model.", "dld_tui.cli.models.extract"),
+    CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.models.draw"),
+    CommandInfo(
+        "operators", "Say what operators there are and do.", "dld_tui.cli.models.operators"
+    ),
+    CommandInfo("convert", "Modify a whole model.", "dld_tui.cli.jobs.groups:convert"),
     CommandInfo("build", "Build a TensorRT engine of a model.", activity="build_tensorrt"),
     CommandInfo(
-        "profile", "Measure a model and each of its layers.", "dld_tui.cli.activity_groups:profile"
+        "profile", "Measure a model and each of its layers.", "dld_tui.cli.jobs.groups:profile"
     ),
     CommandInfo("refit", "Put a model's weights into an engine.", activity="refit_engine"),
-    CommandInfo("report", "Print a profile report.", "dld_tui.cli.report"),
-    CommandInfo("compare", "Compare profile reports.", "dld_tui.cli.compare"),
+    CommandInfo("report", "Print a profile report.", "dld_tui.cli.reports.report"),
+    CommandInfo("compare", "Compare profile reports.", "dld_tui.cli.reports.compare"),
     CommandInfo("accuracy", "Say whether two runs give the same results.", activity="accuracy"),
     CommandInfo(
         "tactics", "Find TensorRT tactics that give wrong results.", activity="isolate_tactic"
     ),
-    CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.plan"),
-    CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.target"),
-    CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.tool"),
-    CommandInfo("run", "Run what other packages add.", "dld_tui.cli.activity_groups:run"),
-    CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.doctor"),
+    CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.reports.plan"),
+    CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.setup.target"),
+    CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.setup.tool"),
+    CommandInfo("run", "Run what other packages add.", "dld_tui.cli.jobs.groups:run"),
+    CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.setup.doctor"),
     CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
     CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),
     CommandInfo(OPEN, "Open files in the user interface.", "dld_tui.cli.tui", hidden=True),

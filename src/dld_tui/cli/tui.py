@@ -66,14 +66,14 @@ def print_file(path: Path) -> None:
 
     kind = recognise(path)
     if kind.name in ("ENGINE_LAYERS", "ENGINE_ARCHIVE", "ENGINE_METADATA", "TRTEXEC_LOG"):
-        from dld_tui.cli.plan import print_plan
+        from dld_tui.cli.reports.plan import print_plan
 
         print_plan(path)
     elif kind is FileKind.ONNX:
-        from dld_tui.cli.inspect import inspect_model
+        from dld_tui.cli.models.inspect import inspect_model
 
         inspect_model(path)
     else:
-        from dld_tui.cli.report import print_report
+        from dld_tui.cli.reports.report import print_report
 
         print_report(path)

@@ -1,0 +1,1 @@
+"""Commands that run an activity, here or on a target, and what they print of its result."""

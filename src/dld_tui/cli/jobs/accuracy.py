@@ -1,0 +1,239 @@
+"""``dld accuracy``: whether two models, or two ways to run one, agree; what must stay in fp32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dld_tui.activities.accuracy import Request
+from dld_tui.activities.search_precision import Request as SearchRequest
+from dld_tui.cli.jobs.activity import run_activity
+from dld_tui.cli.names import PLACE
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.core import fmt
+from dld_tui.core.accuracy.result import (
+    AccuracyReport,
+    Result,
+    Row,
+    accuracy_table,
+    cosine_text,
+    figure,
+    listed,
+    rows_csv,
+    side_text,
+    signal_text,
+)
+from dld_tui.core.accuracy.search import cost_text, kept_table, not_minimal_text
+from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.codec import decode
+from dld_tui.core.errors import ExitStatus, UsageError
+from dld_tui.core.params import settings_of
+from dld_tui.core.text import visible
+
+_OWN = {setting.name for setting in settings_of(Request)}
+_SEARCH_OWN = {setting.name for setting in settings_of(SearchRequest)} - _OWN
+_FLAGS = {
+    setting.name: setting.param.spellings[0]
+    for request in (Request, SearchRequest)
+    for setting in settings_of(request)
+    if setting.param.spellings
+}
+
+_HELP = """Say whether two models, or two ways to run one, give the same results.
+
+The second run is of another model or a TensorRT engine (--against), by TensorRT
+(--against-backend tensorrt, with --fp16 and other settings of the build), by another provider of
+ONNX Runtime (--against-provider), with another graph optimization (--against-optimization), or with
+values rounded to a lower precision (--round). Prints each tensor with its errors; exit status 1
+when an output is not within its tolerance.
+
+With --search it finds the fewest nodes that must stay in fp32 so that the outputs are within their
+tolerances when all others compute in fp16 or bf16, by trials with ONNX Runtime, or by engines with
+--backend tensorrt. With --search int8 --calibration DIR the others are quantized; the nodes that it
+names are for dld convert quantize --exclude, or --exclude-from the file of --script. It says first
+how long that takes; Ctrl+C stops it, and the same command goes on from there. Exit status 1 when no
+set of nodes is enough, or when --most-trials came before the end.
+"""
+
+
+def _callback(
+    target: str | None,
+    as_json: bool,
+    as_csv: bool,
+    worst: bool,
+    rows: int,
+    force: bool,
+    **values: Any,
+) -> int:
+    if as_json and as_csv:
+        raise UsageError("--json does not go with --csv")
+    if values["precision"] is not None:
+        return _search(values, target, as_json=as_json, as_csv=as_csv, force=force)
+    given = [name for name in sorted(_SEARCH_OWN) if values.pop(name) not in (None, ())]
+    if given:
+        raise UsageError(f"{_FLAGS[given[0]]} is for --search")
+    result: AccuracyReport = run_activity("accuracy", request_from(Request, values), target)
+    if as_json:
+        write_json(result)
+    elif as_csv:
+        write(rows_csv(result.found.rows).rstrip("\n"))
+    else:
+        show_result(result, worst=worst, most=rows)
+    return ExitStatus.DONE if result.is_good else ExitStatus.FOUND
+
+
+def _search(
+    values: dict[str, Any], target: str | None, *, as_json: bool, as_csv: bool, force: bool
+) -> int:
+    if as_csv:
+        raise UsageError("--csv does not go with --search")
+    wanted = {setting.name for setting in settings_of(SearchRequest)}
+    given = [name for name in values if name not in wanted and values[name] not in (None, ())]
+    if given:
+        option = _FLAGS.get(given[0], f"--{given[0].removeprefix('flag_').replace('_', '-')}")
+        raise UsageError(f"{option} does not go with --search")
+    values = {name: value for name, value in values.items() if name in wanted}
+    model: Path = values["model"]
+    script: Path | None = values["script"]
+    if script is not None:
+        require_free(script, force)
+    result = run_activity("search_precision", request_from(SearchRequest, values), target)
+    if as_json:
+        write_json(result)
+    else:
+        show_search(result, model)
+    is_whole = "kept" not in result or (result["kept"] is not None and result["minimal"])
+    return ExitStatus.DONE if is_whole else ExitStatus.FOUND
+
+
+def _parameters() -> list[click.Parameter]:
+    mine = parameters_of(Request)
+    theirs = [param for param in parameters_of(SearchRequest) if param.name in _SEARCH_OWN]
+    return [
+        *mine,
+        click.Option(
+            ["--worst/--in-order", "worst"],
+            default=True,
+            help="List the largest errors first, or in the order of the computation.",
+        ),
+        click.Option(
+            ["--rows"], type=click.IntRange(0), default=40, metavar="N",
+            help="How many inner tensors to list, 0 for all.  [default: 40]",
+        ),
+        *(_search_option() if one.name == "precision" else one for one in theirs),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+        click.Option(["--csv", "as_csv"], is_flag=True, help="Print the tensors as CSV."),
+    ]  # fmt: skip
+
+
+def _search_option() -> click.Parameter:
+    """Return the option whose value may be left out."""
+    return click.Option(
+        ["precision", "--search", "--precision"], is_flag=False, flag_value="fp16",
+        type=click.Choice(["fp16", "bf16", "int8"]),
+        help="Find the fewest nodes that must stay in fp32 when all others compute in this, or for"
+        " int8 are quantized; fp16 when it is left out.  [also --precision]",
+    )  # fmt: skip
+
+
+command = click.Command("accuracy", params=_parameters(), callback=_callback, help=_HELP)
+
+
+def show_search(result: Mapping[str, Any], model: Path) -> None:
+    """Print what a search found, for people."""
+    precision = result["precision"]
+    is_int8 = precision == "int8"
+    if "kept" not in result:
+        write(cost_text(result["estimate"]))
+        return
+    cost = f"{fmt.plural(result['trials'], 'trial')} in {fmt.duration(result['seconds'])}"
+    kept = result["kept"]
+    if kept is None:
+        write(f"No set of nodes is enough: {cost}")
+        write("The outputs are not within their tolerances even with all nodes kept in fp32")
+        return
+    if not result["minimal"]:
+        write(not_minimal_text(result))
+        _write_nodes(kept)
+    elif kept:
+        write(f"{fmt.plural(len(kept), 'node')} must stay in fp32; without any of them an output is"
+              " not within its tolerance")  # fmt: skip
+        _write_nodes(kept)
+    elif not result["candidates"]:
+        write(f"There is no node that {precision} changes")
+        return
+    else:
+        write("All nodes can be quantized" if is_int8 else f"All nodes can compute in {precision}")
+    write(f"{fmt.plural(result['lowered'], 'node')} in {precision}; {cost}")
+    for name, data in result["errors"].items():
+        error = decode(TensorError, data)
+        write(
+            f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
+            f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB"
+        )
+    write()
+    script = result["script"]
+    if is_int8 and kept:
+        given = "--exclude NAME …" if script is None else f"--exclude-from {visible(script)}"
+        path = visible(str(model))
+        write(f"Quantize the others: dld convert quantize {path} --calibration DIR {given} -o OUT")
+        if script is None:
+            write("Add --script nodes.txt to write the names to a file for --exclude-from")
+    elif is_int8:
+        write("Quantize it: dld convert quantize --calibration DIR")
+    elif script is None:
+        write("Add --script precisions.jsonl to write the edit script that sets the precisions")
+    else:
+        path, file = visible(str(model)), visible(script)
+        write(f"Set the precisions: dld edit {path} {file} -o OUT")
+
+
+def _write_nodes(kept: Sequence[Mapping[str, Any]]) -> None:
+    write_table(kept_table(kept))
+
+
+def show_result(result: AccuracyReport, *, worst: bool, most: int) -> None:
+    """Print a comparison for people."""
+    found = result.found
+    for remark in found.remarks:
+        narrate(remark)
+    write(f"Reference  {side_text(result.reference)}")
+    write(f"Other      {side_text(result.other)}")
+    sets = fmt.plural(result.sets, "set")
+    write(f"Inputs     {sets}: {', '.join(visible(text) for text in result.inputs)}")
+    write()
+    _table(found.outputs)
+    inner = [row for row in (found.worst() if worst else found.rows) if not row.is_output]
+    if inner:
+        shown = listed(inner, most)
+        write()
+        order = "largest errors first" if worst else "in order"
+        more = f", {len(shown):,} shown" if len(shown) < len(inner) else ""
+        write(f"{fmt.plural(len(inner), 'inner tensor')}, {order}{more}")
+        _table(shown)
+        _first(found)
+    write()
+    bad = [row for row in found.outputs if row.problem]
+    for row in bad:
+        write(f"{visible(row.name)}: {visible(row.problem)}")
+    if not bad:
+        write(f"All outputs are within the tolerance ({result.tolerance})")
+
+
+def _first(found: Result) -> None:
+    first = found.first
+    if first is None:
+        return
+    write()
+    where = f" of {visible(first.op_type)} {visible(first.node)}" if first.node else ""
+    write(f"First divergence: {visible(first.name)}{where}: {visible(first.problem)}")
+
+
+def _table(rows: Sequence[Row]) -> None:
+    write_table(accuracy_table(rows, "text"))

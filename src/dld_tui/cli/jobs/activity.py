@@ -1,0 +1,143 @@
+"""Commands that run an activity: options from its request, progress on stderr, its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import click
+
+from dld_tui.activities import registry as activities
+from dld_tui.activities.registry import Activity
+from dld_tui.cli.jobs.many_targets import run_on_all
+from dld_tui.cli.jobs.progress import ProgressReporter, naming_cancels
+from dld_tui.cli.names import PLACE
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.output import require_free, write, write_json
+from dld_tui.cli.setup.prompts import ask_on_terminal
+from dld_tui.core.codec import encode
+from dld_tui.core.params import is_same_file, settings_of, to_json, validate
+from dld_tui.core.plugins import resolve
+from dld_tui.core.text import visible
+from dld_tui.targets import registry as targets
+
+Rewrite: TypeAlias = "Callable[[list[str]], list[str]]"
+
+
+class RewritingCommand(click.Command):
+    """A command that may change its arguments before they are parsed."""
+
+    def __init__(self, name: str, rewrite: Rewrite | None, **about: Any) -> None:
+        super().__init__(name, **about)
+        self.rewrite = rewrite
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the changed arguments."""
+        return super().parse_args(ctx, self.rewrite(args) if self.rewrite else args)
+
+
+def run_activity(activity_id: str, request: Any, target: str | None = None) -> Any:
+    """Run a job to its end and return its result.
+
+    Raises:
+        DldError: What the job says of its failure.
+    """
+    validate(request)
+    if target is not None:
+        ask_on_terminal()
+    with (
+        naming_cancels(activity_id, request, [] if target is None else [target]),
+        ProgressReporter() as reporter,
+        targets.get(target).start(activity_id, to_json(request)) as job,
+    ):
+        return activities.decode_result(activity_id, job.result(reporter.event))
+
+
+def command_of(activity_id: str) -> click.Command:
+    """Return the command of an activity: its own, or one made of its settings.
+
+    Raises:
+        UnavailableError: The activity cannot be imported here.
+    """
+    about = activities.find(activity_id).command
+    if about is not None and about.click is not None:
+        found = resolve(about.click)
+        assert isinstance(found, click.Command)
+        return found
+    return activity_command(activities.load(activity_id))
+
+
+def activity_command(activity: Activity) -> click.Command:
+    """Return a command with an option for each setting of an activity, which is imported."""
+    about = activity.command or activities.Command((activity.id,))
+
+    def callback(target: tuple[str, ...], force: bool, as_json: bool, **values: Any) -> int | None:
+        request = request_from(activity.request, values)
+        validate(request)
+        if len(target) > 1:
+            return _compare(run_on_all(activity.id, request, target, force), as_json)
+        for setting in settings_of(activity.request):
+            output = getattr(request, setting.name)
+            if setting.param.kind == "output" and output is not None:
+                is_input = getattr(request, "in_place", False) and is_same_file(
+                    output, request.model
+                )
+                require_free(output, force or is_input)
+        show: Callable[[Any, bool], int | None] = resolve(about.show)
+        return show(run_activity(activity.id, request, *target), as_json)
+
+    return RewritingCommand(
+        about.words[-1],
+        resolve(about.rewrite),
+        callback=callback,
+        params=[
+            *parameters_of(activity.request),
+            *shared_options(several=_reports(activity.request)),
+        ],
+        help=about.help or activity.help,
+    )
+
+
+def show_fields(result: Any, as_json: bool) -> None:
+    """Print the result of an activity that says nothing else of it."""
+    data = encode(result)
+    if as_json:
+        write_json(data)
+        return
+    for name, value in data.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        write(f"{visible(name.replace('_', ' '))}: {visible(text)}")
+
+
+def _reports(request: type[Any]) -> bool:
+    """Return whether an activity writes a report, so that those of several targets compare."""
+    return any(s.param.kind == "output" and s.param.suffix for s in settings_of(request))
+
+
+def shared_options(*, several: bool = True) -> list[click.Parameter]:
+    """Return the options of every command that runs an activity.
+
+    Args:
+        several: Whether it can run on several targets at once.
+    """
+    more = "; given again, on all of them at once, and compare." if several else "."
+    return [
+        click.Option(
+            ["--target"],
+            type=PLACE,
+            metavar="NAME",
+            multiple=True,
+            help=f"Run there instead of here{more}",
+        ),
+        click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+    ]
+
+
+def _compare(reports: Sequence[Path], as_json: bool) -> int:
+    from dld_tui.cli.reports.compare import command
+
+    arguments = [*(["--json"] if as_json else []), "--", *map(str, reports)]
+    return int(command.main(arguments, standalone_mode=False) or 0)

@@ -1,0 +1,168 @@
+"""``dld build``: a TensorRT engine of a model; or what a command of trtexec means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dld_tui.activities.build_tensorrt import Request, Result
+from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, shared_options
+from dld_tui.cli.names import PLACE
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.core import fmt
+from dld_tui.core.errors import UsageError
+from dld_tui.core.params import from_json, settings_of, to_json, validate
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
+from dld_tui.core.tensorrt.arguments import plain_arguments
+from dld_tui.core.tensorrt.facts import trtexec_version
+from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
+from dld_tui.core.text import visible
+
+_HELP = """\
+Build a TensorRT engine of a model.
+
+Beside NAME.engine come NAME.trt.json, its layers, where the library can load the engine here;
+NAME.build.json, how it was built; and NAME.build.log. The options of trtexec and Polygraphy are
+accepted as well.
+"""
+
+
+def callback(
+    explained: str | None,
+    from_trtexec: str | None,
+    print_trtexec: bool,
+    trtexec: str | None,
+    target: str | None,
+    force: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Run the command."""
+    if explained is not None:
+        _explain(explained, trtexec or "11", as_json)
+        return
+    request = _request(values, from_trtexec)
+    if print_trtexec:
+        text = print_command(request, trtexec or trtexec_version(request.library))
+        if as_json:
+            write_json({"command": text, "settings": to_json(request)})
+        else:
+            write(visible(text))
+        return
+    for output in (request.engine_path, request.layer_info, request.log):
+        if output is not None:
+            require_free(output, force)
+    result: Result = run_activity("build_tensorrt", request, target)
+    if as_json:
+        write_json(result)
+    else:
+        _show(result)
+    if request.open_metadata and result.layer_info is not None:
+        _open(result.layer_info)
+
+
+def _request(values: dict[str, Any], command: str | None) -> Request:
+    """Return the settings of the options, over those of a pasted command."""
+    if command is None:
+        if values.get("model") is None:
+            raise UsageError("no MODEL is given", hint="Write dld build MODEL -o ENGINE")
+        given: Request = request_from(Request, values)
+        validate(given)
+        return given
+    parsed = for_build(parse_command(command))
+    for note in parsed.notes:
+        narrate(f"note: {note}")
+    model = values["model"]
+    if model is None and "model" not in parsed.values:
+        raise UsageError("the command names no model, and no MODEL is given")
+    values["model"] = model or Path(str(parsed.values["model"]))
+    named = {name for name, value in values.items() if value is not None and value != ()}
+    base = from_json(Request, {**parsed.values, "model": str(values["model"])})
+    given = request_from(Request, values)
+    changed = {
+        s.name: getattr(given, s.name)
+        for s in settings_of(Request)
+        if not s.param.positional and (s.name in named or getattr(given, s.name) != s.default)
+    }
+    request = replace(base, **changed)
+    validate(request)
+    return request
+
+
+def _explain(command: str, version: str, as_json: bool) -> None:
+    lines = explain(command, version)
+    if as_json:
+        write_json({"version": version, "options": lines})
+        return
+    write_table(
+        Table(
+            (
+                Column("option", "option", lambda line: line.option),
+                Column("status", "status", lambda line: line.status),
+                Column("text", "what to do", lambda line: line.text, NOTE),
+            ),
+            lines,
+        )
+    )
+
+
+def _show(result: Result) -> None:
+    facts = f"{fmt.size(result.bytes)}, in {fmt.duration(result.seconds)}"
+    write(f"{visible(str(result.engine))}: {facts}, with {visible(result.library)}")
+    for title, path in (
+        ("Layers", result.layer_info), ("Record", result.record), ("Log", result.log)
+    ):  # fmt: skip
+        if path is not None:
+            write(f"{title}: {visible(str(path))}")
+    for remark in result.remarks:
+        narrate(remark)
+
+
+def _open(path: Path) -> None:
+    from dld_tui.cli.tui import has_terminal, open_paths
+
+    if has_terminal():
+        open_paths([path])
+
+
+def _parameters() -> list[click.Parameter]:
+    parameters = parameters_of(Request)
+    for parameter in parameters:
+        if parameter.name == "model":
+            parameter.required = False  # --explain and --from-trtexec do without
+    return [
+        *parameters,
+        click.Option(
+            ["--print-trtexec"],
+            is_flag=True,
+            help="Print the equal command of trtexec, and end. What it lacks is in a comment.",
+        ),
+        click.Option(
+            ["--from-trtexec"],
+            metavar="COMMAND",
+            help="Take the settings of a command of trtexec or Polygraphy; other options given"
+            " here come first.",
+        ),
+        click.Option(
+            ["--explain", "explained"],
+            metavar="COMMAND",
+            help="Say what became of each option of a trtexec command in version 11, and end.",
+        ),
+        click.Option(
+            ["--trtexec-version", "trtexec"],
+            metavar="VERSION",
+            help="The version of trtexec for --print-trtexec and --explain.",
+        ),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        *(option for option in shared_options() if option.name != "target"),
+    ]
+
+
+command = RewritingCommand(
+    "build", plain_arguments, callback=callback, params=_parameters(), help=_HELP
+)

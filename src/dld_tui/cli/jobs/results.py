@@ -1,0 +1,148 @@
+"""What the commands of ``dld convert`` print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any, cast
+
+from dld_tui.activities.profile_onnxruntime import Result as OrtResult
+from dld_tui.activities.profile_tensorrt import Result as TensorRTResult
+from dld_tui.activities.refit_engine import Result
+from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.reports.report import print_report
+from dld_tui.core import fmt
+from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
+from dld_tui.core.errors import ExitStatus
+from dld_tui.core.fmt import milliseconds
+from dld_tui.core.latency import LatencyFigures
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES, COUNT, RATIO
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+_TENSORS: tuple[Column[dict[str, Any]], ...] = (
+    Column("name", "tensor", itemgetter("name")),
+    Column("kind", "kind", itemgetter("kind")),
+    Column("dtype", "type", itemgetter("dtype")),
+    Column("shape", "shape", lambda one: fmt.shape(one["shape"])),
+    Column("bytes", "size", lambda one: one["bytes"] or 0, BYTES),
+    Column("overflow", "too large", itemgetter("overflow"), COUNT),
+    Column("underflow", "to zero", itemgetter("underflow"), COUNT),
+    Column("rounded", "rounded", itemgetter("rounded"), COUNT),
+    Column("max_error", "largest error", itemgetter("max_error"), RATIO),
+)
+
+
+def show_conversion(result: Mapping[str, Any], as_json: bool) -> int:
+    """Print the summary of a conversion; exit status 1 when its values are wrong."""
+    _narrate(result)
+    if as_json:
+        write_json(result)
+    else:
+        for line in report_lines(result):
+            write(line)
+        write(f"written to {visible(str(result['path']))}")
+    return ExitStatus.FOUND if is_wrong(result.get("values")) else ExitStatus.DONE
+
+
+def show_opset(result: Mapping[str, Any], as_json: bool) -> int:
+    """Print what changed; exit status 1 when a part could not be converted, or values are wrong."""
+    status: int = ExitStatus.FOUND if result["unconverted"] else ExitStatus.DONE
+    return max(status, show_conversion(result, as_json))
+
+
+def show_quantization(result: Mapping[str, Any], as_json: bool) -> int:
+    """Print the tensors that would be quantized where they are only listed, else the conversion."""
+    if "path" in result:
+        return show_conversion(result, as_json)
+    if as_json:
+        write_json(result)
+    for line in () if as_json else (*cast("list[str]", result["lines"]), *report_lines(result)):
+        write(line)
+    return ExitStatus.DONE
+
+
+def show_precisions(result: Mapping[str, Any], as_json: bool) -> int:
+    """Print the casts that layers need; exit status 1 when a precision was refused."""
+    refused = cast("dict[str, JSON]", result["figures"])["refused"]
+    status: int = ExitStatus.FOUND if refused else ExitStatus.DONE
+    for line in () if as_json else cast("list[str]", result["lines"]):
+        write(line)
+    if "path" in result:
+        return max(status, show_conversion(result, as_json))
+    if as_json:
+        write_json(result)
+    for line in () if as_json else loss_lines(cast("list[dict[str, JSON]]", result["losses"])):
+        write(line)
+    return status
+
+
+def show_tensors(result: Mapping[str, Any], as_json: bool) -> int:
+    """Print the tensors that fit where they are only listed, else the conversion."""
+    tensors = result.get("tensors")
+    if not isinstance(tensors, list):
+        return show_conversion(result, as_json)
+    if as_json:
+        write_json(result)
+    elif tensors:
+        write_table(Table(_TENSORS, cast("list[dict[str, Any]]", tensors)))
+    else:
+        write("no tensor fits")
+    return ExitStatus.DONE
+
+
+def _narrate(result: Mapping[str, Any]) -> None:
+    for remark in cast("list[JSON]", result["remarks"]):
+        narrate(str(remark))
+
+
+_PHASES = (("h2d", "copy to GPU"), ("compute", "compute"), ("d2h", "copy back"), ("enqueue", "CPU"))
+
+
+def percentile_line(summary: LatencyFigures | None) -> str:
+    """Return the percentiles asked for, e.g. ``p50 1.234  p99 2.000 ms``; may be empty."""
+    if summary is None or not summary.percentiles_ms:
+        return ""
+    figures = [f"p{name} {milliseconds(ms)}" for name, ms in summary.percentiles_ms.items()]
+    return f"{'  '.join(figures)} ms"
+
+
+def phases_line(phases: Mapping[str, Mapping[str, float]]) -> str:
+    """Return the medians of a pass's parts, as ``compute 0.812  copy back 0.010 ms``."""
+    parts = [
+        f"{title} {milliseconds(phases[name]['median'])}"
+        for name, title in _PHASES
+        if "median" in phases.get(name, {})
+    ]
+    return f"{'  '.join(parts)} ms" if parts else ""
+
+
+def show_onnxruntime(result: OrtResult, as_json: bool) -> None:
+    """Print the report, and where the model is that was saved."""
+    latency = percentile_line(result.summary)
+    print_report(result.report, as_json=as_json, latency=latency)
+    if result.optimized_model is not None and not as_json:
+        write(f"Optimised model: {visible(str(result.optimized_model))}")
+
+
+def show_tensorrt(result: TensorRTResult, as_json: bool) -> None:
+    """Print the report, and where the engine and the outputs are that were saved."""
+    lines = (percentile_line(result.summary), phases_line(result.phases_ms))
+    latency = "   ".join(line for line in lines if line)
+    print_report(result.report, as_json=as_json, latency=latency)
+    if as_json:
+        return
+    if result.engine is not None:
+        write(f"Engine: {visible(str(result.engine))}")
+    for path in result.saved:
+        write(f"Saved: {visible(str(path))}")
+
+
+def show_refit(result: Result, as_json: bool) -> None:
+    """Print where the engine is and how many of its weights are new."""
+    if as_json:
+        write_json(result)
+        return
+    count = fmt.plural(result.weights, "weight")
+    write(f"{visible(str(result.engine))}: {count} refitted, {fmt.size(result.bytes)}")

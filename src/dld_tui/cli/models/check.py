@@ -1,0 +1,222 @@
+"""``dld check``: what is wrong with a model, and repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import click
+
+from dld_tui.activities.check_full import LIMIT_S, Request
+from dld_tui.cli.models.inference import predicted
+from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core.checks import RULES, Level, check
+from dld_tui.core.checks.findings import (
+    ORDER,
+    SPEED_RULES,
+    Finding,
+    by_severity,
+    findings_of,
+    without_repeats,
+)
+from dld_tui.core.checks.repairs import repair_steps
+from dld_tui.core.checks.speed import speed_findings
+from dld_tui.core.document.document import Document
+from dld_tui.core.errors import EditError, ExitStatus, UnavailableError
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+_MOST_ROUNDS = 8
+"""A repair can make another one possible: what only an unused node used is unused next."""
+
+
+@click.command("check")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="ID",
+    type=click.Choice(sorted((*RULES, *SPEED_RULES))),
+    help="Only findings of this rule; may be given more than once.",
+)
+@click.option(
+    "--level",
+    type=click.Choice(list(ORDER)),
+    default="info",
+    help="Only findings of this level and worse ones.",
+)
+@click.option(
+    "--speed", is_flag=True, help="Look for what keeps it from running fast on a GPU, too."
+)
+@click.option("--full", is_flag=True, help="Run onnx's full checker, too.")
+@click.option("--polygraphy", is_flag=True, help="Run Polygraphy's lint, too: it runs every node.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0.1),
+    metavar="S",
+    help="Stop each of these two after S seconds.  [default: 120]",
+)
+@click.option("--fix", is_flag=True, help="Make all safe repairs and write the model to OUT.")
+@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    model: Path,
+    rules: Sequence[str],
+    level: str,
+    speed: bool,
+    full: bool,
+    polygraphy: bool,
+    time_limit: float | None,
+    fix: bool,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Check a model, one finding a line: what no runtime will take, and what is odd.
+
+    Reads no weights, but with --polygraphy.
+
+    Exit status 1 when there are errors or warnings; with --fix, when some are left.
+    """
+    if fix != (output is not None):
+        raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
+    if output is not None:
+        require_free(output, force)
+    speed = speed or any(rule in SPEED_RULES for rule in rules)
+    document = Document.open(model)
+    try:
+        predictions = predicted(document, model)
+        findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
+        repaired = 0
+        if output is not None:
+            repaired = _repair(document, findings, rules, level, speed)
+            predictions = predicted(document, model)
+            findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
+            _save(document, output)
+            narrate(f"{output}: {repaired} repair{'' if repaired == 1 else 's'} made")
+        if full or polygraphy:
+            others = _others(document, output or model, full, polygraphy, time_limit)
+            findings = by_severity([*findings, *_chosen(others, (), level)])
+        _print(findings, as_json, repaired if fix else None)
+        bad = any(finding.level != "info" for finding in findings)
+        return int(ExitStatus.FOUND if bad else ExitStatus.DONE)
+    finally:
+        document.close()
+
+
+def _checked(document: Document, speed: bool) -> list[Finding]:
+    found = check(document)
+    return by_severity([*found, *speed_findings(document)]) if speed else found
+
+
+def _with(predictions: list[Finding], known: list[Finding]) -> list[Finding]:
+    return by_severity([*known, *without_repeats(predictions, known)])
+
+
+def _others(
+    document: Document, model: Path, full: bool, polygraphy: bool, time_limit: float | None
+) -> list[Finding]:
+    from dld_tui.activities.check_full import LIMIT_S
+
+    limit = LIMIT_S if time_limit is None else time_limit
+    return full_findings(document, model, onnx=full, polygraphy=polygraphy, time_limit=limit)
+
+
+def _chosen(findings: list[Finding], rules: Sequence[str], level: str) -> list[Finding]:
+    worst = ORDER[cast("Level", level)]
+    return [
+        finding
+        for finding in findings
+        if ORDER[finding.level] <= worst and (not rules or finding.rule in rules)
+    ]
+
+
+def _repair(
+    document: Document, findings: list[Finding], rules: Sequence[str], level: str, speed: bool
+) -> int:
+    """Repair what can be, and return how many repairs that were."""
+    made = 0
+    for _ in range(_MOST_ROUNDS):
+        steps = repair_steps(findings)
+        if not steps:
+            break
+        try:
+            transaction = document.apply("repair", steps=steps)
+        except EditError as error:
+            narrate(f"not repaired: {visible(error.message)}")
+            break
+        if not transaction.primitives:
+            break
+        made += len(steps)
+        findings = _chosen(_checked(document, speed), rules, level)
+    return made
+
+
+def _save(document: Document, output: Path) -> None:
+    from dld_tui.core.document.serialise import save
+
+    save(document, output)
+
+
+def _print(findings: list[Finding], as_json: bool, repaired: int | None) -> None:
+    if not as_json:
+        for finding in findings:
+            write(finding_line(finding))
+        return
+    data: dict[str, JSON] = {
+        "findings": [finding.to_json() for finding in findings],
+        "errors": sum(finding.level == "error" for finding in findings),
+        "warnings": sum(finding.level == "warning" for finding in findings),
+    }
+    if repaired is not None:
+        data["repaired"] = repaired
+    write_json(data)
+
+
+def finding_line(finding: Finding) -> str:
+    """Return a finding as one line: its level, its rule, where it is, and what it says."""
+    steps = list(finding.scope.path) if finding.scope is not None else []
+    if finding.node is not None:
+        steps.append(finding.node.ref)
+    place = f"{visible(' › '.join(steps))}: " if steps else ""
+    return f"{finding.level:<8}{finding.rule:<22} {place}{finding.message}"
+
+
+MISSING = "polygraphy:missing"
+
+
+def full_findings(
+    document: Document,
+    model: Path,
+    *,
+    onnx: bool = True,
+    polygraphy: bool = False,
+    time_limit: float = LIMIT_S,
+    target: str | None = None,
+) -> list[Finding]:
+    """Return what onnx's full checker and Polygraphy's lint find in a model.
+
+    Args:
+        document: The model, opened from `model` and not edited.
+        model: Its file.
+        onnx: Run onnx's full checker.
+        polygraphy: Run Polygraphy's lint.
+        time_limit: Seconds for each of them.
+        target: Where to run them; None is this machine.
+
+    Raises:
+        UnavailableError: Polygraphy is asked for and is not installed.
+        DldError: The job failed or was cancelled.
+    """
+    from dld_tui.cli.jobs.activity import run_activity
+
+    request = Request(model, onnx=onnx, polygraphy=polygraphy, time_limit=time_limit)
+    found = findings_of(document, run_activity("check_full", request, target).findings)
+    for finding in found:
+        if finding.rule == MISSING:
+            what, _, install = finding.message.partition(": ")
+            raise UnavailableError(what, where="Polygraphy", hint=install)
+    return found

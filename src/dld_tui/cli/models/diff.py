@@ -1,0 +1,206 @@
+"""``dld diff``: what changed between two models, for people, scripts and git."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.jobs.progress import ProgressReporter
+from dld_tui.cli.output import is_terminal, narrate, write, write_json
+from dld_tui.cli.tui import has_terminal, open_diff
+from dld_tui.core import fmt
+from dld_tui.core.diff import ModelDiff, diff_documents
+from dld_tui.core.diff.text import Part, lines, summary
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
+from dld_tui.core.events import Progress
+from dld_tui.core.text import visible
+
+_COLOURS = {
+    "added": "green",
+    "removed": "red",
+    "changed": "yellow",
+    "renamed": "cyan",
+    "moved": "cyan",
+}
+_BATCH = 1000
+"""Lines that are written at once: each write is flushed."""
+_GIT_ARGUMENTS = (7, 9)
+"""git passes two more when the file was renamed."""
+_NO_FILE = "/dev/null"
+"""What git passes for a file that one side does not have."""
+
+
+@click.command("diff")
+@click.argument("models", nargs=-1, required=True, metavar="OLD NEW")
+@click.option("--no-weights", is_flag=True, help="Leave the values of initializers out.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--tui", is_flag=True, help="Show both models side by side in the user interface.")
+@click.option("--git", is_flag=True, help="Take the arguments of a diff driver of git.")
+@click.option("--textconv", is_flag=True, help="Print the text of one model, for git textconv.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour the text; auto does so on a terminal.",
+)
+def command(
+    models: tuple[str, ...],
+    no_weights: bool,
+    as_json: bool,
+    tui: bool,
+    git: bool,
+    textconv: bool,
+    color: str,
+) -> int:
+    """Say what changed between two models: nodes, attributes, types, weights.
+
+    Nodes are matched by name, then by structure. Exit status 1 when the models differ.
+    """
+    if sum((as_json, tui, git, textconv)) > 1:
+        raise UsageError("choose one of --json, --tui, --git and --textconv")
+    if textconv:
+        _only(models, 1, "--textconv takes one model")
+        return _print_text(Path(models[0]), weights=not no_weights)
+    if git:
+        return _for_git(models, weights=not no_weights, color=color)
+    _only(models, 2, "give two models: dld diff OLD NEW")
+    old, new = Path(models[0]), Path(models[1])
+    if tui and has_terminal():
+        return open_diff(old, new, weights=not no_weights)
+    with _compared(old, new, weights=not no_weights) as found:
+        for note in found.notes:
+            narrate(f"{new}: warning: {note}")
+        if as_json:
+            write_json(found.to_json())
+        else:
+            _print(found, color)
+            if found.same:
+                narrate(summary(found))
+        return _status(found)
+
+
+def _only(models: Sequence[str], count: int, message: str) -> None:
+    if len(models) != count:
+        raise UsageError(message)
+
+
+def _status(found: ModelDiff) -> int:
+    if not found.same:
+        return int(ExitStatus.FOUND)
+    if found.notes:
+        # "The same" would be said of values that nobody has seen.
+        raise InputError(
+            "nothing else differs, but not all could be compared",
+            where=found.new,
+            hint="Add --no-weights to leave weights out",
+        )
+    return int(ExitStatus.DONE)
+
+
+@contextmanager
+def _compared(old: Path, new: Path, *, weights: bool) -> Iterator[ModelDiff]:
+    """Compare two files; they stay open inside the block, as the result refers to them."""
+    first = Document.open(old)
+    try:
+        second = Document.open(new)
+        try:
+            with ProgressReporter() as reporter:
+
+                def progress(done: int, total: int) -> None:
+                    reporter.event(Progress(done, total, "bytes", "comparing weights"))
+
+                found = diff_documents(first, second, weights=weights, progress=progress)
+            yield found
+        finally:
+            second.close()
+    finally:
+        first.close()
+
+
+def _print(found: ModelDiff, color: str) -> None:
+    coloured = color == "always" or (
+        color == "auto" and is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
+    )
+    batch: list[str] = []
+    for line in lines(found):
+        text = _coloured(line) if coloured else "".join(text for text, _ in line)
+        batch.append(text.rstrip())
+        if len(batch) == _BATCH:
+            click.echo("\n".join(batch), color=coloured)
+            batch.clear()
+    if batch:
+        click.echo("\n".join(batch), color=coloured)
+
+
+def _coloured(line: list[Part]) -> str:
+    return "".join(
+        click.style(text, bold=True)
+        if style == "head"
+        else click.style(text, fg=_COLOURS[style])
+        if style in _COLOURS
+        else text
+        for text, style in line
+    )
+
+
+def _print_text(path: Path, *, weights: bool) -> int:
+    from dld_tui.core.diff.text import model_lines
+
+    document = Document.open(path)
+    try:
+        for line in model_lines(document, weights=weights):
+            write(line)
+    finally:
+        document.close()
+    return int(ExitStatus.DONE)
+
+
+def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
+    """Print for ``git diff``, which ends when its driver reports anything but success."""
+    if len(arguments) == 1:
+        write(f"* unmerged {visible(arguments[0])}")
+        return int(ExitStatus.DONE)
+    if len(arguments) not in _GIT_ARGUMENTS:
+        raise UsageError(
+            "--git takes the arguments of a diff driver:"
+            " path old-file old-hex old-mode new-file new-hex new-mode"
+        )
+    path, old, new = arguments[0], arguments[1], arguments[4]
+    write(f"dld diff {visible(path)}")
+    try:
+        if _NO_FILE in (old, new):
+            status, mark = ("new", "+") if old == _NO_FILE else ("deleted", "-")
+            write(f"{mark} {status} model: {_outline(Path(new if old == _NO_FILE else old))}")
+            return int(ExitStatus.DONE)
+        with _compared(Path(old), Path(new), weights=weights) as found:
+            other = arguments[7] if len(arguments) > 7 else path
+            found.old, found.new = f"a/{path}", f"b/{other}"
+            _print(found, color)
+            for note in found.notes:
+                write(f"! {visible(note)}")
+            if found.same:
+                write(summary(found))
+    except CancelledError:
+        raise
+    except DldError as error:
+        write(f"! cannot be compared: {visible(str(error))}")
+    return int(ExitStatus.DONE)
+
+
+def _outline(path: Path) -> str:
+    document = Document.open(path)
+    try:
+        found = summarise(document)
+    finally:
+        document.close()
+    return (
+        f"{fmt.count(found.nodes_total)} nodes, {fmt.count(found.initializers)} initializers,"
+        f" {fmt.size(found.initializer_bytes)} of weights"
+    )

@@ -1,0 +1,246 @@
+"""``dld draw``: a picture of a graph, as SVG, PNG, JPEG or text."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dld_tui.cli.output import is_terminal, narrate, require_free, write, write_json
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.graph.overview import Overview
+from dld_tui.core.graph.pictures import style
+from dld_tui.core.graph.pictures.content import folded
+from dld_tui.core.graph.pictures.drawing import picture_of, text_picture
+from dld_tui.core.graph.pictures.text import rows_text
+from dld_tui.core.plan.graph import drawn_plan, plan_content
+from dld_tui.core.plan.mapping import map_plan
+from dld_tui.core.plan.reader import open_plan
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.graph.build import ScopeGraph
+    from dld_tui.core.graph.pictures.content import Content
+    from dld_tui.core.graph.pictures.drawing import Picture
+
+SCHEMES = ("light", "dark", "colour-blind", "mono")
+_FORMATS = {"svg": "svg", "png": "png", "jpg": "jpeg", "txt": "text"}
+_SLOW = 1_500
+"""Nodes from which on it is said that something is going on."""
+_COLOUR = re.compile("#[0-9a-fA-F]{6}")
+
+
+def _background(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    if value is not None and value != "none" and not _COLOUR.fullmatch(value):
+        raise click.BadParameter("give a colour such as '#ffffff', or none")
+    return value
+
+
+@click.command("draw")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    help="Where to: its end .svg, .png, .jpg or .txt says the format; - is standard output.",
+)
+@click.option("--format", "kind", type=click.Choice([*_FORMATS]), help="Whatever the file's name.")
+@click.option(
+    "--view",
+    type=click.Choice(["canvas", "overview", "rail"]),
+    default="canvas",
+    show_default=True,
+    help="Boxes; or as text a row a node with rails, folded or not.",
+)
+@click.option("--scope", multiple=True, metavar="STEP", help="Draw this graph; may be repeated.")
+@click.option("--node", metavar="REF", help="Draw what is around a node.")
+@click.option("--hops", type=click.IntRange(1, 20), default=2, show_default=True, metavar="N")
+@click.option("--folded", is_flag=True, help="Draw repeated blocks and name scopes as one box.")
+@click.option("--constants", is_flag=True, help="Draw what is computed from constants, too.")
+@click.option(
+    "--colour",
+    type=click.Choice(["type", "precision"]),
+    default="type",
+    show_default=True,
+    help="What the colours of an engine's layers say.",
+)
+@click.option("--types/--no-types", default=True, help="Find types that the model does not say.")
+@click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEMES[0], show_default=True)
+@click.option("--background", callback=_background, metavar="COLOUR", help="#rrggbb, or none.")
+@click.option("--grid", is_flag=True, help="Draw a grid behind.")
+@click.option("--scale", type=click.FloatRange(0.02, 10), help="Draw it larger or smaller.")
+@click.option("--ascii", "in_ascii", is_flag=True, help="Draw text in ASCII.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(model: Path, output: str, **asked: Any) -> None:
+    """Draw a picture of a model's or an engine's graph as SVG, PNG, JPEG or text."""
+    from dld_tui.core.files.writer import write_bytes
+
+    kind = _kind(output, asked)
+    to_pipe = output == "-"
+    if not to_pipe:
+        require_free(Path(output), asked["force"])
+    elif asked["as_json"]:
+        raise UsageError("--json and the picture cannot both go to standard output")
+    picture, nodes = _picture(model, kind, asked)
+    if to_pipe:
+        click.echo(picture.data, nl=False)
+        return
+    for remark in write_bytes(output, picture.data, overwrite=asked["force"]):
+        narrate(f"{output}: {remark}")
+    if asked["as_json"]:
+        write_json(
+            {
+                "path": output,
+                "format": picture.kind,
+                "nodes": nodes,
+                "boxes": picture.boxes,
+                "width": picture.width,
+                "height": picture.height,
+                "crossings": picture.crossings,
+                "bytes": len(picture.data),
+            }
+        )
+    else:
+        unit = "cells" if picture.kind == "text" else "pixels"
+        write(f"{picture.boxes:,} boxes, {picture.width:,} x {picture.height:,} {unit}")
+
+
+def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
+    """Return the picture, and how many nodes or layers it is of."""
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.extraction import body_at
+    from dld_tui.core.plan.subject import is_plan
+
+    if model.suffix != ".onnx" and is_plan(model):
+        return draw_plan(model, kind, asked)
+    if asked["colour"] != "type":
+        raise UsageError("--colour is for engines")
+    document = Document.open(model)
+    try:
+        scope = body_at(document, asked["scope"])
+        return _draw(document, scope, model, kind, asked), len(scope.nodes)
+    finally:
+        document.close()
+
+
+def _kind(output: str, asked: dict[str, Any]) -> str:
+    """Return the format, and refuse what does not go together."""
+    from dld_tui.core.graph.pictures.drawing import kind_of
+
+    if asked["kind"] is not None:
+        kind = _FORMATS[asked["kind"]]
+    else:
+        kind = "text" if output == "-" else kind_of(Path(output))
+    if kind in ("png", "jpeg") and output == "-" and is_terminal(sys.stdout):
+        raise UsageError("a terminal cannot show these bytes", hint="Give a file")
+    if asked["view"] != "canvas" and asked["node"] is not None:
+        raise UsageError("--node draws boxes only", hint="Leave --view out")
+    if asked["view"] == "rail" and (kind != "text" or asked["folded"]):
+        raise UsageError("rails are text, and have every node", hint="Use --format txt")
+    if asked["node"] is not None and asked["folded"]:
+        raise UsageError("--node and --folded draw different parts", hint="Use one of them")
+    return kind
+
+
+def _draw(
+    document: Document, scope: Scope, model: Path, kind: str, asked: dict[str, Any]
+) -> Picture:
+    from dld_tui.core.graph.build import graph_of
+    from dld_tui.core.graph.pictures import style
+    from dld_tui.core.graph.pictures.content import types_of
+    from dld_tui.core.graph.pictures.drawing import picture_of
+
+    if asked["types"] and _lacks_types(scope):
+        from dld_tui.cli.models.inference import infer
+
+        infer(document, model)
+    if len(scope.nodes) > _SLOW:
+        narrate(f"{model}: arranging {len(scope.nodes):,} nodes")
+    drawn = graph_of(scope, constants=asked["constants"])
+    title = " › ".join([model.name, *scope.path])
+    if kind == "text" and asked["view"] != "canvas":
+        return _rows(drawn, asked)
+    look = style.Look(style.SCHEMES[asked["scheme"]], asked["background"], asked["grid"])
+    content = _content(drawn, title, asked)
+    content.types = types_of(scope)
+    return picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
+
+
+def _lacks_types(scope: Scope) -> bool:
+    """Return whether the types of most values are not known, by those of the first nodes."""
+    names = [name for node in scope.nodes[:200] for name in node.outputs if name]
+    return sum(scope.value_type(name) is None for name in names) * 4 > len(names)
+
+
+def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
+    from dld_tui.core.document.extraction import nodes_at
+    from dld_tui.core.graph.overview import Overview
+    from dld_tui.core.graph.pictures import content
+
+    if asked["node"] is not None:
+        (node,) = nodes_at(drawn.scope, [asked["node"]])
+        return content.around(drawn, node, asked["hops"], title)
+    if asked["folded"] or asked["view"] == "overview":
+        return content.folded(Overview(drawn.graph), title)
+    return content.whole(drawn, title)
+
+
+def _rows(drawn: ScopeGraph, asked: dict[str, Any]) -> Picture:
+    from dld_tui.core.graph.overview import Overview
+    from dld_tui.core.graph.pictures.content import types_of
+    from dld_tui.core.graph.pictures.drawing import text_picture
+    from dld_tui.core.graph.pictures.text import rows_text
+
+    overview = Overview(drawn.graph)
+    if asked["view"] == "rail":
+        overview.open_all()
+    return text_picture(
+        rows_text(overview, types_of(drawn.scope)), asked["in_ascii"], len(overview.rows)
+    )
+
+
+_OF_MODELS = {"scope": "--scope", "node": "--node", "constants": "--constants"}
+
+
+def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
+    """Return the picture of an engine, and how many layers it has.
+
+    Args:
+        path: Its layer information, with the other files beside it.
+        kind: The format.
+        asked: The options of ``dld draw``.
+
+    Raises:
+        InputError: The file cannot be read, or tells of no layers.
+        UsageError: An option is for models only.
+    """
+    for name, option in _OF_MODELS.items():
+        if asked[name]:
+            raise UsageError(f"{option} is for models", where=str(path))
+    plan = open_plan(path)
+    if not plan.layers:
+        raise InputError("there are no layers to draw", where=str(path))
+    nodes = map_plan(plan)
+    drawn = drawn_plan(plan, {at: one.nodes[0].name for at, one in nodes.items() if one.nodes})
+    count = len(plan.layers)
+    view = asked["view"]
+    if kind == "text" and view != "canvas":
+        overview = Overview(drawn.graph)
+        if view == "rail":
+            overview.open_all()
+        lines = rows_text(overview, lambda name: "")
+        return text_picture(lines, asked["in_ascii"], len(overview.rows)), count
+    if asked["folded"] or view == "overview":
+        content = folded(Overview(drawn.graph), plan.title)
+        content.noun = "layer"
+    else:
+        content = plan_content(plan, asked["colour"], drawn)
+    look = style.Look(style.SCHEMES[asked["scheme"]], asked["background"], asked["grid"])
+    made = picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
+    return made, count

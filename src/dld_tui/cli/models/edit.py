@@ -1,0 +1,147 @@
+"""``dld edit``: replay an edit script on a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core.errors import ExitStatus, InputError
+from dld_tui.core.fmt import count
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.diff.relocation import Relocation
+    from dld_tui.core.document.document import Document
+
+
+@click.command("edit")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("script", metavar="SCRIPT.jsonl", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option(
+    "--new-data-limit",
+    metavar="GIB",
+    type=click.FloatRange(min=0, max=1 << 20),
+    help="How much zeros and random values the edits may make. Default: 4 GiB.",
+)
+@click.option(
+    "--base",
+    metavar="MODEL",
+    type=click.Path(path_type=Path),
+    help="The model that the script was made on, to find what has other names in this one."
+    " Default: the file that the script names, while it is unchanged.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    model: Path,
+    script: Path,
+    output: Path,
+    force: bool,
+    new_data_limit: float | None,
+    base: Path | None,
+    as_json: bool,
+) -> int:
+    """Replay an edit script, the format that the user interface journals.
+
+    Lines that do not fit the model are reported and left out; the exit status is then 1. Nodes and
+    values that have other names than in the model of the script are found as dld diff does.
+    """
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scripts import located, parse_script, replay
+    from dld_tui.core.document.serialise import save
+
+    require_free(output, force)
+    text, folder = _text(script), script.absolute().parent
+    entries = located(parse_script(text, where=str(script)), folder)
+    document = Document.open(model)
+    if new_data_limit is not None:
+        document.new_data_limit = int(new_data_limit * (1 << 30))
+    try:
+        with _relocation(document, model, base or _named_base(text, folder)) as relocation:
+            result = replay(document, entries, relocation)
+        _declare_late(document, model)
+        save(document, output)
+    finally:
+        document.close()
+    for number, one in result.relocated:
+        narrate(
+            f"{script}: edit {number}: {one.kind} {one.name!r} is {one.place!r} here,"
+            " found by structure"
+        )
+    for number, reason in result.refused:
+        narrate(f"{script}: edit {number} was left out: {reason}")
+    if as_json:
+        refused: list[JSON] = [
+            {"edit": number, "reason": reason} for number, reason in result.refused
+        ]
+        relocated: list[JSON] = [
+            {"edit": number, "kind": one.kind, "name": one.name, "found": one.place}
+            for number, one in result.relocated
+        ]
+        write_json(
+            {
+                "path": str(output),
+                "applied": result.applied,
+                "relocated": relocated,
+                "refused": refused,
+            }
+        )
+    else:
+        write(f"{count(result.applied)} applied, {count(len(result.refused))} left out")
+    return ExitStatus.FOUND if result.refused else ExitStatus.DONE
+
+
+@contextmanager
+def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[Relocation | None]:
+    """Open the model that a script was made on, where it is known and is another one."""
+    from dld_tui.core.diff.relocation import Relocation
+    from dld_tui.core.document.document import Document
+
+    if base is None or (base.exists() and model.samefile(base)):
+        yield None
+        return
+    origin = Document.open(base)
+    origin.new_data_limit = document.new_data_limit
+    try:
+        yield Relocation(origin, document)
+    finally:
+        origin.close()
+
+
+def _named_base(text: str, folder: Path) -> Path | None:
+    from dld_tui.core.document.scripts import base_file
+
+    try:
+        return base_file(text, folder)
+    except InputError as error:
+        narrate(str(error))
+        return None
+
+
+def _declare_late(document: Document, model: Path) -> None:
+    """Give inputs and outputs that the edits made without a type the one that is inferred."""
+    from dld_tui.cli.models.inference import infer
+    from dld_tui.core.document.type_inference import late_types, untyped_terminals
+    from dld_tui.core.text import visible
+
+    if not untyped_terminals(document) or not infer(document, model):
+        return
+    for arguments in late_types(document):
+        document.apply("set_value_type", **arguments)
+    for _, name in untyped_terminals(document):
+        narrate(f"{model}: the type of {visible(name)!r} is not known")
+
+
+def _text(script: Path) -> str:
+    try:
+        return script.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=str(script)) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8: {error.reason}", where=str(script)) from None

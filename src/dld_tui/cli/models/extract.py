@@ -1,0 +1,139 @@
+"""``dld extract``: a part of a model as a model of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core import fmt
+from dld_tui.core.errors import UsageError
+from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.extraction import Extraction
+
+
+@click.command("extract")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
+@click.option("--nodes", multiple=True, metavar="A,B", help="These nodes.")
+@click.option("--inputs", multiple=True, metavar="T,...", help="What follows these values, and")
+@click.option("--outputs", multiple=True, metavar="T,...", help="leads to these values.")
+@click.option("--subgraph", metavar="NODE:ATTRIBUTE", help="The body of a node.")
+@click.option("--function", metavar="DOMAIN:NAME", help="The body of a local function.")
+@click.option("--scope", multiple=True, metavar="STEP", help="Look in this graph; may be repeated.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any) -> None:
+    """Write a part of a model as a model of its own.
+
+    Links that are cut become inputs and outputs; the initializers, operator sets and local
+    functions that are used come along. Names are separated by commas, or the option is repeated.
+    """
+    from dld_tui.cli.models.inference import infer
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.extraction import declare_inferred
+    from dld_tui.core.document.serialise import save
+
+    _require_one(asked)
+    require_free(output, force)
+    document = Document.open(model)
+    try:
+        found = _extract(document, asked)
+        if found.untyped and infer(document, model):
+            found.document.close()
+            found = _extract(document, asked)
+        try:
+            if found.untyped and infer(found.document, model):
+                declare_inferred(found)
+            remarks = [*found.remarks, *save(found.document, output)]
+            remarks += (f"the type of {visible(name)!r} is not known" for name in found.untyped)
+            for remark in remarks:
+                narrate(f"{output}: {remark}")
+            _print(found, output, remarks, as_json)
+        finally:
+            found.document.close()
+    finally:
+        document.close()
+
+
+def _require_one(asked: dict[str, Any]) -> None:
+    ways = [
+        bool(asked["nodes"]),
+        bool(asked["inputs"] or asked["outputs"]),
+        bool(asked["subgraph"]),
+        bool(asked["function"]),
+    ]
+    if sum(ways) != 1:
+        raise UsageError(
+            "say what to extract"
+            if not any(ways)
+            else "--nodes, --inputs with --outputs, --subgraph and --function are ways to say it",
+            hint="Use one of --nodes, --inputs/--outputs, --subgraph, --function",
+        )
+
+
+def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
+    from dld_tui.core.document import extraction
+
+    scope = extraction.body_at(document, asked["scope"])
+    if asked["nodes"]:
+        refs = _split(asked["nodes"], lambda name: scope.find(name) is not None)
+        return extraction.extract_nodes(document, extraction.nodes_at(scope, refs))
+    if asked["subgraph"]:
+        body = extraction.body_at(document, (*asked["scope"], asked["subgraph"]))
+        return extraction.extract_body(document, body)
+    if asked["function"]:
+        step = f"function {asked['function']}"
+        return extraction.extract_body(document, extraction.body_at(document, [step]))
+    names = [
+        _split(asked[side], lambda name: scope.resolve(name) is not None)
+        for side in ("inputs", "outputs")
+    ]
+    return extraction.extract_between(document, scope, *names)
+
+
+def _split(given: Sequence[str], known: Any) -> list[str]:
+    """Return names that are separated by commas, unless a name itself has some."""
+    found: list[str] = []
+    for text in given:
+        found += [text] if known(text) else [name for name in text.split(",") if name]
+    return found
+
+
+def _print(found: Extraction, output: Path, remarks: Sequence[str], as_json: bool) -> None:
+    from dld_tui.core.document.summary import summarise
+
+    summary = summarise(found.document)
+    stored = found.document.main.initializers
+    size = sum(tensor.nbytes or 0 for tensor in stored)
+    if as_json:
+        write_json(
+            {
+                "path": str(output),
+                "nodes": summary.nodes,
+                "inputs": [terminal.to_json() for terminal in summary.inputs],
+                "outputs": [terminal.to_json() for terminal in summary.outputs],
+                "initializers": {
+                    "count": len(stored),
+                    "bytes": size,
+                    "parameters": sum(math.prod(tensor.shape) for tensor in stored),
+                },
+                "remarks": list(remarks),
+            }
+        )
+        return
+    for title, terminals in (("input", summary.inputs), ("output", summary.outputs)):
+        for terminal in terminals:
+            kind = terminal.type.text if terminal.type is not None else "of unknown type"
+            write(f"{title:<6}  {visible(terminal.name)}  {visible(kind)}")
+    write(
+        f"{fmt.plural(summary.nodes, 'node')}, {fmt.plural(len(stored), 'initializer')}"
+        f" of {fmt.size(size)}"
+    )

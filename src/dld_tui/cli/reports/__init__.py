@@ -1,0 +1,1 @@
+"""Commands that print what was measured or built: reports, engines, comparisons."""

@@ -1,0 +1,303 @@
+"""``dld plan``: a TensorRT engine plan as text, tables, CSV or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dld_tui.cli.output import (
+    narrate,
+    require_free,
+    terminal_cells,
+    write,
+    write_json,
+    write_wrapped,
+)
+from dld_tui.core import fmt
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.plan.export import plan_json
+from dld_tui.core.plan.file_set import trex_paths, write_trex
+from dld_tui.core.plan.filter import GROUPINGS, matching
+from dld_tui.core.plan.findings import FindingGroup, grouped
+from dld_tui.core.plan.lint import findings as lint
+from dld_tui.core.plan.mapping import map_plan, mapping_notes
+from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.roofline import peaks_of, unknown_device
+from dld_tui.core.plan.summary import summary_lines
+from dld_tui.core.plan.tables import VIEWS, group_table, make_table
+from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.as_text import fitted_lines
+from dld_tui.core.tables.table import Table
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.plan.findings import PlanFinding
+    from dld_tui.core.plan.mapping import LayerNodes
+    from dld_tui.core.plan.model import EnginePlan
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("plan")
+@click.argument("plan", metavar="FILE", type=_PATH)
+@click.option("--profile", metavar="P", type=_PATH, help="Layer times (--exportProfile).")
+@click.option("--timing", metavar="T", type=_PATH, help="Inference times (--exportTimes).")
+@click.option(
+    "--metadata", metavar="M", type=_PATH, multiple=True,
+    help="Metadata of TREx; may be given again.",
+)  # fmt: skip
+@click.option("--model", metavar="MODEL", type=_PATH, help="Find the layers' nodes in this model.")
+@click.option("--alone", is_flag=True, help="Read no other files that lie beside FILE.")
+@click.option(
+    "--profile-index", metavar="N", type=click.IntRange(min=0),
+    help="Show this optimization profile.",
+)  # fmt: skip
+@click.option(
+    "--view", metavar="VIEW", type=click.Choice(["summary", *VIEWS]),
+    help=f"What to show: summary, {', '.join(VIEWS)}.",
+)  # fmt: skip
+@click.option(
+    "--by", metavar="KEY", type=click.Choice(GROUPINGS),
+    help=f"Group the layers by {', '.join(GROUPINGS)}.",
+)  # fmt: skip
+@click.option(
+    "--filter",
+    "text",
+    metavar="TEXT",
+    help="Only these layers: words that all must match, type:conv, prec:int8, origin:qdq, ms>0.1.",
+)
+@click.option("--sort", metavar="KEY", help="Sort a table by this column, as CSV names it.")
+@click.option("--csv", metavar="CSV", type=_PATH, help="Write the table there, too.")
+@click.option("--html", metavar="PAGE", type=_PATH, help="Write one page to mail, too.")
+@click.option(
+    "--write-trex", "trex", metavar="DIR/NAME", type=_PATH, help="Write the files of TREx, too."
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    plan: Path,
+    profile: Path | None,
+    timing: Path | None,
+    metadata: tuple[Path, ...],
+    model: Path | None,
+    alone: bool,
+    profile_index: int | None,
+    view: str | None,
+    by: str | None,
+    text: str | None,
+    sort: str | None,
+    csv: Path | None,
+    html: Path | None,
+    trex: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print what is in a TensorRT engine: layers, times, memory, and what to look at.
+
+    FILE is layer information (--exportLayerInfo, .trt.json, .graph.json), an archive of TREx
+    (.tea), a log of trtexec, or an engine beside which one of these lies. Files of the same name
+    for layer times, inference times and metadata are found. Needs no GPU and no TensorRT.
+    """
+    if view == "summary" and (by or sort or csv):
+        raise UsageError("--by, --sort and --csv are of a table: leave --view summary out")
+    if view and by and view != "summary":
+        raise UsageError("--view and --by exclude each other")
+    for path in (csv, html, *(trex_paths(trex).values() if trex else ())):
+        if path is not None:
+            require_free(path, force)
+    opened = open_plan(
+        plan, profile=profile, timing=timing, metadata=metadata, beside=not alone,
+        profile_index=profile_index,
+    )  # fmt: skip
+    document = _document(model)
+    table = _table(opened, view, by, text or "", sort, csv is not None)
+    # A table needs neither nodes nor findings, and making them takes longer than the table.
+    needed = table is None or as_json or html is not None
+    mapping = map_plan(opened, document) if needed else {}
+    found = lint(opened, mapping) if needed else []
+    if csv is not None and table is not None:
+        _say(csv, write_text(csv, csv_of(table), overwrite=force))
+    if html is not None:
+        from dld_tui.core.plan.html import write_page
+
+        _say(html, write_page(opened, found, mapping, html, overwrite=force))
+    if trex is not None:
+        for path in write_trex(opened, trex, overwrite=force):
+            narrate(f"wrote {path}")
+    if as_json:
+        write_json(plan_json(opened, found, mapping, table))
+    elif table is not None:
+        write_plan_table(table)
+    else:
+        write_summary(opened, mapping_notes(mapping) if document else [])
+        write_findings(opened, found)
+        write_tables_of_summary(opened, text or "", mapping)
+
+
+def print_plan(path: Path) -> None:
+    """Print an engine plan as text.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    opened = open_plan(path)
+    mapping = map_plan(opened)
+    write_summary(opened)
+    write_findings(opened, lint(opened, mapping))
+    write_tables_of_summary(opened, "", mapping)
+
+
+def _say(path: Path, remarks: list[str]) -> None:
+    for remark in remarks:
+        narrate(remark)
+    narrate(f"wrote {path}")
+
+
+def _document(model: Path | None) -> Document | None:
+    if model is None:
+        return None
+    from dld_tui.core.document.document import Document
+
+    if recognise(model) is not FileKind.ONNX:
+        raise InputError("is not an ONNX model", where=str(model))
+    return Document.open(model)
+
+
+def _table(
+    plan: EnginePlan, view: str | None, by: str | None, text: str, sort: str | None, csv: bool
+) -> Table[Any] | None:
+    """Return the table that was asked for; None for the summary."""
+    if by:
+        table = group_table(plan, by, text)
+    elif view and view != "summary":
+        table = make_table(plan, view, text)
+    elif sort or csv:
+        table = make_table(plan, "layers", text)
+    else:
+        return None
+    return table.sorted_by(sort) if sort else table
+
+
+_MOST_OF_RULE = 3
+_MOST_HAZARDS = 3
+_SAID = "names-only"
+_MOST_MESSAGES = 8
+_MOST_GROUPS = 8
+_MOST_LAYERS = 25
+_NAME_CELLS = 60
+
+
+def write_summary(plan: EnginePlan, notes: Sequence[str] = ()) -> None:
+    """Write the figures of a plan, what its log says, and what could not be read."""
+    for line in summary_lines(plan):
+        write(visible(line))
+    if plan.log is not None and plan.log.command:
+        write(f"reproduce    {visible(plan.log.command)}")
+    if plan.log is not None:
+        if plan.log.status:
+            write(f"result       {visible(plan.log.status)}")
+        _write_messages("error", plan.log.errors)
+        _write_messages("warning", plan.log.warnings)
+    roof = unknown_device(plan)
+    told = [*plan.notes, *notes]
+    if roof and plan.total_ms is not None and not plan.names_only:
+        told.append(roof)
+    for note in told:
+        write_wrapped(f"! {visible(note)}", "  ")
+    peaks = peaks_of(plan.device)
+    if peaks is not None and plan.layers and not plan.names_only:
+        ops = ", ".join(f"{name} {value:g}" for name, value in peaks.tflops.items())
+        write_wrapped(f"peaks        {peaks.bandwidth_gbs:,.0f} GB/s; tera-operations: {ops}", "  ")
+
+
+def _write_messages(word: str, messages: Sequence[str]) -> None:
+    for message in messages[:_MOST_MESSAGES]:
+        write_wrapped(f"{word:<12} {visible(message)}", " " * 13)
+    if len(messages) > _MOST_MESSAGES:
+        write(f"{word:<12} … and {len(messages) - _MOST_MESSAGES} more")
+
+
+def write_findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> None:
+    """Write what lint found, the worst first; that there are names only is said above."""
+    groups = [group for group in grouped(plan, findings) if group.rule != _SAID]
+    if groups:
+        write()
+    for group in groups:
+        _write_group(group)
+
+
+def _write_group(group: FindingGroup) -> None:
+    """Write the findings of one rule: what is wrong, what to do, and in which layers."""
+    about = [] if group.percent is None else [f"{fmt.percent(group.percent)} %"]
+    if len(group.layers) > 1:
+        about.append(fmt.plural(len(group.layers), "layer"))
+    share = f" ({', '.join(about)})" if about else ""
+    first, *others = group.hazards
+    write_wrapped(f"{group.level} {group.rule}{share}: {visible(first)}", "    ")
+    for hazard in others[: _MOST_HAZARDS - 1]:
+        write_wrapped(f"    {visible(hazard)}", "    ")
+    if len(others) >= _MOST_HAZARDS:
+        write(f"    … {len(others) + 1 - _MOST_HAZARDS} more of the kind: --json has all")
+    for mitigation in group.mitigations[:_MOST_HAZARDS]:
+        write_wrapped(f"    {visible(mitigation)}", "    ")
+    for layer in group.layers[:_MOST_OF_RULE]:
+        part = f"  {fmt.percent(layer.percent)} %" if layer.percent is not None else ""
+        write(f"      {clip(visible(layer.name), _NAME_CELLS, keep='middle')}{part}")
+    if len(group.layers) > _MOST_OF_RULE:
+        more = fmt.plural(len(group.layers) - _MOST_OF_RULE, "more layer")
+        write(f"      … {more}: --json has all")
+
+
+def write_tables_of_summary(plan: EnginePlan, text: str, mapping: Mapping[int, LayerNodes]) -> None:
+    """Write the short tables of the summary: by type, by precision, and the slowest layers."""
+    if text:
+        plan = replace(plan, layers=tuple(matching(plan, text, mapping)))
+    if not plan.layers:
+        return
+    for by in ("type",) if plan.names_only else ("type", "precision"):
+        write()
+        _write_groups(plan, by)
+    write()
+    _write_layers(plan, mapping)
+
+
+def _write_groups(plan: EnginePlan, by: str) -> None:
+    found = group_table(plan, by)
+    shown = replace(found, rows=found.rows[:_MOST_GROUPS]).pick(found.keys[:-1])
+    _write_telling(shown)
+    if len(found) > _MOST_GROUPS:
+        write(f"… {fmt.plural(len(found) - _MOST_GROUPS, 'more group')}: --by {by} shows all")
+
+
+def _write_layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> None:
+    table = layer_table(layer_records(plan, mapping), "engine text").sorted_by("time_ms")
+    _write_telling(replace(table, rows=table.rows[:_MOST_LAYERS]))
+    if len(table) > _MOST_LAYERS:
+        more = fmt.plural(len(table) - _MOST_LAYERS, "more layer")
+        write(f"… {more}: --view layers shows all, --filter TEXT some")
+
+
+def write_plan_table(table: Table[Any]) -> None:
+    """Write a table in full, cut to the width of a terminal."""
+    write(f"{table.title}: {fmt.plural(len(table.rows), 'row')}")
+    if table.rows:
+        _write_telling(table)
+
+
+def _write_telling(table: Table[Any]) -> None:
+    lines, left_out = fitted_lines(table, terminal_cells())
+    for line in lines:
+        write(line)
+    if left_out:
+        write_wrapped(
+            f"! no room for {', '.join(left_out)}: a pipe, --csv and --json have all columns", "  "
+        )

@@ -1,0 +1,152 @@
+"""``dld report``: a profile report as text, CSV or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from dld_tui.cli.jobs.progress import ProgressReporter
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.core import fmt
+from dld_tui.core.events import Progress
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.node_cost import sharing_note
+from dld_tui.core.report.export import groups_csv, layers_csv
+from dld_tui.core.report.export_file import write_html, write_parquet
+from dld_tui.core.report.export_trace import write_trace
+from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
+from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
+from dld_tui.core.report.measured_facts import input_lines, measured_facts
+from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.triage import triage
+from dld_tui.core.text import visible
+
+
+@click.command("report")
+@click.argument("report", type=click.Path(path_type=Path))
+@click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this.")
+@click.option(
+    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the table there, too."
+)
+@click.option(
+    "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page to mail, too."
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write all passes as a Chrome trace for Perfetto, too.",
+)
+@click.option(
+    "--parquet",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the layers as Parquet, too (needs pyarrow).",
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    report: Path,
+    by: str | None,
+    csv: Path | None,
+    html: Path | None,
+    trace: Path | None,
+    parquet: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Print a profile report: latency, what to look at, and the time of each layer.
+
+    REPORT is a .dldprof file, a profile that ONNX Runtime wrote, layer times or inference times
+    that trtexec wrote (--exportProfile, --exportTimes), or a Chrome trace.
+    """
+    for path in (csv, html, trace, parquet):
+        if path is not None:
+            require_free(path, force)
+    with _opened(report) as opened:
+        if csv is not None:
+            text = groups_csv(opened.groups(by)) if by else layers_csv(opened.layers)
+            write_text(csv, text, overwrite=force)
+        _export(opened, html, trace, parquet, force)
+        _print(opened, by, as_json)
+
+
+def _export(
+    report: Report, html: Path | None, trace: Path | None, parquet: Path | None, force: bool
+) -> None:
+    remarks: list[str] = []
+    if html is not None:
+        remarks += write_html(report, html, overwrite=force)
+    if trace is not None:
+        with ProgressReporter() as reporter:
+            remarks += write_trace(
+                report,
+                trace,
+                overwrite=force,
+                progress=lambda done, total: reporter.event(
+                    Progress(done, total, "passes", "writing the trace")
+                ),
+            )
+    if parquet is not None:
+        remarks += write_parquet(report, parquet, overwrite=force)
+    for remark in remarks:
+        narrate(remark)
+
+
+def print_report(path: Path, *, as_json: bool = False, latency: str = "") -> None:
+    """Print a report as text, with a line of latency figures above it, or as JSON.
+
+    Raises:
+        InputError: The file is not a report that can be read.
+    """
+    with _opened(path) as report:
+        _print(report, None, as_json, latency)
+
+
+def _opened(path: Path) -> Report:
+    with ProgressReporter() as reporter:
+        return open_report(path, reporter.bytes_read)
+
+
+def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> None:
+    if as_json:
+        write_json(report.to_json(by))
+        return
+    for line in header_lines(report):
+        write(visible(line))
+    if latency:
+        write(f"latency  {latency}")
+    write()
+    for line in triage(report):
+        write(line)
+    write()
+    if by is None or by == "layer":
+        _write_layers(report)
+    else:
+        _write_groups(report, by)
+
+
+def header_lines(report: Report) -> Iterator[str]:
+    """Yield where the report is, what was measured, with what, on what. Foreign text."""
+    yield f"report   {report.path}"
+    yield f"network  {report.network or fmt.UNKNOWN}"
+    yield f"backend  {report.backend or fmt.UNKNOWN}, {report.execution_provider or fmt.UNKNOWN}"
+    yield f"device   {report.device or fmt.UNKNOWN}"
+    for line in input_lines(report):
+        yield f"input    {line}"
+    for fact in measured_facts(report):
+        yield f"{fact.name:<8} {fact.text}"
+
+
+def _write_layers(report: Report) -> None:
+    table = layer_table(report.layers, "report text", wording=report.wording)
+    write_table(costliest_first(table))
+
+
+def _write_groups(report: Report, by: str) -> None:
+    groups = report.groups(by)
+    write_table(group_table(groups, by, "text", on_gpu=has_gpu_times(report.layers)))
+    if any(group.estimate for group in groups):
+        write(f"≈ {sharing_note(report.layers)}")

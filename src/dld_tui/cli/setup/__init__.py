@@ -1,0 +1,1 @@
+"""Commands about what the program uses: targets, tools, what this machine has."""

@@ -1,0 +1,102 @@
+"""``dld doctor``: what works, what does not, and the command that mends it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import click
+
+from dld_tui.activities.doctor import Request
+from dld_tui.cli.jobs.activity import run_activity
+from dld_tui.cli.names import PLACE
+from dld_tui.cli.output import write, write_json
+from dld_tui.cli.setup.prompts import ask_on_terminal
+from dld_tui.core.errors import ExitStatus
+from dld_tui.core.health import (
+    BROKEN,
+    GOOD,
+    MISSING,
+    WEAK,
+    Check,
+    plugin_checks,
+    terminal_checks,
+)
+from dld_tui.core.text import visible
+from dld_tui.targets.registry import LOCAL, get
+
+_NOT_NEEDED = ("onnx", "numpy", "protobuf", "textual")
+"""Packages that a target needs only for jobs, which bring them, or not at all."""
+_WITH_A_JOB = "installed with the first job that uses it"
+_ON_A_TARGET = {
+    **dict.fromkeys(("onnxruntime", "tensorrt_rtx", "cupti", "polygraphy", "pynvml"), _WITH_A_JOB),
+    "tensorrt": "sudo apt install python3-libnvinfer, or pip install tensorrt",
+}
+"""What to do there, where jobs run in an environment that this program makes."""
+_MADE_ANEW = re.compile(r"(\S*python\S*) -m venv --system-site-packages (?!--without-pip).*")
+"""The part of a remedy that makes an environment of another Python."""
+_MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
+
+
+@click.command("doctor")
+@click.option("--target", metavar="NAME", type=PLACE, help="Look there instead of here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(target: str | None, as_json: bool) -> int:
+    """Say what works on this machine or a target, what does not, and how to mend it.
+
+    The exit status is 1 when something that should work does not; what is optional and not
+    installed is no problem.
+    """
+    before = _target_checks(target)
+    checks: list[Check] = run_activity("doctor", Request(), target).checks
+    if before and target is not None:
+        checks = [*before, *_of_a_target(checks, target)]
+    else:
+        checks += [*terminal_checks(), *plugin_checks()]
+    problems = sum(check.state == BROKEN for check in checks)
+    if as_json:
+        write_json({"checks": checks, "problems": problems})
+    else:
+        _print(checks)
+    return ExitStatus.FOUND if problems else ExitStatus.DONE
+
+
+def _target_checks(name: str | None) -> list[Check]:
+    """Return what a target has for the jobs that run there; nothing for this machine."""
+    if name is None or name == LOCAL:
+        return []
+    from dld_tui.targets.ssh.target import SshTarget
+
+    ask_on_terminal()
+    target = get(name)
+    return target.checks("profile_onnxruntime") if isinstance(target, SshTarget) else []
+
+
+def _of_a_target(checks: Sequence[Check], target: str) -> Iterator[Check]:
+    """Yield checks of a target without those of what it need not have of its own.
+
+    A Python of the target whose packages do not count is not made anew there: another is named.
+    """
+    for check in checks:
+        if check.state == MISSING and check.group == "Python" and check.name in _NOT_NEEDED:
+            continue
+        fix = _ON_A_TARGET.get(check.name) if check.fix.startswith("pip ") else None
+        if anew := _MADE_ANEW.search(check.fix):
+            named = f"dld target edit {target} --python {anew[1]}"
+            fix = check.fix[: anew.start()] + named + check.fix[anew.end() :]
+        yield replace(check, fix=fix) if fix else check
+
+
+def _print(checks: list[Check]) -> None:
+    groups = dict.fromkeys(check.group for check in checks)
+    width = max(len(check.name) for check in checks)
+    for index, group in enumerate(groups):
+        if index:
+            write()
+        write(group)
+        for check in (check for check in checks if check.group == group):
+            mark = _MARKS.get(check.state, "?")
+            write(f"  {mark} {visible(check.name):<{width}}  {visible(check.found)}")
+            if check.fix:
+                write(f"    {'':<{width}}  → {visible(check.fix)}")

@@ -1,0 +1,321 @@
+"""``dld target``: one command for each thing that is done with saved connections."""
+
+from __future__ import annotations
+
+import time
+from operator import itemgetter
+from typing import Any
+
+import click
+
+from dld_tui.cli.group import LazyGroup
+from dld_tui.cli.jobs.progress import ProgressReporter
+from dld_tui.cli.names import JOB, TARGET
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.setup.prompts import ask_on_terminal
+from dld_tui.cli.table import CommandInfo
+from dld_tui.core import fmt
+from dld_tui.core.codec import encode
+from dld_tui.core.connections import prompts, store
+from dld_tui.core.connections.form import (
+    ConnectionForm,
+    changed_by,
+    connection_of,
+    form_values,
+    settings_shown,
+    target_table,
+)
+from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
+from dld_tui.core.connections.store import Connection, changed
+from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
+from dld_tui.core.params import validate
+from dld_tui.core.paths import short
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+command = LazyGroup(
+    (
+        CommandInfo("list", "List the targets.", f"{__name__}:list_targets"),
+        CommandInfo("show", "Print the settings of a target.", f"{__name__}:show_target"),
+        CommandInfo("add", "Save a connection.", f"{__name__}:add_target"),
+        CommandInfo("edit", "Change a connection.", f"{__name__}:edit_target"),
+        CommandInfo("remove", "Forget a connection.", f"{__name__}:remove_targets"),
+        CommandInfo("test", "Connect, and say what works.", f"{__name__}:test_target"),
+        CommandInfo("jobs", "List the jobs on targets.", f"{__name__}:list_jobs"),
+        CommandInfo("attach", "Go on with a job, and fetch its result.", f"{__name__}:attach_job"),
+        CommandInfo("clean", "Remove what was sent to a target.", f"{__name__}:clean_target"),
+    ),
+    name="target",
+    help="Machines that are reached over SSH: where activities run with --target NAME.",
+    no_args_is_help=False,
+)
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_targets(as_json: bool) -> None:
+    """List the targets, without connecting to them."""
+    connections = list(store.load().values())
+    if as_json:
+        write_json({"targets": [{**form_values(connection)} for connection in connections]})
+    elif connections:
+        write_table(target_table(connections))
+    else:
+        narrate("There is no target yet. Add one with dld target add NAME --host HOST")
+
+
+_LABEL = 18
+
+
+@click.command("show")
+@click.argument("name", type=TARGET)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def show_target(name: str, as_json: bool) -> None:
+    """Print the settings of a target."""
+    connection = store.find(name)
+    if as_json:
+        write_json(form_values(connection))
+    else:
+        print_connection(connection)
+
+
+def print_connection(connection: Connection) -> None:
+    """Print what is set, one setting a line."""
+    for label, text in settings_shown(connection):
+        write(f"{label:<{_LABEL}}{visible(text)}")
+
+
+def _add(force: bool, **values: Any) -> None:
+    form = request_from(ConnectionForm, values)
+    validate(form)
+    connection = connection_of(form)
+    if not force and connection.name in store.load():
+        hint = f"Change it with dld target edit {connection.name}, or add --force"
+        raise UsageError(f"there is a target {connection.name!r} already", hint=hint)
+    store.save(connection)
+    narrate(f"{connection.name}: saved in {short(store.store_path())}")
+    narrate(f"Try it with dld target test {connection.name}")
+
+
+add_target = click.Command(
+    "add",
+    callback=_add,
+    params=[
+        *parameters_of(ConnectionForm),
+        click.Option(["--force"], is_flag=True, help="Replace a target of the same name."),
+    ],
+    help="Save a connection under a name. Nothing is connected to, and no secret is saved.",
+)
+
+
+def _edit(rename: str | None, clear_env: bool, **values: Any) -> None:
+    name = str(values.pop("name"))
+    connection = store.find(name)
+    if clear_env:
+        connection = changed(connection, environment={})
+    connection = changed_by(connection, values)
+    if rename is not None and rename != name:
+        if rename in store.load():
+            raise UsageError(f"there is a target {rename!r} already")
+        connection = changed(connection, name=rename)
+    store.save(connection)
+    if connection.name != name:
+        store.remove(name)
+    narrate(f"{connection.name}: saved")
+
+
+def _edit_parameters() -> list[click.Parameter]:
+    found = parameters_of(ConnectionForm)
+    for parameter in found:
+        if isinstance(parameter, click.Option):
+            parameter.required = False
+        else:
+            parameter.type = TARGET
+    return found
+
+
+edit_target = click.Command(
+    "edit",
+    callback=_edit,
+    params=[
+        *_edit_parameters(),
+        click.Option(["--rename"], metavar="NAME", help="Call it so from now on."),
+        click.Option(["--clear-env"], is_flag=True, help="Forget the variables it has."),
+    ],
+    help="Change some settings of a target; the others stay. An empty text takes a setting back.",
+)
+
+
+@click.command("remove")
+@click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
+def remove_targets(names: tuple[str, ...]) -> None:
+    """Forget targets and their secrets. What lies on the machines stays there."""
+    from dld_tui.targets.ssh.clear_secrets import forget_secrets
+
+    known = store.load()
+    for name in names:
+        if name not in known:
+            hint = f"Known targets: {', '.join(known)}" if known else "There is none"
+            raise UsageError(f"there is no target {name!r}", hint=hint)
+    for name in dict.fromkeys(names):
+        store.remove(name)
+        if known[name].remember == "keyring":
+            forget_secrets(known[name])
+        narrate(f"{name}: removed; {known[name].directory} on {known[name].address} stays")
+
+
+_MARKS = {GOOD: "✓", WEAK: "!", BAD: "✗"}
+_STEP = 15
+
+
+@click.command("test")
+@click.argument("name", type=TARGET)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def test_target(name: str, as_json: bool) -> None:
+    """Connect to a target and say each step, with the remedy for what fails.
+
+    A new host is asked about with its fingerprint, and passwords on the terminal. The exit status
+    is 4 when the target cannot be used.
+    """
+    connection = store.find(name)
+    from dld_tui.targets.ssh.probe import examine
+
+    ask_on_terminal()
+
+    def show(step: Step) -> None:
+        if as_json:
+            return
+        write(f"{_MARKS[step.state]} {step.name:<{_STEP}} {visible(step.found)}")
+        if step.fix:
+            write(f"  {'':<{_STEP}} → {visible(step.fix)}")
+
+    steps = examine(connection, prompts.current(), show)
+    bad = [step for step in steps if step.state == BAD]
+    if as_json:
+        found = encode(steps)
+        write_json({"target": name, "usable": not bad, "steps": [*found]})
+    for step in bad:
+        where = f"target {name}"
+        raise UnavailableError(f"{step.name}: {step.found}", where=where, hint=step.fix or None)
+
+
+_JOB_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
+    Column("job", "job", itemgetter("job")),
+    Column("target", "target", itemgetter("target")),
+    Column("activity", "activity", itemgetter("activity")),
+    Column("started", "started", lambda row: time.strftime(
+        "%Y-%m-%d %H:%M", time.localtime(row["started"] or 0))),
+    Column("state", "state", itemgetter("state")),
+    Column("result", "result", lambda row: next(iter(row["outputs"]), None)),
+)  # fmt: skip
+
+
+@click.command("jobs")
+@click.argument("name", required=False, type=TARGET)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_jobs(name: str | None, as_json: bool) -> int:
+    """List the jobs on a target, or on all targets that have jobs of this machine.
+
+    Jobs whose connection was lost go on; `dld target attach JOB` fetches their results.
+    """
+    from dld_tui.targets.ssh.results import JobsStore
+    from dld_tui.targets.ssh.target import SshTarget
+
+    known = {job.id: job for job in JobsStore().all()}
+    names = [name] if name else list(dict.fromkeys(job.target for job in known.values()))
+    ask_on_terminal()
+    rows: list[dict[str, Any]] = []
+    problem: DldError | None = None
+    for target in names:
+        try:
+            found = SshTarget(store.find(target)).jobs()
+        except DldError as error:
+            if name:
+                raise
+            narrate(str(error))
+            problem = error
+            continue
+        for job in found:
+            mine = known.get(job.id)
+            outputs: list[JSON] = [output.path for output in mine.outputs] if mine else []
+            rows.append(
+                {
+                    "job": job.id,
+                    "target": target,
+                    "activity": job.activity,
+                    "started": job.started,
+                    "state": job.state,
+                    "outputs": outputs,
+                }
+            )
+    if as_json:
+        write_json({"jobs": [*rows]})
+    elif rows:
+        write_table(Table(_JOB_COLUMNS, rows))
+    elif problem is None:
+        narrate("There is no job on a target")
+    return ExitStatus.DONE if problem is None else int(problem.status)
+
+
+@click.command("attach")
+@click.argument("job", type=JOB)
+@click.option("--cancel", is_flag=True, help="Stop the job instead; nothing of it is left.")
+@click.option("--json", "as_json", is_flag=True, help="Print its result as one JSON document.")
+def attach_job(job: str, cancel: bool, as_json: bool) -> None:
+    """Go on with a job on a target whose connection was lost, and fetch its result.
+
+    JOB is the name that `dld target jobs` lists, or the end of it. The result goes to the path
+    that was asked for when the job was started; a file that is there by now is replaced.
+    """
+    from dld_tui.targets.ssh.results import JobsStore
+    from dld_tui.targets.ssh.target import SshTarget
+
+    stored = JobsStore().find(job)
+    ask_on_terminal()
+    target = SshTarget(store.find(stored.target))
+    with ProgressReporter() as reporter, target.attach(stored) as running:
+        if cancel:
+            running.cancel()
+            running.wait()
+            narrate(f"job {stored.id} is stopped")
+            return
+        result = running.result(reporter.event)
+    if as_json:
+        write_json(result)
+        return
+    for output in stored.outputs:
+        if output.needed:
+            write(visible(output.path))
+
+
+@click.command("clean")
+@click.argument("name", type=TARGET)
+@click.option(
+    "--days", metavar="N", type=click.FloatRange(min=0), default=14.0, show_default=True,
+    help="Only what was not used for so long.",
+)  # fmt: skip
+@click.option(
+    "--all", "everything", is_flag=True, help="Remove all that was put there, environments too."
+)
+@click.option("--unfetched", is_flag=True, help="Results that were never fetched, too.")
+def clean_target(name: str, days: float, everything: bool, unfetched: bool) -> None:
+    """Remove ended jobs and the files that were sent to a target.
+
+    Jobs that run are left alone, and so are results that were not fetched. What is removed is sent
+    again when it is needed.
+    """
+    from dld_tui.targets.ssh.target import SshTarget
+
+    ask_on_terminal()
+    target = SshTarget(store.find(name))
+    if everything:
+        target.wipe(results=unfetched)
+        narrate(f"nothing of ours is left on {name}")
+        return
+    cleaned = target.clean(days, results=unfetched)
+    removed = f"{fmt.plural(cleaned.jobs, 'job')} and {fmt.size(cleaned.bytes)} of files"
+    narrate(f"{removed} are removed")
+    for job in cleaned.unfetched:
+        narrate(f"job {job} stays, its result was not fetched: dld target attach {job}")

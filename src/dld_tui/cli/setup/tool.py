@@ -1,0 +1,146 @@
+"""``dld tool``: the programs of the user that are run on models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dld_tui.activities.run_tool import request_for
+from dld_tui.cli.group import LazyGroup
+from dld_tui.cli.names import TOOL
+from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.cli.table import CommandInfo
+from dld_tui.core.config import config_path
+from dld_tui.core.custom_tools import store
+from dld_tui.core.custom_tools.form import ToolForm, line_of, tool_of, tool_table
+from dld_tui.core.custom_tools.model import Tool, output_beside, unavailable_tools
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Log
+from dld_tui.core.params import to_json
+from dld_tui.core.paths import short, unused
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+from dld_tui.targets.process import LocalTarget
+
+command = LazyGroup(
+    (
+        CommandInfo("list", "List the tools.", f"{__name__}:list_tools"),
+        CommandInfo("add", "Save a tool.", f"{__name__}:add_tool"),
+        CommandInfo("remove", "Forget tools.", f"{__name__}:remove_tools"),
+        CommandInfo("run", "Run a tool on a model.", f"{__name__}:run_tool"),
+    ),
+    name="tool",
+    help="Programs of yours that are run on models.",
+    no_args_is_help=False,
+)
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_tools(as_json: bool) -> None:
+    """List the tools."""
+    tools = list(store.load().values())
+    for line in unavailable_tools():
+        narrate(line)
+    if as_json:
+        write_json({"tools": [_data(tool) for tool in tools]})
+    elif tools:
+        write_table(tool_table(tools))
+    else:
+        narrate("There is no tool yet. Add one with dld tool add NAME APPLICATION ARGUMENTS")
+
+
+def _data(tool: Tool) -> dict[str, JSON]:
+    return {
+        "name": tool.name,
+        "application": tool.application,
+        "arguments": list(tool.arguments),
+        "output": tool.output or None,
+        "ask": tool.ask,
+        "open": tool.open,
+        "folder": tool.folder or None,
+        "limit_s": tool.limit or None,
+    }
+
+
+_HELP = """Save a tool under a name; nothing is run.
+
+In ARGUMENTS, $Model is the model's file, $Output the file to write, $Folder the model's folder, and
+$$ a dollar: quote them for your shell. Without ARGUMENTS it gets $Model."""
+
+
+def _add(arguments: tuple[str, ...], force: bool, **values: Any) -> None:
+    line = line_of(arguments) if arguments else None  # as a person types it into the form
+    tool = tool_of(request_from(ToolForm, {**values, "arguments": line}))
+    if not force and tool.name in store.load():
+        raise UsageError(f"there is a tool {tool.name!r} already", hint="Add --force to replace it")
+    store.save(tool)
+    narrate(f"{tool.name}: saved in {short(config_path())}")
+
+
+def _add_parameters() -> list[click.Parameter]:
+    declared = [one for one in parameters_of(ToolForm) if one.name != "arguments"]
+    arguments = click.Argument(
+        ["arguments"], nargs=-1, metavar="[-- ARGUMENTS...]", type=click.UNPROCESSED
+    )
+    return [
+        *(one for one in declared if isinstance(one, click.Argument)),
+        arguments,
+        *(one for one in declared if isinstance(one, click.Option)),
+        click.Option(["--force"], is_flag=True, help="Replace a tool of the same name."),
+    ]
+
+
+add_tool = click.Command("add", params=_add_parameters(), callback=_add, help=_HELP)
+
+
+@click.command("remove")
+@click.argument("names", type=TOOL, nargs=-1, required=True, metavar="NAME...")
+def remove_tools(names: tuple[str, ...]) -> None:
+    """Forget tools. The programs stay where they are."""
+    for name in names:
+        store.find(name)  # nothing is removed when one of the names is wrong
+    for name in dict.fromkeys(names):
+        store.remove(name)
+        narrate(f"{name}: removed")
+
+
+@click.command("run")
+@click.argument("name", type=TOOL)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="The file to write."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing output.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: bool) -> None:
+    """Run a tool on a model.
+
+    What it prints goes to standard output. The output is put in its place only when the tool has
+    ended well. Ctrl+C ends it and what it started.
+    """
+    tool = store.find(name)
+    if output is None and tool.output and not tool.ask:
+        output = unused(output_beside(tool, model))
+    if output is not None:
+        require_free(output, force)
+
+    def heard(event: Event) -> None:
+        if not isinstance(event, Log) or event.level == "debug":
+            return
+        if event.level == "info":
+            if not as_json:
+                write(visible(event.text))
+        else:
+            narrate(event.text)
+
+    request = request_for(tool, model, output, replace=force)
+    with LocalTarget().start("run_tool", to_json(request)) as job:
+        result = job.result(heard)
+    if as_json:
+        write_json(result)
+    elif output is not None:
+        narrate(f"{name}: {output} written")
