@@ -18,7 +18,7 @@ ELSEWHERE = {
     "backends/tensorrt/library.py": "what a child process answers",
     "backends/tensorrt/profiling.py": "files for the reader of engine plans",
     "cli/models/inference.py": "a snapshot for a child process",
-    "core/document/model_swap.py": "the payloads of a conversion",
+    "core/document/edits/model_swap.py": "the payloads of a conversion",
     "core/files/view.py": "the view of a model",
     "screens/workspace/jobs.py": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.

@@ -285,7 +285,7 @@ class DldApp(Tabs, Commands, App[int]):
     @task()
     async def action_activities(self) -> None:
         """Choose an activity."""
-        from dld_tui.screens.activity.choice import choose_activity
+        from dld_tui.screens.activity.form import choose_activity
 
         path = self.page.path
         await choose_activity(self, {"model": str(path)} if path is not None else {})

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.state import State
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.trust import untrusted_engine
+from dld_tui.screens.activity.form import untrusted_engine
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support.tui import screen_text
 

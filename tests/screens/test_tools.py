@@ -18,7 +18,7 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Cancelled, Failed, Finished
 from dld_tui.core.params import to_json
 from dld_tui.core.types import CancelCheck
-from dld_tui.screens.activity.tool_job import ToolJobScreen
+from dld_tui.screens.activity.model_job import ToolJobScreen
 from dld_tui.screens.home.palette import Palette, entries_for
 from dld_tui.screens.settings.tools import ToolFormScreen, ToolsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.model_swap import keep_model
+from dld_tui.core.document.edits.model_swap import keep_model
 from dld_tui.core.errors import ActivityError
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog

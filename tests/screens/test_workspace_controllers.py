@@ -15,10 +15,9 @@ import dld_tui.screens.workspace as room
 from dld_tui.core.commands import in_scope
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
-from dld_tui.screens.workspace.cursor import Cursor, Target
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import Signal, WorkspaceModel
+from dld_tui.screens.workspace.model import Cursor, Signal, Target, WorkspaceModel
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.items import Branch

@@ -13,9 +13,9 @@ from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog
 from dld_tui.screens.workspace.conversion import LossDialog, PreviewDialog, result_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.dialogs.tick_dialog import TickDialog
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.tick_dialog import TickDialog
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened

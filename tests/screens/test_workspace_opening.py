@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.graph import build, child
 from dld_tui.core.graph.build import ScopeGraph
 from dld_tui.core.graph.child import ArrangingChild

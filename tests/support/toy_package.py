@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.registry import Activity, Command
-from dld_tui.core.checks.added import NodeCheck
+from dld_tui.core.checks.checker import NodeCheck
 from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.added_readers import ReportReader
 from dld_tui.core.params import param
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.temporary import temporary_report
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.report_charts import Chart
 

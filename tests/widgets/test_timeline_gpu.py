@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent
 from dld_tui.widgets.charts.bars import width_of
 from dld_tui.widgets.shell.themes import THEMES

@@ -28,7 +28,7 @@ from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import LayerNodes, map_plan
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
-from dld_tui.core.tables.as_json import json_of
+from dld_tui.core.tables.table import json_of
 
 Record: TypeAlias = "dict[str, Any]"
 

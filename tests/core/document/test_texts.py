@@ -7,7 +7,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.index import LinkIndex, NodeIndex
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import graph_of
 from tests.support import models

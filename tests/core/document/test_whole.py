@@ -14,8 +14,8 @@ import pytest
 
 from dld_tui.core.checks import Checker
 from dld_tui.core.document import Change, Document
+from dld_tui.core.document.edits.model_swap import PresentModel, keep_model
 from dld_tui.core.document.journal import discard, left_journals
-from dld_tui.core.document.model_swap import PresentModel, keep_model
 from dld_tui.core.document.payloads import payload_dir, sweep
 from dld_tui.core.document.scripts import replay
 from dld_tui.core.document.serialise import save
@@ -241,7 +241,7 @@ import os, signal, sys
 from pathlib import Path
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.model_swap import keep_model
+from dld_tui.core.document.edits.model_swap import keep_model
 def rename(node, name): document.apply("rename_node", scope=[], node=node, name=name)
 opened = []
 for steps in sys.argv[2:]:

@@ -6,7 +6,7 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.plan.layers import named_layer
-from dld_tui.core.plan.profile_file import (
+from dld_tui.core.plan.trtexec_times import (
     Joined,
     LayerProfile,
     join_profile,

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.errors import CorruptFileError, DldError, InputError
 from dld_tui.core.report import schema
 from dld_tui.core.report.database import is_report, open_database
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.profiles import write_report
 

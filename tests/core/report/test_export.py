@@ -12,7 +12,7 @@ from dld_tui.core.report.export import (
     layers_csv,
 )
 from dld_tui.core.report.layer_table import VIEWS, shape_text
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from tests.support.profiles import write_report
 

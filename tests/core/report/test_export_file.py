@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.errors import SaveError, UnavailableError, UsageError
 from dld_tui.core.report.export_file import FORMATS, export_report
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from tests.support.report_files import HOSTILE, make_report
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.report.counter_blocks import STEP
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Bucket
 from tests.support.gpu_reports import gpu_writer, make_gpu_report
 from tests.support.work import database_work

@@ -9,7 +9,7 @@ from dld_tui.core.report.gpu_summary import (
     summarise_gpu,
     union,
 )
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_files import make_report

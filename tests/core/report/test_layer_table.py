@@ -26,7 +26,7 @@ from dld_tui.core.report.layer_table import (
     short_provider,
     telling_keys,
 )
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.tables.as_text import text_lines

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.profiles import start_report, write_report
 

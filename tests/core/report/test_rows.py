@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from dld_tui.core.report import rows
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from tests.support.profiles import write_report
 

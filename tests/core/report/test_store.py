@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.report import store
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.profiles import start_report
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.report import temporary
+from dld_tui.core.report import model
+from dld_tui.core.report.model import temporary_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.temporary import temporary_report
 
 
 def fill(writer: ReportWriter) -> None:
@@ -23,7 +23,7 @@ def fill(writer: ReportWriter) -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     found = tmp_path / "spill"
     found.mkdir()
-    monkeypatch.setattr(temporary, "spill_folder", lambda: found)
+    monkeypatch.setattr(model, "spill_folder", lambda: found)
     return found
 
 

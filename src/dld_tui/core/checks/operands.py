@@ -6,16 +6,597 @@ runtime takes, channels, ranks and lengths that do not fit each other. Unknown d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
 
-from onnx import AttributeProto
+import numpy as np
+from onnx import AttributeProto, helper
 
-from dld_tui.core.checks import operands_learned, operands_shapes, operands_windows
-from dld_tui.core.checks.calls import Call
-from dld_tui.core.checks.operand_tools import VALUE, Said, wrong
+from dld_tui.core import fmt
+from dld_tui.core.checks.calls import Call, Dims
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.value_types import shown, tensor_type
 from dld_tui.core.text import clip, visible
+
+VALUE, SHAPE = "attribute-value", "operand-shape"
+Said: TypeAlias = "Iterator[tuple[str, str]]"
+"""Rules and messages."""
+
+
+def wrong(message: str) -> tuple[str, str]:
+    """Return a finding about shapes."""
+    return SHAPE, message
+
+
+def dims_text(dims: Dims) -> str:
+    """Return dimensions as people write them."""
+    return fmt.shape(dims)
+
+
+def differ(first: int | None, second: int | None) -> bool:
+    """Return whether two dimensions are known and not equal."""
+    return first is not None and second is not None and first != second
+
+
+def vector(call: Call, index: int, what: str, size: int | None) -> Said:
+    """Yield what keeps an input from being a vector of a size."""
+    dims = call.dims(index)
+    if dims is None:
+        return
+    if len(dims) != 1:
+        yield wrong(f"{what} is {dims_text(dims)}, it must have one dimension")
+    elif differ(dims[0], size):
+        yield wrong(f"{what} has {dims[0]} elements, {size} are needed")
+
+
+def axis_said(call: Call, rank: int | None, default: int, extra: int = 0) -> Said:
+    """Yield where the attribute axis is outside of a rank."""
+    axis = call.attribute("axis", default)
+    if rank is not None and isinstance(axis, int) and not -rank - extra <= axis < rank + extra:
+        yield VALUE, f"Attribute axis is {axis}, the input has {fmt.plural(rank, 'dimension')}"
+
+
+def sizes_text(sizes: Iterable[int]) -> str:
+    """Return sizes as people write them."""
+    return f"[{', '.join(map(str, sizes))}]"
+
+
+def like(call: Call, index: int, what: str, wanted: Dims) -> Said:
+    """Yield where an input has not the wanted dimensions."""
+    dims = call.dims(index)
+    if dims is None:
+        return
+    if len(dims) != len(wanted) or any(differ(a, b) for a, b in zip(dims, wanted, strict=True)):
+        yield wrong(f"{what} is {dims_text(dims)}, it must be {dims_text(wanted)}")
+
+
+def recurrent(gates: int, *, quantized: bool = False) -> Any:
+    """Return the rule for recurrent operators with so many gates."""
+
+    def check(call: Call) -> Said:
+        hidden = call.attribute("hidden_size")
+        if hidden is not None and hidden < 1:
+            yield VALUE, f"Attribute hidden_size is {hidden}, it must be positive"
+            return
+        if call.attribute("layout", 0) not in (0, 1):
+            yield VALUE, f"Attribute layout is {call.attribute('layout')}, it takes 0 and 1"
+            return
+        if call.attribute("layout", 0):
+            yield "runtime-operator", "ONNX Runtime does not compute with layout 1"
+            return
+        if hidden is None:
+            return
+        ways = 2 if call.attribute("direction", "forward") == "bidirectional" else 1
+        batch, rows = call.dim(0, 1), gates * hidden
+        columns = call.dim(0, 2)
+        weights = {
+            "W": (1, (ways, columns, rows) if quantized else (ways, rows, columns)),
+            "R": (2, (ways, hidden, rows) if quantized else (ways, rows, hidden)),
+            "B": (3, (ways, 2 * rows)),
+            "initial_h": (5, (ways, batch, hidden)),
+        }
+        if gates == 4:
+            weights["initial_c"] = (6, (ways, batch, hidden))
+            weights["P"] = (7, (ways, 3 * hidden))
+        for what, (index, wanted) in weights.items():
+            yield from like(call, index, f"Input {what}", wanted)
+        if call.rank(0) not in (None, 3):
+            yield wrong(f"The data is {dims_text(call.dims(0) or ())}, it must have 3 dimensions")
+        if quantized:
+            for index, what in (
+                (8, "W_scale"),
+                (9, "W_zero_point"),
+                (10, "R_scale"),
+                (11, "R_zero_point"),
+            ):
+                dims = call.dims(index)
+                if dims is not None and None not in dims and dims not in ((ways,), (ways, rows)):
+                    yield wrong(
+                        f"Input {what} is {dims_text(dims)}, needed: [{ways}] or [{ways}, {rows}]"
+                    )
+
+    return check
+
+
+# --- trees and the like -------------------------------------------------------------------------
+
+
+def scaler(call: Call) -> Said:
+    """Yield what is wrong with Scaler."""
+    features = call.dim(0, -1)
+    for name in ("offset", "scale"):
+        values = call.attribute(name)
+        if values is None:
+            yield VALUE, f"Attribute {name} is needed"
+        elif features is not None and len(values) not in (1, features):
+            yield wrong(f"Attribute {name} has {len(values)} values for {features} features")
+
+
+def linear_classifier(call: Call) -> Said:
+    """Yield what is wrong with LinearClassifier."""
+    labels = call.attribute("classlabels_ints") or call.attribute("classlabels_strings")
+    if not labels:
+        yield VALUE, "Attribute classlabels_ints or classlabels_strings is needed"
+
+
+def tree(leaves: str) -> Any:
+    """Return the rule for ensembles of trees."""
+
+    def check(call: Call) -> Said:
+        trees, ids = call.attribute("nodes_treeids") or (), call.attribute("nodes_nodeids") or ()
+        modes = [text.decode("utf-8", "replace") for text in call.attribute("nodes_modes") or ()]
+        yes = call.attribute("nodes_truenodeids") or ()
+        no = call.attribute("nodes_falsenodeids") or ()
+        features = call.attribute("nodes_featureids") or ()
+        lengths = {len(values) for values in (trees, ids, modes, yes, no, features)}
+        if len(lengths) > 1:
+            yield VALUE, f"The nodes_ attributes have {sizes_text(sorted(lengths))} values"
+            return
+        lengths = {
+            len(call.attribute(f"{leaves}_{part}") or ())
+            for part in ("treeids", "nodeids", "ids", "weights")
+        }
+        if len(lengths) > 1:
+            yield VALUE, f"The {leaves}_ attributes have {sizes_text(sorted(lengths))} values"
+            return
+        places = {pair: at for at, pair in enumerate(zip(trees, ids, strict=True))}
+        if len(places) != len(ids):
+            yield VALUE, "Two nodes of a tree have the same number"
+            return
+        yield from _tree_order(places, trees, modes, yes, no)
+        ends = zip(
+            call.attribute(f"{leaves}_treeids") or (), call.attribute(f"{leaves}_nodeids") or (),
+            strict=True,
+        )  # fmt: skip
+        for tree, node in ends:
+            at = places.get((tree, node))
+            if at is None or modes[at] != "LEAF":
+                yield VALUE, f"Node {node} of tree {tree} has a weight and is no leaf"
+                return
+        size = call.dim(0, -1)
+        used = [f for f, mode in zip(features, modes, strict=True) if mode != "LEAF"]
+        if call.rank(0) not in (None, 1, 2):
+            yield wrong(f"The data is {dims_text(call.dims(0) or ())}, it must have 2 dimensions")
+        elif size is not None and used and (max(used) >= size or min(used) < 0):
+            yield wrong(f"A tree asks for feature {max(used)} of {size}")
+
+    return check
+
+
+def _tree_order(
+    places: dict[tuple[int, int], int], trees: Any, modes: list[str], yes: Any, no: Any
+) -> Said:
+    parents: set[int] = set()
+    for at, mode in enumerate(modes):
+        if mode == "LEAF":
+            continue
+        if mode not in _MODES:
+            yield VALUE, f"Attribute nodes_modes has {clip(visible(mode), 40)!r}"
+            return
+        for child in (yes[at], no[at]):
+            place = places.get((trees[at], child))
+            if place is None or place == at:
+                yield VALUE, f"A node of tree {trees[at]} leads to node {child}, which is none"
+                return
+            if place in parents:
+                yield VALUE, f"Two nodes of tree {trees[at]} lead to node {child}"
+                return
+            parents.add(place)
+
+
+_MODES = frozenset(f"BRANCH_{name}" for name in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER"))
+
+
+def zip_map(call: Call) -> Said:
+    """Yield labels that are too many or too few."""
+    labels = call.attribute("classlabels_int64s") or call.attribute("classlabels_strings")
+    size = call.dim(0, -1)
+    if labels and size is not None and len(labels) != size:
+        yield wrong(f"{len(labels)} labels for {size} values")
+
+
+def reshape(call: Call) -> Said:
+    """Yield where a shape does not fit the data."""
+    dims, rank = call.dims(0), call.rank(1)
+    if rank is not None and rank != 1:
+        if dims is not None and None not in dims and call.value(1) is not None:
+            return  # is worked out when the model is loaded, where any shape of it is taken
+        yield wrong(f"The shape is {dims_text(call.dims(1) or ())}, it must have one dimension")
+        return
+    value = call.value(1) if call.version >= 5 else call.attribute("shape")
+    if value is None or dims is None:
+        return
+    wanted = [int(size) for size in np.asarray(value).ravel()]
+    keep = not call.attribute("allowzero", 0)
+    if sum(size == -1 for size in wanted) > 1 or any(size < -1 for size in wanted):
+        yield wrong(f"The shape {sizes_text(wanted)} is none")
+        return
+    if not keep and -1 in wanted and 0 in wanted:
+        yield wrong(
+            f"The shape {sizes_text(wanted)} has both 0 and -1, which allowzero does not allow"
+        )
+        return
+    left, known, kept_zero = list(dims), [], False
+    for axis, size in enumerate(wanted):
+        if size == 0 and keep:
+            if axis >= len(dims):
+                yield wrong(
+                    f"The shape {sizes_text(wanted)} keeps dimension {axis} of {dims_text(dims)}"
+                )
+                return
+            kept_zero = kept_zero or dims[axis] in (0, None)
+            left[axis] = 1
+        elif size != -1:
+            known.append(size)
+    fixed = [dim for dim in left if dim is not None]
+    have, need = math.prod(fixed), math.prod(known)
+    free = len(fixed) < len(left)
+    if kept_zero and 0 in dims:
+        return  # nothing is reshaped to nothing
+    zero = have == 0 or need == 0
+    if -1 in wanted:
+        bad = not zero and not free and have % need != 0
+    else:
+        bad = (have != need) if not free else (not zero and need % have != 0)
+    if bad:
+        yield wrong(f"{dims_text(dims)} cannot be reshaped to {sizes_text(wanted)}")
+
+
+def one_dimension(*indexes: int) -> Any:
+    """Return the rule that inputs are vectors."""
+
+    def check(call: Call) -> Said:
+        for index in indexes:
+            dims = call.dims(index)
+            if dims is not None and len(dims) != 1:
+                yield wrong(f"Input {index} is {dims_text(dims)}, it must have one dimension")
+
+    return check
+
+
+def slices(call: Call) -> Said:
+    """Yield what is wrong with Slice."""
+    if call.version < 10:
+        return
+    yield from one_dimension(1, 2, 3, 4)(call)
+    sizes = {call.dim(index, 0) for index in (1, 2, 3, 4) if call.rank(index) == 1} - {None}
+    if len(sizes) > 1:
+        yield wrong(
+            f"Starts, ends, axes and steps have {sizes_text(sorted(filter(None, sizes)))} values"
+        )
+    steps = call.value(4)
+    if steps is not None and bool((np.asarray(steps) == 0).any()):
+        yield wrong("A step is 0")
+
+
+def _squeeze_axes(call: Call) -> Said:
+    if call.version >= 13:
+        dims = call.dims(1)
+        if dims is not None and len(dims) > 1:
+            yield wrong(f"The axes are {dims_text(dims)}, they must have one dimension")
+
+
+def _axes(call: Call) -> list[int] | None:
+    """Return the axes of Squeeze and Unsqueeze; None where they are not known."""
+    axes = call.attribute("axes") if call.version < 13 else call.value(1)
+    return None if axes is None else [int(axis) for axis in np.asarray(axes).ravel()]
+
+
+def squeeze(call: Call) -> Said:
+    """Yield what is wrong with Squeeze."""
+    yield from _squeeze_axes(call)
+    dims, axes = call.dims(0), _axes(call)
+    for axis in axes or () if dims is not None else ():
+        if dims is None or not -len(dims) <= axis < len(dims):
+            yield wrong(f"Axis {axis} is outside of {dims_text(dims or ())}")
+        elif dims[axis] not in (1, None):
+            yield wrong(f"Dimension {axis} of {dims_text(dims)} is not 1")
+
+
+def unsqueeze(call: Call) -> Said:
+    """Yield what is wrong with Unsqueeze."""
+    yield from _squeeze_axes(call)
+    rank, axes = call.rank(0), _axes(call)
+    if rank is None or axes is None:
+        return
+    full = rank + len(axes)
+    if any(not -full <= axis < full for axis in axes):
+        yield wrong(f"The axes {sizes_text(axes)} are outside of {full} dimensions")
+    elif len({axis % full for axis in axes}) < len(axes):
+        yield wrong(f"The axes {sizes_text(axes)} name a dimension twice")
+
+
+def one_axis(default: int) -> Any:
+    """Return the rule that an axis is one of the data."""
+
+    def check(call: Call) -> Said:
+        yield from axis_said(call, call.rank(0), default)
+
+    return check
+
+
+def transpose(call: Call) -> Said:
+    """Yield what is wrong with Transpose."""
+    perm, rank = call.attribute("perm"), call.rank(0)
+    if perm is None:
+        return
+    if sorted(perm) != list(range(len(perm))):
+        yield VALUE, f"Attribute perm is {list(perm)}, which is no order of dimensions"
+    elif rank is not None and len(perm) != rank:
+        yield (
+            VALUE,
+            f"Attribute perm is {list(perm)}, the input has {fmt.plural(rank, 'dimension')}",
+        )
+
+
+def concat(call: Call) -> Said:
+    """Yield what is wrong with Concat."""
+    known = [
+        dims for index in range(len(call.node.input)) if (dims := call.dims(index)) is not None
+    ]
+    if not known:
+        return
+    rank = len(known[0])
+    if any(len(dims) != rank for dims in known):
+        yield wrong(f"The ranks of {', '.join(dims_text(dims) for dims in known[:6])} differ")
+        return
+    axis = call.attribute("axis", 1)
+    if not -rank <= axis < rank:
+        yield VALUE, f"Attribute axis is {axis}, the inputs have {fmt.plural(rank, 'dimension')}"
+        return
+    for other in range(rank):
+        sizes = {dims[other] for dims in known} - {None}
+        if other != axis % rank and len(sizes) > 1:
+            texts = ", ".join(dims_text(dims) for dims in known[:6])
+            yield wrong(f"{texts} differ in dimension {other}, they are joined in {axis % rank}")
+            return
+
+
+def clip_limits(call: Call) -> Said:
+    """Yield limits that are no scalars."""
+    for index, what in ((1, "min"), (2, "max")):
+        dims = call.dims(index)
+        if dims not in (None, (), (1,), (None,)):
+            yield wrong(f"Input {what} is {dims_text(dims or ())}, it must be a scalar")
+
+
+def gather(call: Call) -> Said:
+    """Yield where an index is outside."""
+    rank = call.rank(0)
+    yield from axis_said(call, rank, 0)
+    axis = call.attribute("axis", 0)
+    if rank is None or not -rank <= axis < rank:
+        return
+    size, indices = call.dim(0, axis), call.value(1)
+    if size is not None and indices is not None and indices.dtype.kind == "i" and indices.size:
+        least, most = int(indices.min()), int(indices.max())
+        if least < -size or most >= size:
+            worst = most if most >= size else least
+            yield wrong(f"Index {worst} is outside of dimension {axis}, which has {size} elements")
+
+
+def cast_type(call: Call) -> Said:
+    """Yield a type that is none."""
+    to = call.attribute("to")
+    if isinstance(to, int):
+        try:
+            helper.tensor_dtype_to_np_dtype(to)
+        except (KeyError, ValueError):
+            yield VALUE, f"Attribute to is {to}, which is no element type"
+
+
+def broadcast(call: Call) -> Said:
+    """Yield where operands cannot be broadcast."""
+    if call.version and call.version < 7 and not call.domain:
+        return
+    dims = [call.dims(index) for index in range(len(call.node.input))]
+    known = [found for found in dims if found is not None]
+    for axis in range(1, max((len(found) for found in known), default=0) + 1):
+        sizes = {found[-axis] for found in known if len(found) >= axis} - {None, 1}
+        if len(sizes) > 1:
+            texts = " and ".join(dims_text(found) for found in known[:4])
+            yield wrong(f"{texts} cannot be broadcast to each other")
+            return
+
+
+def matmul(first: int, second: int) -> Any:
+    """Return the rule for a product of two inputs."""
+
+    def check(call: Call) -> Said:
+        a, b = call.dims(first), call.dims(second)
+        if not a or not b:
+            return
+        inner = b[-2] if len(b) > 1 else b[0]
+        if differ(a[-1], inner):
+            yield wrong(
+                f"{dims_text(a)} and {dims_text(b)} cannot be multiplied: {a[-1]} is not {inner}"
+            )
+
+    return check
+
+
+def resize(call: Call) -> Said:
+    """Yield what is wrong with Resize."""
+    rank = call.rank(0)
+    if call.version < 11 or rank is None:
+        return
+    axes = call.attribute("axes")
+    count = len(axes) if axes else rank
+    for index, what in ((2, "scales"), (3, "sizes")):
+        dims = call.dims(index)
+        if dims is None or dims == (0,):
+            continue
+        yield from vector(call, index, f"Input {what}", count)
+
+
+# --- convolutions and pools ---------------------------------------------------------------------
+
+
+def convolution(data: int, weight: int, bias: int | None, *, transposed: bool = False) -> Any:
+    """Return the rule for convolutions with these inputs."""
+
+    def check(call: Call) -> Said:
+        group = call.attribute("group", 1)
+        if group < 1:
+            yield VALUE, f"Attribute group is {group}, it must be positive"
+            return
+        x, w = call.dims(data), call.dims(weight)
+        if w is None:
+            return
+        if x is not None and len(x) != len(w):
+            yield wrong(
+                f"The data is {dims_text(x)} and the weight {dims_text(w)}: their ranks differ"
+            )
+            return
+        if len(w) < 3:
+            yield wrong(f"The weight is {dims_text(w)}, it must have 3 dimensions or more")
+            return
+        kernel = call.attribute("kernel_shape")
+        if kernel and (
+            len(kernel) != len(w) - 2
+            or any(differ(int(a), b) for a, b in zip(kernel, w[2:], strict=True))
+        ):
+            yield wrong(f"kernel_shape is {list(kernel)} and the weight {dims_text(w)}")
+        yield from _window(call, len(w) - 2, w[2:])
+        channels = x[1] if x is not None else None
+        taken = w[0] if transposed else None if w[1] is None else w[1] * group
+        if differ(channels, taken):
+            yield wrong(f"The data has {channels} channels, the weight takes {taken}")
+        made = None if w[1 if transposed else 0] is None else w[1 if transposed else 0]
+        if made is not None and transposed:
+            made *= group
+        elif made is not None and made % group:
+            yield wrong(f"{made} output channels are not a multiple of group {group}")
+        if bias is not None:
+            yield from vector(call, bias, "The bias", made)
+        if x is not None and not transposed:
+            yield from _room(call, x[2:], w[2:])
+
+    return check
+
+
+def _window(call: Call, spatial: int, kernel: Dims | None) -> Said:
+    for name, count in (("strides", spatial), ("dilations", spatial), ("pads", 2 * spatial)):
+        values = call.attribute(name)
+        if not values:
+            continue
+        if len(values) != count:
+            yield VALUE, f"Attribute {name} has {len(values)} values, {count} are needed"
+        elif name != "pads" and any(value <= 0 for value in values):
+            yield VALUE, f"Attribute {name} is {list(values)}, all must be positive"
+    del kernel
+
+
+def _room(call: Call, sizes: Dims, kernel: Dims) -> Said:
+    """Yield where a window does not fit into the padded data."""
+    if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return
+    count = len(sizes)
+    pads = call.attribute("pads") or [0] * 2 * count
+    dilations = call.attribute("dilations") or [1] * count
+    if call.attribute("auto_pad", "NOTSET") == "VALID":
+        pads = [0] * 2 * count
+    if len(pads) != 2 * count or len(dilations) != count or len(kernel) != count:
+        return
+    for axis in range(count):
+        size, window = sizes[axis], kernel[axis]
+        if size is None or window is None:
+            continue
+        padded = size + pads[axis] + pads[axis + count]
+        if padded < dilations[axis] * (window - 1) + 1:
+            yield wrong(f"A window of {window} does not fit into {padded} padded elements")
+            return
+
+
+def pool(call: Call) -> Said:
+    """Yield what is wrong with a pool."""
+    x, kernel = call.dims(0), call.attribute("kernel_shape")
+    if x is None or not kernel:
+        return
+    if len(kernel) != len(x) - 2:
+        yield wrong(f"kernel_shape is {list(kernel)} and the data {dims_text(x)}")
+        return
+    yield from _window(call, len(kernel), None)
+    pads = call.attribute("pads") or []
+    if len(pads) == 2 * len(kernel):
+        for axis, size in enumerate(kernel):
+            if max(pads[axis], pads[axis + len(kernel)]) >= size:
+                yield (
+                    VALUE,
+                    f"Attribute pads is {list(pads)}, less than the window {size} is needed",
+                )
+                break
+    if not call.attribute("ceil_mode", 0):
+        yield from _room(call, x[2:], tuple(kernel))
+
+
+def global_pool(call: Call) -> Said:
+    """Yield what is wrong with a pool over all."""
+    x = call.dims(0)
+    if x is not None and len(x) < 3:
+        yield wrong(f"The data is {dims_text(x)}, it must have 3 dimensions or more")
+
+
+# --- normalization ------------------------------------------------------------------------------
+
+
+def batch_norm(call: Call) -> Said:
+    """Yield what is wrong with BatchNormalization."""
+    channels = call.dim(0, 1)
+    rank = call.rank(0)
+    if rank == 1:
+        channels = 1
+    for index, what in enumerate(("scale", "B", "mean", "var"), 1):
+        yield from vector(call, index, f"Input {what}", channels)
+
+
+def instance_norm(call: Call) -> Said:
+    """Yield what is wrong with InstanceNormalization."""
+    for index, what in ((1, "scale"), (2, "B")):
+        yield from vector(call, index, f"Input {what}", call.dim(0, 1))
+
+
+def layer_norm(call: Call) -> Said:
+    """Yield what is wrong with LayerNormalization."""
+    x = call.dims(0)
+    yield from axis_said(call, None if x is None else len(x), -1)
+    if x is None:
+        return
+    for index, what in ((1, "Scale"), (2, "Bias")):
+        dims = call.dims(index)
+        if dims is not None and not _broadcasts_to(dims, x):
+            yield wrong(f"{what} is {dims_text(dims)} and does not fit the data {dims_text(x)}")
+
+
+def _broadcasts_to(dims: Dims, wanted: Dims) -> bool:
+    if len(dims) > len(wanted):
+        return all(dim in (1, None) for dim in dims[: len(dims) - len(wanted)]) and _broadcasts_to(
+            dims[len(dims) - len(wanted) :], wanted
+        )
+    tail = wanted[len(wanted) - len(dims) :]
+    return all(a is None or b is None or a in (1, b) for a, b in zip(dims, tail, strict=True))
+
 
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 _DIRECTION = ("forward", "reverse", "bidirectional")
@@ -176,50 +757,50 @@ _BROADCAST = [
 _MANY = ("Sum", "Max", "Min", "Mean")
 _MS = "com.microsoft"
 _RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
-    **{("", name): operands_shapes.broadcast for name in _BROADCAST},
-    **{("", name): _joined(_needs_input, operands_shapes.broadcast) for name in _MANY},
-    ("", "Conv"): operands_windows.convolution(0, 1, 2),
-    ("", "ConvInteger"): operands_windows.convolution(0, 1, None),
-    ("", "QLinearConv"): operands_windows.convolution(0, 3, 8),
-    ("", "ConvTranspose"): operands_windows.convolution(0, 1, 2, transposed=True),
-    (_MS, "FusedConv"): operands_windows.convolution(0, 1, 2),
-    ("", "MaxPool"): operands_windows.pool,
-    ("", "AveragePool"): operands_windows.pool,
-    ("", "LpPool"): operands_windows.pool,
-    ("", "GlobalAveragePool"): operands_windows.global_pool,
-    ("", "GlobalMaxPool"): operands_windows.global_pool,
-    ("", "BatchNormalization"): operands_windows.batch_norm,
-    ("", "InstanceNormalization"): operands_windows.instance_norm,
-    ("", "LayerNormalization"): operands_windows.layer_norm,
-    ("", "Reshape"): operands_shapes.reshape,
-    ("", "Expand"): operands_shapes.one_dimension(1),
-    ("", "Tile"): operands_shapes.one_dimension(1),
-    ("", "ConstantOfShape"): operands_shapes.one_dimension(0),
-    ("", "Slice"): operands_shapes.slices,
-    ("", "Squeeze"): operands_shapes.squeeze,
-    ("", "Unsqueeze"): operands_shapes.unsqueeze,
-    ("", "ArgMax"): operands_shapes.one_axis(0),
-    ("", "ArgMin"): operands_shapes.one_axis(0),
-    ("", "GatherElements"): operands_shapes.one_axis(0),
-    ("", "ScatterElements"): operands_shapes.one_axis(0),
-    ("", "Split"): operands_shapes.one_axis(0),
-    ("", "Transpose"): operands_shapes.transpose,
-    ("", "Concat"): _joined(_needs_input, operands_shapes.concat),
-    ("", "Clip"): operands_shapes.clip_limits,
-    ("", "Gather"): operands_shapes.gather,
-    ("", "Cast"): operands_shapes.cast_type,
-    ("", "MatMul"): operands_shapes.matmul(0, 1),
-    ("", "MatMulInteger"): operands_shapes.matmul(0, 1),
-    ("", "QLinearMatMul"): operands_shapes.matmul(0, 3),
-    (_MS, "MatMulIntegerToFloat"): operands_shapes.matmul(0, 1),
-    ("", "Resize"): operands_shapes.resize,
-    ("", "LSTM"): operands_learned.recurrent(4),
-    ("", "GRU"): operands_learned.recurrent(3),
-    ("", "RNN"): operands_learned.recurrent(1),
-    (_MS, "DynamicQuantizeLSTM"): operands_learned.recurrent(4, quantized=True),
-    ("ai.onnx.ml", "Scaler"): operands_learned.scaler,
-    ("ai.onnx.ml", "LinearClassifier"): operands_learned.linear_classifier,
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): operands_learned.tree("class"),
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): operands_learned.tree("target"),
-    ("ai.onnx.ml", "ZipMap"): operands_learned.zip_map,
+    **{("", name): broadcast for name in _BROADCAST},
+    **{("", name): _joined(_needs_input, broadcast) for name in _MANY},
+    ("", "Conv"): convolution(0, 1, 2),
+    ("", "ConvInteger"): convolution(0, 1, None),
+    ("", "QLinearConv"): convolution(0, 3, 8),
+    ("", "ConvTranspose"): convolution(0, 1, 2, transposed=True),
+    (_MS, "FusedConv"): convolution(0, 1, 2),
+    ("", "MaxPool"): pool,
+    ("", "AveragePool"): pool,
+    ("", "LpPool"): pool,
+    ("", "GlobalAveragePool"): global_pool,
+    ("", "GlobalMaxPool"): global_pool,
+    ("", "BatchNormalization"): batch_norm,
+    ("", "InstanceNormalization"): instance_norm,
+    ("", "LayerNormalization"): layer_norm,
+    ("", "Reshape"): reshape,
+    ("", "Expand"): one_dimension(1),
+    ("", "Tile"): one_dimension(1),
+    ("", "ConstantOfShape"): one_dimension(0),
+    ("", "Slice"): slices,
+    ("", "Squeeze"): squeeze,
+    ("", "Unsqueeze"): unsqueeze,
+    ("", "ArgMax"): one_axis(0),
+    ("", "ArgMin"): one_axis(0),
+    ("", "GatherElements"): one_axis(0),
+    ("", "ScatterElements"): one_axis(0),
+    ("", "Split"): one_axis(0),
+    ("", "Transpose"): transpose,
+    ("", "Concat"): _joined(_needs_input, concat),
+    ("", "Clip"): clip_limits,
+    ("", "Gather"): gather,
+    ("", "Cast"): cast_type,
+    ("", "MatMul"): matmul(0, 1),
+    ("", "MatMulInteger"): matmul(0, 1),
+    ("", "QLinearMatMul"): matmul(0, 3),
+    (_MS, "MatMulIntegerToFloat"): matmul(0, 1),
+    ("", "Resize"): resize,
+    ("", "LSTM"): recurrent(4),
+    ("", "GRU"): recurrent(3),
+    ("", "RNN"): recurrent(1),
+    (_MS, "DynamicQuantizeLSTM"): recurrent(4, quantized=True),
+    ("ai.onnx.ml", "Scaler"): scaler,
+    ("ai.onnx.ml", "LinearClassifier"): linear_classifier,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): tree("class"),
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): tree("target"),
+    ("ai.onnx.ml", "ZipMap"): zip_map,
 }

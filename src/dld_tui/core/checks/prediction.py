@@ -7,15 +7,18 @@ child process. Terminal and command both take what it finds from the activity ``
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx.inliner
 from onnx import TensorProto, helper
 
-from dld_tui.core.checks import kernels
 from dld_tui.core.checks.calls import Call, Dims, Operand, calls
 from dld_tui.core.checks.findings import (
     Finding,
@@ -30,6 +33,169 @@ from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.type_inference import Inference, infer
 from dld_tui.core.types import plain_domain
+
+_OWN = "dld_tui.core.operators"
+_HALF = (TensorProto.FLOAT16,)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the newest known version of ONNX Runtime takes."""
+
+    version: str
+    ir: int
+    """The newest IR version."""
+    opsets: dict[str, int]
+    """The newest released version of each operator set."""
+    operators: dict[str, dict[str, dict[str, list[str]]]]
+    """Attributes by domain, operator and the version since which they hold."""
+    kernels: dict[str, dict[str, list[Any]]]
+    types: list[str]
+
+    def since(self, domain: str, op_type: str, version: int) -> int | None:
+        """Return since which version an operator is as it is in `version`, None when unknown."""
+        known = self.operators.get(domain, {}).get(op_type)
+        if known is None:
+            return None
+        return max((int(since) for since in known if int(since) <= version), default=None)
+
+
+@lru_cache(maxsize=1)
+def facts() -> Facts:
+    """Return the facts of the data file."""
+    text = resources.files(_OWN).joinpath("data/onnxruntime.json").read_text("utf-8")
+    data = json.loads(text)
+    data.pop("notice", None)
+    return Facts(**data)
+
+
+def title() -> str:
+    """Return what the facts are of, for messages."""
+    return f"ONNX Runtime {facts().version}"
+
+
+def unknown_to_runtime(call: Call) -> str | None:
+    """Return what ONNX Runtime does not know of a call, None when it knows it.
+
+    It is None for operators that nothing knows, too, if their operator set is known: that is a
+    finding of its own.
+    """
+    known = facts()
+    if call.op_type == "Constant":
+        return None  # is taken for a constant, whatever its operator set
+    if call.domain not in known.kernels:
+        name = name_of(call.domain)
+        return f"{title()} has no operator set {name}: it needs a library of custom operators"
+    if call.domain not in known.operators or not call.version:
+        return None
+    from dld_tui.core.operators.registry import schema_for
+
+    ours = schema_for(call.op_type, call.domain, call.version)
+    if ours is None:
+        return None
+    since = known.since(call.domain, call.op_type, call.version)
+    if since is None:
+        return f"{title()} does not know it"
+    attributes = known.operators[call.domain][call.op_type][str(since)]
+    mine = {attribute.name for attribute in ours.attributes}
+    for proto in call.node.attribute:
+        name = text_of(proto.name)
+        if name in mine and name not in attributes:
+            return f"{title()} does not know its attribute {name_of(name)}"
+    return None
+
+
+def has_kernel(call: Call) -> bool | None:
+    """Return whether the CPU provider computes a call; None when that is not known.
+
+    Unknown types are taken to fit. Where there is no kernel for float16, ONNX Runtime casts to
+    float32 and back.
+    """
+    known = facts()
+    rows = known.kernels.get(call.domain, {}).get(call.op_type)
+    if call.domain not in known.kernels or call.op_type == "Constant":
+        return None
+    since = known.since(call.domain, call.op_type, call.version)
+    if call.domain == "com.microsoft":
+        since = 1
+    if since is None:
+        return None
+    if rows is None:
+        return False
+    fitting = [row for row in rows if _fits_version(since, row[0], row[1])]
+    types = _types_by_name(call)
+    if types is None:
+        return bool(fitting)
+    if any(_fits(row[2], types, known.types) for row in fitting):
+        return True
+    as_single = {
+        name: [TensorProto.FLOAT if kind in _HALF else kind for kind in kinds]
+        for name, kinds in types.items()
+    }
+    return as_single != types and any(_fits(row[2], as_single, known.types) for row in fitting)
+
+
+def _fits_version(since: int, first: int, last: int | None) -> bool:
+    """As KernelRegistry::VerifyKernelDef of ONNX Runtime compares them."""
+    return first == since or (last is not None and first < since <= last)
+
+
+def _types_by_name(call: Call) -> dict[str, list[int]] | None:
+    """Return element types of operands by type variable and by formal name; 0 for unknown ones."""
+    from dld_tui.core.operators.registry import schema_for
+
+    schema = schema_for(call.op_type, call.domain, call.version)
+    if schema is None:
+        return None
+    found: dict[str, list[int]] = {}
+    for formals, names in ((schema.inputs, call.node.input), (schema.outputs, call.node.output)):
+        for index, name in enumerate(names):
+            if not formals or not name:
+                continue
+            formal = formals[min(index, len(formals) - 1)]
+            operand = call.names.operand(text_of(name))
+            kind = operand.dtype if operand.kind == "tensor_type" else 0
+            found.setdefault(formal.type_name, []).append(kind)
+            if formal.name != formal.type_name:
+                found.setdefault(formal.name, []).append(kind)
+    return found
+
+
+def _fits(taken: dict[str, list[int]], types: dict[str, list[int]], texts: list[str]) -> bool:
+    for name, numbers in taken.items():
+        accepted = {texts[number] for number in numbers}
+        for kind in types.get(name, ()):
+            if kind and f"tensor({_type_text(kind)})" not in accepted:
+                return False
+    return True
+
+
+def _type_text(kind: int) -> str:
+    from dld_tui.core.document.value_types import tensor_type
+
+    full = tensor_type(kind) or ""
+    return full.removeprefix("tensor(").removesuffix(")")
+
+
+def types_text(call: Call) -> str:
+    """Return the element types of the inputs of a call, for a message."""
+    kinds = [call.input(index).dtype for index in range(len(call.node.input))]
+    named = dict.fromkeys(_type_text(kind) for kind in kinds if kind)
+    return ", ".join(named)
+
+
+def is_function(call: Call) -> bool:
+    """Return whether the operator is defined by others, so that no kernel of its own is needed."""
+    try:
+        schema = onnx.defs.get_schema(call.op_type, call.version, call.domain)
+    except onnx.defs.SchemaError:
+        return False
+    # The stubs of onnx do not know them.
+    return bool(
+        getattr(schema, "has_function", False)
+        or getattr(schema, "has_context_dependent_function", False)
+    )
+
 
 _MICROSOFT, _ML = "com.microsoft", "ai.onnx.ml"
 _MOST_ROUNDS = 12
@@ -224,16 +390,16 @@ def _imports(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def _check_versions(model: onnx.ModelProto) -> list[Prediction]:
-    known = kernels.facts()
+    known = facts()
     said = []
     if model.ir_version > known.ir:
-        said.append(f"IR version {model.ir_version}: {kernels.title()} takes {known.ir} at most")
+        said.append(f"IR version {model.ir_version}: {title()} takes {known.ir} at most")
     entries = [(plain_domain(text_of(e.domain)), int(e.version)) for e in model.opset_import]
     for domain, version in dict.fromkeys(entries):
         newest = known.opsets.get(domain)
         if newest is not None and version > newest:
             name = domain or "ai.onnx"
-            said.append(f"Opset {version} of {name}: {kernels.title()} takes {newest} at most")
+            said.append(f"Opset {version} of {name}: {title()} takes {newest} at most")
     return [Prediction("runtime-version", Remark(text)) for text in said]
 
 
@@ -282,9 +448,9 @@ class _Verdict:
 def _verdict(call: Call) -> _Verdict:
     return _Verdict(
         list(check_signature(call)),
-        kernels.unknown_to_runtime(call),
-        kernels.has_kernel(call),
-        kernels.is_function(call),
+        unknown_to_runtime(call),
+        has_kernel(call),
+        is_function(call),
         has_right_types(call),
     )
 
@@ -303,11 +469,9 @@ def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list
             return []
         model = infer(flat, found.labels).model
         lacking = [
-            call
-            for call in calls(model.graph, _imports(model))
-            if kernels.has_kernel(call) is False
+            call for call in calls(model.graph, _imports(model)) if has_kernel(call) is False
         ]
-        inner = [(call.domain, call.op_type) for call in lacking if kernels.is_function(call)]
+        inner = [(call.domain, call.op_type) for call in lacking if is_function(call)]
         if not inner:
             break
         functions = inner
@@ -315,9 +479,9 @@ def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list
 
 
 def _no_kernel(labels: Labels, call: Call) -> Prediction:
-    types = kernels.types_text(call)
+    types = types_text(call)
     of = f" of {types}" if types else ""
-    text = f"{kernels.title()} has no CPU kernel for it{of} in opset {call.version}"
+    text = f"{title()} has no CPU kernel for it{of} in opset {call.version}"
     return Prediction("no-kernel", _remark(labels, call, text))
 
 

@@ -15,7 +15,7 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 if TYPE_CHECKING:
     from dld_tui.core.compare.model import FloatArray
     from dld_tui.core.document.document import Document
-    from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.model import Report
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from dld_tui.core.document.journal import Journal, Recorder
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ShownTypes
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.shown_types import ShownTypes
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import Node, NodeTexts
 from dld_tui.core.document.proto_text import text_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import onnx
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
-from dld_tui.core.document.node import Node, attribute_type
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import Node, NodeTexts, attribute_type
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import ValueType, value_type_of
@@ -440,3 +439,33 @@ def _own_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
             for name in scope.named(list_name):
                 if name:
                     yield name, stored
+
+
+class ShownTypes:
+    """What is known of values, read when it is first asked for and kept until the next edit.
+
+    While a thread is making edits (``is_held``) nothing is read: indexes of the scopes are made
+    when somebody looks, and two threads must not make them at once.
+    """
+
+    def __init__(self) -> None:
+        self.is_held = False
+        self._known: dict[tuple[Scope, str], tuple[ValueType | None, bool]] = {}
+
+    def of(self, scope: Scope, name: str) -> tuple[ValueType | None, bool]:
+        """Return the type of a value, and whether it may be wrong since an edit.
+
+        Args:
+            scope: Where the value is seen.
+            name: The value.
+        """
+        known = self._known.get((scope, name))
+        if known is None:
+            if self.is_held:
+                return None, False
+            known = self._known[scope, name] = scope.value_type(name), scope.is_stale(name)
+        return known
+
+    def clear(self) -> None:
+        """Read all anew: the model was edited, or inference knows more."""
+        self._known.clear()

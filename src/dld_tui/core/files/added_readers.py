@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.plugins import plugins
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.model import Report
     from dld_tui.core.types import CancelCheck, ProgressCallback
 
 
@@ -23,7 +23,7 @@ class ReportReader:
     matches: Callable[[bytes], bool]
     """Tells by the first 64 KiB of a file whether it is one."""
     read: Callable[[Path, ProgressCallback | None, CancelCheck | None], Report]
-    """See :func:`dld_tui.core.report.temporary.temporary_report`."""
+    """See :func:`dld_tui.core.report.model.temporary_report`."""
 
 
 def reader_of(head: bytes) -> ReportReader | None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.local_functions import key_of
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import Node, NodeTexts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.graph.graph import Graph, Kind, Net
 from dld_tui.core.operators.categories import category_of

@@ -10,7 +10,7 @@ from dld_tui.core.plan.filter import distribution, groups
 from dld_tui.core.plan.macs import arithmetic_intensity, macs
 from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.plan.summary import summary_of
-from dld_tui.core.tables.as_json import json_of
+from dld_tui.core.tables.table import json_of
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.findings import PlanFinding

@@ -45,21 +45,19 @@ from dld_tui.core.plan.layers import (
 )
 from dld_tui.core.plan.macs import with_weights
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
-from dld_tui.core.plan.profile_file import (
+from dld_tui.core.plan.trtexec_log import Tactics, TrtexecLog, read_log
+from dld_tui.core.plan.trtexec_times import (
     Joined,
     LayerProfile,
+    agree,
     join_profile,
     profile_of_rows,
     rows_of_file,
-)
-from dld_tui.core.plan.timing_file import (
-    agree,
     summary_doubts,
     timing_of_rows,
     timing_of_summary,
     with_summary,
 )
-from dld_tui.core.plan.trtexec_log import Tactics, TrtexecLog, read_log
 from dld_tui.core.report.trtexec_rows import warm_up_beside, warm_up_ms
 from dld_tui.core.types import JSON
 

@@ -12,11 +12,11 @@ from dld_tui.core.report.measured_facts import measured_json, report_inputs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.tables.as_csv import csv_of
-from dld_tui.core.tables.as_json import json_of
+from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.model import Report
 
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:

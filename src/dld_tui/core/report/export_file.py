@@ -17,7 +17,7 @@ from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.as_parquet import parquet_of
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.model import Report
 
 
 def write_html(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:

@@ -11,7 +11,7 @@ from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.statistics import median
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.model import Report
     from dld_tui.core.report.records import ReportPass
 
 Interval: TypeAlias = "tuple[float, float]"

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.node_cost import SHARED_BY
 from dld_tui.core.report.attribution import Attribution
+from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.ort_profile import Kernel, OrtProfile, ProfilePass
-from dld_tui.core.report.reader import Report
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.temporary import temporary_report
 from dld_tui.core.report.trace_events import depths
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

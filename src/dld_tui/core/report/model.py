@@ -20,15 +20,541 @@ and from several threads. :func:`open_report` opens what other profilers wrote, 
 from __future__ import annotations
 
 import importlib
+import math
 import os
+import sqlite3
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.errors import InputError
+from dld_tui.core import fmt
+from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.added_readers import reader_of
+from dld_tui.core.files.blobs import spill_folder
 from dld_tui.core.files.recognise import HEAD, FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.report.reader import Report
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.report import database, rows, schema
+from dld_tui.core.report.counter_blocks import extent_of
+from dld_tui.core.report.export import report_json
+from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
+from dld_tui.core.report.records import (
+    LAYER_MEANS,
+    PHASES,
+    Bucket,
+    Counter,
+    GpuEvent,
+    Group,
+    Layer,
+    PassEvent,
+    PassState,
+    ReportPass,
+    Track,
+    Wording,
+)
+from dld_tui.core.report.schema import saving
+from dld_tui.core.report.statistics import (
+    ATTRIBUTED_PASSES,
+    KERNELS_ALONE,
+    LatencySummary,
+    counted_passes,
+    gpu_passes,
+    is_sound,
+    percentile_of,
+    summarise,
+)
+from dld_tui.core.report.store import GPU_ABSENT, ReportWriter
+from dld_tui.core.report.trace_events import depths
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes, Times
+
+
+class GpuReading(ABC):
+    """A mixin: GPU events of a pass, and counters over time."""
+
+    path: Path
+    version: int
+    facts: dict[str, JSON]
+    tracks: tuple[Track, ...]
+    layers: tuple[Layer, ...]
+    counters: tuple[Counter, ...]
+    gpu_absent: str | None
+    has_gpu_events: bool
+    _connection: sqlite3.Connection
+
+    @abstractmethod
+    def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]: ...
+
+    def _read_gpu(self) -> None:
+        reason = self.facts.get(GPU_ABSENT)
+        self.gpu_absent = reason if isinstance(reason, str) and reason else None
+        self.counters = ()
+        self.has_gpu_events = False
+        if self.version < 2:
+            return
+        self.counters = tuple(self._known(found) for found in rows.read_counters(self._query))
+        self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
+
+    def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
+        if self.version < 2:
+            return frozenset()
+        attributed = (schema.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
+        return frozenset(gpu_passes(states, attributed))
+
+    def _sampled(self, passes: Sequence[ReportPass]) -> list[ReportPass]:
+        """Return the passes in whose time all the counters that were measured have samples."""
+        counters = [counter for counter in self.counters if counter.samples]
+        if not counters:
+            return []
+        first = max(counter.first_us for counter in counters)
+        last = min(counter.last_us for counter in counters)
+        return [
+            one
+            for one in passes
+            if first <= one.counter_origin_us and one.counter_origin_us + one.duration_us <= last
+        ]
+
+    def _known(self, counter: Counter) -> Counter:
+        """Return a counter with what the writer of a partial report did not get to compute."""
+        if counter.samples or counter.absent is not None:
+            return counter
+        found = extent_of(self._connection, counter.id)
+        return counter if found is None else replace(counter, **vars(found))
+
+    def gpu_events(self, pass_index: int) -> list[GpuEvent]:
+        """Return what the GPU did in a pass, by start time, since the start of the pass."""
+        if self.version < 2:
+            return []
+        names = {track.id: track.name for track in self.tracks}
+        with database.reading(self.path):
+            return rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
+
+    def counter_series(
+        self, counter_id: int, start_us: float, end_us: float, buckets: int
+    ) -> list[Bucket | None]:
+        """Return a counter in equal parts of a time; None where nothing was measured, never 0.
+
+        Args:
+            counter_id: `Counter.id`.
+            start_us: On the clock of the counters: `ReportPass.counter_origin_us` and more.
+            end_us: After `start_us`.
+            buckets: How many parts. The cost does not depend on how many samples there are.
+        """
+        counter = next((found for found in self.counters if found.id == counter_id), None)
+        if counter is None:
+            return [None] * max(buckets, 0)
+        with database.reading(self.path):
+            return rows.read_series(self._query, counter, start_us, end_us, buckets)
+
+
+_ROUNDED_PERCENT = 0.5
+"""How far a stored per cent may be from that of the stored time."""
+
+
+class Report(GpuReading):
+    """An open report. Everything that is read at once is an attribute.
+
+    Attributes:
+        path: The file.
+        status: ``complete`` or ``partial`` (the run was killed, cancelled, or goes on).
+        network: The model's name.
+        backend: With its version.
+        execution_provider: Of the session.
+        device: The processor's name.
+        created: When the run started, ISO 8601, UTC; empty when unknown.
+        model: What is known of the model file: ``path``, ``bytes``, ``mtime_ns``, …
+        settings: The request that was run.
+        environment: Versions, clocks and the like.
+        facts: All rows of the ``report`` table.
+        notes: Remarks of the run.
+        latency: The latency loop's summary; of the profiled passes when there was no loop; None
+            when nothing was measured.
+        layers: In order of first execution; ``layers[i].index == i``.
+        passes: The passes that were recorded, in order: profiled ones, and those at true speed.
+        counted_passes: Those that the statistics of layers are taken over.
+        kernel_passes: Those at true speed, with the GPU's work recorded and nothing else, if any.
+        gpu_passes: Numbers of those that times of layers on a GPU are taken over.
+        latencies: The inferences of the latency loop in milliseconds, in order.
+        tracks: The rows of the timeline: threads and the streams of GPUs.
+        version: Of the file's tables.
+        counters: What was sampled over time, and what could not be.
+        gpu_absent: Why nothing of the GPU was measured; None when it was, or was not asked for.
+        has_gpu_events: Whether any pass has work of a GPU.
+        median_pass: The index of the pass with the median duration (the lower of two), of those at
+            true speed where there are any (and counters were sampled, where they were), else of the
+            measured ones; None without passes.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.Lock()
+        self.version = database.version_of(connection)
+        self.facts = rows.read_facts(self._query, "report", "key")
+        self.status = "complete" if self.facts.get("status") == "complete" else "partial"
+        self.network = self._text("network")
+        self.backend = self._text("backend")
+        self.execution_provider = self._text("execution_provider")
+        self.device = self._text("device")
+        self.created = self._text("created")
+        model = self.facts.get("model")
+        self.model: dict[str, JSON] = model if isinstance(model, dict) else {}
+        self.settings = rows.read_facts(self._query, "settings", "name")
+        self.environment = rows.read_facts(self._query, "environment", "name")
+        self.notes = rows.read_notes(self._query)
+        self.tracks = rows.read_tracks(self._query)
+        self._problems: list[str] = []
+        self.passes = self._sound_passes(rows.read_passes(self._query, self.version))
+        self.layers = rows.read_layers(self._query, self.version)
+        states = {found.index: found.state for found in self.passes}
+        counted = counted_passes(states)
+        if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
+            self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+        elif _is_contradictory(self.layers):
+            self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
+            self._problems.append(
+                "The stored times of layers contradict their per cents: computed again from the"
+                " samples"
+            )
+        self.layers = shared_by_cost(self.layers)
+        self._read_gpu()
+        self.gpu_passes = self._read_gpu_passes(states)
+        self.counted_passes = tuple(found for found in self.passes if found.index in counted)
+        self.latencies = self._sound_latencies(rows.read_latencies(self._query))
+        self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
+        self.kernel_passes = tuple(found for found in self.passes if found.state == KERNELS_ALONE)
+        drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
+        ordered = sorted((found.duration_us, found.index) for found in drawn)
+        self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
+
+    def _sound_passes(self, passes: Iterable[ReportPass]) -> tuple[ReportPass, ...]:
+        found = tuple(passes)
+        sound = tuple(
+            one for one in found if is_sound(one.duration_us) and one.start_us > -math.inf
+        )
+        self._left_out(len(found) - len(sound), "profiled pass", "profiled passes")
+        return sound
+
+    def _sound_latencies(self, latencies: tuple[float, ...]) -> tuple[float, ...]:
+        sound = tuple(value for value in latencies if is_sound(value))
+        self._left_out(len(latencies) - len(sound), "inference of the latency loop",
+                       "inferences of the latency loop")  # fmt: skip
+        return sound
+
+    def _left_out(self, count: int, noun: str, nouns: str) -> None:
+        if count:
+            self._problems.append(
+                f"{fmt.plural(count, noun, nouns)} without a sound time (missing, negative or"
+                " contradictory) left out"
+            )
+
+    @property
+    def problems(self) -> list[str]:
+        """What in the file cannot be true, a line each: figures are without it.
+
+        Reads all samples once, while the report is open.
+        """
+        return [*self._problems, *self._sample_problems]
+
+    @cached_property
+    def _sample_problems(self) -> list[str]:
+        import numpy as np
+
+        if self.by_pass is None:
+            return []
+        unsound = int(np.isnan(self.by_pass.sums_ms).sum())
+        if not unsound:
+            return []
+        return [
+            f"{fmt.plural(unsound, 'profiled pass', 'profiled passes')} without sound times of"
+            " layers (missing, negative or contradictory) left out of all sums"
+        ]
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Report:
+        """Open a report file.
+
+        Raises:
+            InputError: The file cannot be read, is not a report, or is of a newer version.
+            CorruptFileError: It is damaged.
+        """
+        target = Path(path)
+        connection = database.open_database(target)
+        try:
+            with database.reading(target):
+                return cls(target, connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; what was read stays usable."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Report:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def total_ms(self) -> float:
+        """What all layers take together in a pass: the median over the passes of their sum.
+
+        Longer than a pass where layers ran at once; 0 when no layer was timed.
+        """
+        together = None if self.by_pass is None else self.by_pass.total_ms
+        if together is not None:
+            return together
+        return sum(layer.time_ms or 0.0 for layer in self.layers)
+
+    @cached_property
+    def by_pass(self) -> PassTimes | None:
+        """What each layer took in each counted pass; None when nothing was timed.
+
+        Read once, while the report is open. A pass with a time that can be none counts in no sum.
+        """
+        times = self.pass_times()
+        return None if times is None else self._by_pass(times)
+
+    @cached_property
+    def gpu_by_pass(self) -> PassTimes | None:
+        """The same of the layers' kernels on the GPU, which may run at once."""
+        from dld_tui.core.report.pass_times import PassTimes
+
+        times = self.pass_times(gpu=True)
+        return None if times is None else PassTimes(times, self._lengths_ms(gpu=True), None)
+
+    @cached_property
+    def cost_by_pass(self) -> PassTimes | CostTimes | None:
+        """What each layer costs by pass, as :func:`.groups.priced` prices it."""
+        from dld_tui.core.report.pass_times import CostTimes
+
+        own, gpu = self.by_pass, self.gpu_by_pass
+        if own is None or gpu is None:
+            return own if gpu is None else gpu
+        hosts = frozenset(layer.index for layer in self.layers if costs_on_host(layer))
+        return CostTimes(own, gpu, hosts)
+
+    def _by_pass(self, times: Times) -> PassTimes:
+        from dld_tui.core.report import pass_times as series
+        from dld_tui.core.report.pass_times import PassTimes, without_contradictions
+
+        lengths_ms = self._lengths_ms()
+        if sum(track.kind == "thread" for track in self.tracks) <= 1:
+            return PassTimes(without_contradictions(times, lengths_ms), lengths_ms, None)
+        numbers = series.chosen_passes(len(self.layers), self._numbers())
+        with database.reading(self.path), self._lock:
+            busy = series.read_busy(self._connection.execute, numbers)
+        return PassTimes(times, lengths_ms, busy)
+
+    def _lengths_ms(self, *, gpu: bool = False) -> FloatArray:
+        """Return the lengths of the passes that are read, NaN where they are sums of layers."""
+        import numpy as np
+
+        from dld_tui.core.report import pass_times as series
+
+        numbers = series.chosen_passes(len(self.layers), self._numbers(gpu=gpu))
+        lengths = {found.index: found.duration_us / 1000 for found in self.passes}
+        known = not self.facts.get(rows.LAYERS_ONLY)
+        return np.array([lengths[number] if known else np.nan for number in numbers])
+
+    def _numbers(self, *, gpu: bool = False) -> list[int]:
+        """Return the numbers of the passes of which layers are timed, on a GPU or by the CPU."""
+        return sorted(self.gpu_passes if gpu else (one.index for one in self.counted_passes))
+
+    @property
+    def joined_percent(self) -> float | None:
+        """The part of the layers' time that is joined to ONNX nodes, or None without times.
+
+        Of the sum of their medians, as `Layer.percent` is.
+        """
+        total = sum(layer.time_ms or 0.0 for layer in self.layers)
+        if total <= 0:
+            return None
+        joined = sum(layer.time_ms or 0.0 for layer in self.layers if layer.confidence != "none")
+        return 100 * joined / total
+
+    @property
+    def profiled_latency(self) -> LatencySummary | None:
+        """The summary of the profiled passes; profiling makes them slower than `latency`.
+
+        None also when passes are but sums of layers, see `rows.LAYERS_ONLY`, or whole inferences.
+        """
+        if self.facts.get(rows.LAYERS_ONLY) or self.has_phases:
+            return None
+        durations = (found.duration_us / 1000 for found in self.counted_passes)
+        return self._summary(durations, "profiled passes")
+
+    @property
+    def has_phases(self) -> bool:
+        """Whether the layers are phases of whole inferences, none of which ran with profiling."""
+        return bool(self.facts.get(rows.PHASES_ONLY))
+
+    @property
+    def wording(self) -> Wording:
+        """What the rows are, and what their times are."""
+        if self.has_phases:
+            return PHASES
+        return LAYER_MEANS if self.facts.get(rows.LAYERS_ONLY) else Wording()
+
+    def _summary(self, values: Iterable[float], source: str) -> LatencySummary | None:
+        return summarise(values, source, percentile_of(self.backend))
+
+    def pass_events(self, index: int) -> list[PassEvent]:
+        """Return what ran in a pass, by start time, with times since the start of the pass."""
+        start_us = next((found.start_us for found in self.passes if found.index == index), None)
+        if start_us is None:
+            return []
+        with database.reading(self.path):
+            events = rows.read_events(self._query, index, start_us, len(self.layers))
+        spans = [(event.track, event.start_us, event.duration_us) for event in events]
+        return [
+            replace(event, depth=depth) if depth else event
+            for event, depth in zip(events, depths(spans), strict=True)
+        ]
+
+    def layer_history(self, index: int) -> list[tuple[int, float]]:
+        """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
+        with database.reading(self.path):
+            return rows.read_history(self._query, index)
+
+    def pass_times(self, *, gpu: bool = False) -> Times | None:
+        """Return what each layer took, ``float64[layers, passes]`` in milliseconds.
+
+        NaN where a layer did not run; None when there is nothing. Of a run of very many passes only
+        some are read, at even distances.
+
+        Args:
+            gpu: The time of a layer's kernels on the GPU in the `gpu_passes`, instead of its self
+                time in the `counted_passes`.
+        """
+        from dld_tui.core.report.pass_times import read_series
+
+        if gpu and not self.has_gpu_events:
+            return None
+        numbers = self._numbers(gpu=gpu)
+        with database.reading(self.path), self._lock:
+            return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
+
+    def groups(self, by: str) -> list[Group]:
+        """Return the layers' time by a key, largest first.
+
+        The time of a group is what its layers took together in a pass, the median over the passes
+        in which one of them ran; :func:`.groups.group_layers` says what the percentages are of.
+
+        Args:
+            by: ``layer``, ``type``, ``node``, ``op``, ``scope``, ``provider`` or ``precision``.
+
+        Raises:
+            UsageError: Another word.
+        """
+        if by not in GROUPINGS:
+            raise UsageError(f"cannot group by {by!r}; choose one of {', '.join(GROUPINGS)}")
+        return group_layers(self.layers, by, self.by_pass, self.gpu_by_pass)
+
+    def model_problem(self) -> str | None:
+        """Return why links to the model may not fit: it was moved or changed.
+
+        None when it is as it was, or was never recorded.
+        """
+        path = self.model.get("path")
+        if not isinstance(path, str):
+            return None
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return "the model is no longer there"
+        for key, now in (("bytes", found.st_size), ("mtime_ns", found.st_mtime_ns)):
+            if isinstance(self.model.get(key), int) and self.model[key] != now:
+                return "the model has changed since"
+        return None
+
+    def to_json(self, by: str | None = None) -> dict[str, JSON]:
+        """Return the document of ``dld report --json``, with ``groups`` when `by` is given."""
+        return report_json(self, by)
+
+    def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._connection.execute(sql, values).fetchall()
+
+    def _text(self, key: str) -> str:
+        value = self.facts.get(key)
+        return value if isinstance(value, str) else ""
+
+
+def _is_contradictory(layers: Sequence[Layer]) -> bool:
+    """Return whether stored per cents cannot be those of the stored times."""
+    times = [layer.time_ms for layer in layers if layer.time_ms is not None]
+    total = sum(times)
+    if not 0 < total < math.inf or any(time < 0 for time in times):
+        return bool(times) and total != 0
+    return any(
+        abs(100 * layer.time_ms / total - layer.percent) > _ROUNDED_PERCENT
+        for layer in layers
+        if layer.time_ms is not None and layer.percent is not None
+    )
+
+
+def temporary_report(
+    path: Path,
+    fill: Callable[[ReportWriter], None],
+    *,
+    network: str,
+    backend: str,
+    amend: Callable[[sqlite3.Connection], None] | None = None,
+) -> Report:
+    """Return a file as a report.
+
+    Args:
+        path: The file; the report says that it is this one.
+        fill: Called once to add layers, passes and facts.
+        network: The model's name for people.
+        backend: What measured.
+        amend: Called with the finished database, for figures that `path` has and passes have not.
+
+    Raises:
+        SaveError: There is no room in the folder for temporary files.
+    """
+    with tempfile.TemporaryDirectory(prefix="dld-", dir=spill_folder()) as folder:
+        with ReportWriter.create(
+            Path(folder, "profile.dldprof"),
+            network=network,
+            backend=backend,
+            execution_provider="",
+            device="",
+            model={},
+            settings={},
+            environment={},
+        ) as writer:
+            writer.set_fact("created", "")  # when it was measured is not known, unless `fill` does
+            fill(writer)
+        if amend is not None:
+            with saving(writer.path):
+                database = sqlite3.connect(writer.path)
+                try:
+                    amend(database)
+                    database.commit()
+                finally:
+                    database.close()
+        # The open file outlives its name: nothing is left behind, however the process ends.
+        report = Report.open(writer.path)
+    report.path = path
+    return report
+
 
 __all__ = ["Report", "open_report"]
 

@@ -16,7 +16,7 @@ from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary, 
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.reader import Report
+    from dld_tui.core.report.model import Report
 
 _CPU = "CPUExecutionProvider"
 _IDLE_PERCENT = 30.0

@@ -21,6 +21,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from dld_tui.core.errors import UsageError
 from dld_tui.core.fmt import UNKNOWN
 from dld_tui.core.tables.units import TEXT, Unit
+from dld_tui.core.types import JSON
 
 Row = TypeVar("Row")
 Value: TypeAlias = "str | float | bool | Sequence[Any] | None"
@@ -182,3 +183,11 @@ def sort_places(
     known = [pair for pair in keyed if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=falling)
     return [place for _, place in known] + [place for found, place in keyed if found is None]
+
+
+def json_of(table: Table[Any]) -> list[dict[str, JSON]]:
+    """Return the rows as objects, with the keys of the columns in their order."""
+    return [
+        {column.key: column.unit.json(column.value(row)) for column in table.columns}
+        for row in table.rows
+    ]

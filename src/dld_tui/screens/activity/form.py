@@ -19,9 +19,11 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import command_line, from_json, settings_of, to_json
 from dld_tui.core.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
+from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.guess import GuessingForm
+from dld_tui.screens.activity.result_views import View
 from dld_tui.screens.activity.tensorrt import (
     Libraries,
     has_engines,
@@ -29,8 +31,6 @@ from dld_tui.screens.activity.tensorrt import (
     library_folder,
     trtexec_line,
 )
-from dld_tui.screens.activity.trust import TRUST, trust_dialog, untrusted_engine
-from dld_tui.screens.result_views import View
 from dld_tui.screens.targets.list import TargetsDialog
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
@@ -42,9 +42,54 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
+
+_CHOICE_KEYS = "123456789abcdefghijklmnoprstuvwxyz"
+
+
+async def choose_activity(services: Host, values: Mapping[str, JSON]) -> None:
+    """Ask which activity to start, and show its form."""
+    offered = [activity for activity in activities.activities() if activity.offered]
+    choices = []
+    for key, activity in zip(_CHOICE_KEYS, offered, strict=False):
+        why_not = activities.why_unavailable(activity)
+        choices.append(Choice(key, f"{activity.title}   {why_not or activity.help}", activity.id))
+
+    answer = await services.tasks.ask(ChoiceDialog("Activities", "What to run?", choices))
+    if answer is not None and not services.page.show_activity(answer):
+        services.start_activity(answer, values)
+
+
+TRUST = "trust"
+"""The setting, and the answer."""
+_PATH_CELLS = 60
+
+
+def untrusted_engine(values: Mapping[str, JSON]) -> str:
+    """Return the engines that a form would load without trust, as text; empty when none."""
+    if values.get(TRUST) is not False:
+        return ""
+    found = []
+    for name in ("engine", "model", "against"):
+        path = values.get(name)
+        if not isinstance(path, str) or not path.strip():
+            continue
+        if name == "engine" or Path(path).suffix.lower() in ENGINE_SUFFIXES:
+            found.append(path)
+    return " and ".join(found)
+
+
+def trust_dialog(engine: str) -> ChoiceDialog:
+    """Return the question; its answer is :data:`TRUST` or None."""
+    name = clip(visible(engine), _PATH_CELLS, keep="middle")
+    return ChoiceDialog(
+        "Load the engine?",
+        f"{name} can hold code that runs when it is loaded. Load it only if you trust who made it.",
+        [Choice("l", "load it", TRUST)],
+    )
+
 
 _KEYS = "{activity.run} run  {activity.next_page} page  {activity.copy} copy  {page.close} close"
 Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"

@@ -1,19 +1,98 @@
-"""A job on an open model as it is edited: it gets a snapshot, and tells of the open model."""
+"""Jobs on an open model as it is edited, and custom tools: their input is a snapshot."""
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import CancelledError
-from dld_tui.core.events import Event, Failed, Finished, Log
+from dld_tui.core.errors import CancelledError, ExitStatus, SaveError
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.activity.prepared_job import PreparedJob
+from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.model.state import ModelState
+from dld_tui.targets import registry as targets
+from dld_tui.targets.base import Job
+
+
+class PreparedJob(JobScreen):
+    """Runs one job after its input is written.
+
+    Args:
+        activity: As in the registry of activities.
+        request: Its settings; `prepare` may add to :attr:`request`.
+        on_result: Takes the result.
+        title: What runs.
+        target: Where; this machine by default.
+        prepare: Writes the input, once; None when there is nothing to write.
+        tidy: Removes what was written; may be called more than once.
+    """
+
+    def __init__(
+        self,
+        activity: str,
+        request: Mapping[str, JSON],
+        on_result: Callable[[Any], None],
+        *,
+        title: str,
+        target: str | None = None,
+        prepare: Callable[[CancelCheck], None] | None = None,
+        tidy: Callable[[], None] | None = None,
+    ) -> None:
+        super().__init__(
+            activity, request, on_result, title=title, target=target, start=self._begin
+        )
+        self._prepare = prepare
+        self._tidy = tidy
+        self._prepared = False
+        self._stop = threading.Event()
+        self._gone = threading.Event()
+
+    def _begin(self) -> Job:
+        if self._prepare is not None and not self._prepared:
+            try:
+                self._prepare(self._stop.is_set)
+            except OSError as error:
+                raise SaveError(f"the model cannot be written for this: {error}") from None
+            self._prepared = True
+        if self._gone.is_set():
+            self._clear()
+        if self._stop.is_set():
+            raise CancelledError
+        return self._start_on_target()
+
+    def _clear(self) -> None:
+        if self._tidy is not None:
+            self._tidy()
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Show a batch of events; a stop while the input is written is no failure."""
+        stopped = int(ExitStatus.CANCELLED)
+        super().take([
+            Cancelled() if isinstance(event, Failed) and event.status == stopped else event
+            for event in events
+        ])  # fmt: skip
+
+    def action_again(self) -> None:
+        """Run it again."""
+        self._stop.clear()
+        super().action_again()
+
+    def _cancel(self, answer: str | None) -> None:
+        if answer == "stop":
+            self._stop.set()
+        super()._cancel(answer)
+
+    def on_unmount(self) -> None:
+        """Leave nothing running here, and nothing that was written."""
+        self._gone.set()
+        self._stop.set()
+        super().on_unmount()
+        self._clear()
 
 
 class ModelJobScreen(PreparedJob):
@@ -108,3 +187,55 @@ class ModelJobScreen(PreparedJob):
             return
         self.dismiss(None)
         self.state.reveal(finding.scope, finding.node)
+
+
+class ToolJobScreen(PreparedJob):
+    """Runs a tool on this machine.
+
+    Args:
+        request: The request of the activity.
+        opened: Opens the output; None when it is not to be opened.
+        title: What runs.
+        prepare: Writes the model that the tool gets, on the thread of the job; None when there is
+            nothing to write.
+        folder: A temporary folder that is removed with the page.
+    """
+
+    HELP = (
+        "{job.cancel} stops the tool and what it started. When it has ended, {job.cancel} goes "
+        "back."
+    )
+
+    def __init__(
+        self,
+        request: Mapping[str, JSON],
+        opened: Callable[[Any], None] | None,
+        *,
+        title: str,
+        prepare: Callable[[CancelCheck], None] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        super().__init__(
+            "run_tool", request, opened or _nothing, title=title, target=targets.LOCAL,
+            prepare=prepare, tidy=self._remove,
+        )  # fmt: skip
+        self._folder = folder
+        self._opens = opened is not None
+
+    def _remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def facts(self) -> set[str]:
+        """Return the facts of a job; there is a result only where one is opened."""
+        facts = super().facts()
+        return facts if self._opens else facts - {"result"}
+
+    def action_result(self) -> None:
+        """Close the page and open what the tool wrote; without that, its log stays."""
+        if self._opens:
+            super().action_result()
+
+
+def _nothing(_: object) -> None:
+    """Open nothing."""

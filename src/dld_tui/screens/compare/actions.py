@@ -16,7 +16,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.paths import apart, near
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.text import visible
-from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.files import ask_where
 from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.openers import OPENERS
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem

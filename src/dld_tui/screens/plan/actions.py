@@ -17,7 +17,7 @@ from dld_tui.core.tables.as_csv import csv_of
 from dld_tui.core.text import visible
 from dld_tui.screens.compare.actions import ask_reports
 from dld_tui.screens.context_menu import open_menu
-from dld_tui.screens.file_saving import Write, ask_where
+from dld_tui.screens.files import Write, ask_where
 from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.plan.panes import narrowings

@@ -20,7 +20,7 @@ from dld_tui.core.plan.graph import LayerVertex
 from dld_tui.core.plan.mapping import share_times
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
-from dld_tui.screens.loading import read_or_close
+from dld_tui.screens.files import read_or_close
 from dld_tui.screens.panes import PaneStrip
 from dld_tui.screens.plan.actions import PlanActions
 from dld_tui.screens.plan.loading import Loaded, load

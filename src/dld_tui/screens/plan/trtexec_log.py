@@ -14,7 +14,7 @@ from textual.widget import Widget
 from dld_tui.core.files.source import Source
 from dld_tui.core.plan.trtexec_log import TrtexecLog, read_log
 from dld_tui.core.text import visible
-from dld_tui.screens.loading import read_or_close
+from dld_tui.screens.files import read_or_close
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView

@@ -13,7 +13,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.compare.actions import ask_reports
 from dld_tui.screens.context_menu import open_menu
-from dld_tui.screens.file_saving import ask_where
+from dld_tui.screens.files import ask_where
 from dld_tui.screens.report.panes import ColumnsDialog
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.layers.table import LayerPane

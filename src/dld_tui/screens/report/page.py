@@ -23,7 +23,7 @@ from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
-from dld_tui.screens.loading import read_or_close
+from dld_tui.screens.files import read_or_close
 from dld_tui.screens.panes import PaneStrip
 from dld_tui.screens.report.actions import ReportActions, ReportCompare
 from dld_tui.screens.report.loading import load

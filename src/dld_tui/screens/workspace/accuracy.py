@@ -14,8 +14,8 @@ from dld_tui.core.document import Change, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.model import Cursor
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import NodeErrors

@@ -56,7 +56,7 @@ class Result:
         Raises:
             DldError: The result is not valid, or there is no room for it.
         """
-        from dld_tui.core.document.model_swap import keep_model
+        from dld_tui.core.document.edits.model_swap import keep_model
 
         with scratch_folder() as folder:
             output = folder / (self._document.path or self.aside).name
@@ -70,7 +70,7 @@ class Result:
         Raises:
             DldError: It cannot be written.
         """
-        from dld_tui.core.document.model_swap import write_kept
+        from dld_tui.core.document.edits.model_swap import write_kept
 
         names = itertools.chain(
             [self.aside],

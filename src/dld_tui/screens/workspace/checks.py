@@ -17,9 +17,9 @@ from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.model import Cursor
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.findings import Findings
 

@@ -12,8 +12,8 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Target
 from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.model import Target
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog

@@ -7,7 +7,7 @@ from contextlib import closing
 from threading import Event
 
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.child import FROM as CHILD_FROM

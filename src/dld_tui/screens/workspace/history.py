@@ -10,8 +10,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
 

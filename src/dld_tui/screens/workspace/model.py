@@ -2,15 +2,205 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Set
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.cursor import Cursor
+from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.model import ExplorerModel, all_nodes
+from dld_tui.widgets.parameters.rows import ParameterRow
 
 if TYPE_CHECKING:
+    from dld_tui.core.checks import Finding
     from dld_tui.core.document import Change, Document, Node, Scope, Transaction
+    from dld_tui.widgets.parameters.terminals import Terminal
+
+_MODEL_FACTS = ("IR version", "producer")
+"""Rows about the model that the metadata page edits."""
+DOC_STRING = "doc_string"
+
+
+class Target(Enum):
+    """What kind of thing a command such as edit or delete acts on."""
+
+    TERMINAL = "an input or output of a graph"
+    TENSOR = "a tensor"
+    TEXT = "a doc string or a metadata entry"
+    ATTRIBUTE = "an attribute"
+    NAME = "a name"
+    OTHER = "another row of the parameters pane"
+    NODE = "a node, outside of the parameters pane"
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """What the cursor is on."""
+
+    subject: Node | Scope | None = None
+    """What the parameters pane shows."""
+    node: Node | None = None
+    """The node that commands act on."""
+    in_parameters: bool = False
+    """Whether the parameters pane has the keys."""
+    in_findings: bool = False
+    in_graph: bool = False
+    row: ParameterRow | None = None
+    """The row of the parameters pane, while that has the keys."""
+    branch: Branch | None = None
+    """The branch of the list of nodes, where it is on none of these."""
+    finding: Finding | None = None
+    """The finding, while their pane has the keys."""
+    marks: Set[Hashable] = frozenset()
+
+    @cached_property
+    def terminal(self) -> Terminal | None:
+        """The input or output under the cursor of the parameters pane."""
+        from dld_tui.widgets.parameters.terminals import terminal_at
+
+        return terminal_at(self.subject, self.row) if self.in_parameters else None
+
+    @property
+    def value(self) -> str:
+        """The value under the cursor; in the list of nodes what the node makes first.
+
+        Foreign text.
+        """
+        if not self.in_parameters:
+            return next(filter(None, self.node.outputs), "") if self.node is not None else ""
+        return self.row.copied if self.row is not None and self.row.name_of == "value" else ""
+
+    @property
+    def scope(self) -> Scope | None:
+        """The scope in which :attr:`value` is meant."""
+        from dld_tui.core.document import Node
+
+        subject = self.subject if self.in_parameters else self.node
+        return subject.scope if isinstance(subject, Node) else subject
+
+    @property
+    def subject_scope(self) -> Scope | None:
+        """The scope of what the parameters pane shows."""
+        from dld_tui.core.document import Node
+
+        return self.subject.scope if isinstance(self.subject, Node) else self.subject
+
+    @property
+    def target_scope(self) -> Scope | None:
+        """The scope that nodes are pasted into; None for the one that is listed."""
+        if self.node is not None:
+            return self.node.scope
+        return self.branch.scope if self.branch is not None and not self.in_parameters else None
+
+    @property
+    def tensor_row(self) -> ParameterRow | None:
+        """The row, when it shows a tensor."""
+        return self.row if self.row is not None and self.row.tensor is not None else None
+
+    @cached_property
+    def text_key(self) -> str | None:
+        """The metadata entry under the cursor, ``doc_string``, or None; ``""`` for a field."""
+        row = self.row
+        if row is None or not isinstance(row.key, tuple) or len(row.key) < 2:
+            return None
+        kind, name = row.key[:2]
+        if kind == "metadata":
+            return str(name)
+        if kind == "fact" and name in _MODEL_FACTS:
+            return ""
+        return DOC_STRING if kind == DOC_STRING or row.key == ("section", "Doc string") else None
+
+    @property
+    def target(self) -> Target | None:
+        """What kind of thing commands act on; None when there is nothing."""
+        row, terminal = self.row, self.terminal
+        if not self.in_parameters:
+            return Target.NODE
+        if row is None:
+            return None
+        kinds = {
+            Target.TERMINAL: terminal is not None and terminal.node is None,
+            Target.TENSOR: row.tensor is not None,
+            Target.TEXT: self.text_key is not None,
+            Target.ATTRIBUTE: bool(row.attribute),
+            Target.NAME: bool(row.name_of),
+        }
+        return next((kind for kind, holds in kinds.items() if holds), Target.OTHER)
+
+    def facts(self) -> set[str]:
+        """Return what holds for commands on what it is on: keys of ``commands.FACTS``."""
+        from dld_tui.core.document import Node
+        from dld_tui.widgets.parameters.terminals import takes_more
+
+        terminal, node, row = self.terminal, self.node, self.row
+        place, _ = self.place
+        is_named = row is not None and bool(row.name_of)
+        is_tensor = self.tensor_row is not None
+        text = self.text_key is not None
+        boundary = terminal is not None and terminal.node is None
+        known = {
+            "cursor": bool(place),
+            "finding": place == "finding",
+            "marks": bool(self.marks),
+            "node": node is not None or is_named,
+            "nodes": node is not None or bool(self.marks) or boundary
+            or (text and isinstance(self.subject, Node)),
+            "attribute": node is not None or is_named or is_tensor or boundary or text,
+            "tensor": is_tensor,
+            "end": terminal is not None or (node is not None and not self.in_parameters),
+            "value": bool(self.value),
+            "input": terminal is not None and terminal.node is not None
+            and terminal.side == "input",
+            "wired": terminal is not None and bool(terminal.value),
+            "variadic": node is not None and takes_more(node),
+            "boundary": boundary,
+            "item": terminal is not None and terminal.user is None,
+        }  # fmt: skip
+        return {name for name, holds in known.items() if holds}
+
+    @cached_property
+    def place(self) -> tuple[str, str]:
+        """What kind of thing it is on (``""`` for none), and what that is called.
+
+        The kinds are the keys of ``commands.menus.PLACES``.
+        """
+        if self.in_parameters:
+            return self._parameters_place()
+        if self.in_findings:
+            return ("finding", self.finding.rule) if self.finding is not None else ("", "")
+        if self.branch is not None and not self.in_graph:
+            return "scope", self.branch.label or "(no name)"
+        if self.node is None:
+            return "", ""
+        marked = len(self.marks)
+        return "node", f"{marked:,} marked nodes" if marked else _node_title(self.node)
+
+    def _parameters_place(self) -> tuple[str, str]:
+        from dld_tui.core.document import Node
+
+        row, subject, terminal = self.row, self.subject, self.terminal
+        if row is None or subject is None:
+            return "", ""
+        kind = row.key[0] if isinstance(row.key, tuple) and row.key else ""
+        if terminal is not None:
+            return ("boundary" if terminal.node is None else terminal.side), terminal.label
+        if row.attribute or kind == "attribute":
+            return "attribute", row.attribute or row.copied
+        if kind == "initializer":
+            return "initializer", row.copied
+        if kind in ("metadata", "doc_string") or isinstance(kind, tuple):
+            return "metadata", row.label or "doc string"
+        if isinstance(subject, Node):
+            return "node", _node_title(subject)
+        return "scope", visible(subject.title)
+
+
+def _node_title(node: Node) -> str:
+    name = node.name or next(filter(None, node.outputs), "")
+    return f"{visible(node.op_type)} {visible(name)}"
 
 
 Event = TypeVar("Event")

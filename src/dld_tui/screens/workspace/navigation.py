@@ -14,8 +14,7 @@ from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.findings import Findings

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
-from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.items import Sort, View

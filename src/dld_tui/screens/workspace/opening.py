@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_journals
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files.writer import sweep

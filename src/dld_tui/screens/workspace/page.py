@@ -25,30 +25,27 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.accuracy import Accuracy
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion
 from dld_tui.screens.workspace.beside import Beside, Split
-from dld_tui.screens.workspace.bodies import Bodies
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.conversion import Conversion
-from dld_tui.screens.workspace.cursor import Target
 from dld_tui.screens.workspace.custom_tools import CustomTools
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
-from dld_tui.screens.workspace.functions import Functions
+from dld_tui.screens.workspace.functions import Bodies, Functions
 from dld_tui.screens.workspace.graphs import Graphs
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.screens.workspace.metadata import Metadata
-from dld_tui.screens.workspace.model import WorkspaceModel
+from dld_tui.screens.workspace.model import Target, WorkspaceModel
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
 from dld_tui.screens.workspace.opening import OpenedModel, open_model
 from dld_tui.screens.workspace.operators import Operators
+from dld_tui.screens.workspace.pages import Metadata, Tensors
 from dld_tui.screens.workspace.panes import Area, Panes
 from dld_tui.screens.workspace.profiling import Profiling
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
-from dld_tui.screens.workspace.tensors import Tensors
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.screens.workspace.work import Work
 from dld_tui.styles import STYLES

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
+from dld_tui.screens.workspace.model import Cursor
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.items import Branch

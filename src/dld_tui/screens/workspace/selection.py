@@ -17,9 +17,8 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.cursor import Cursor
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog

@@ -11,8 +11,7 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.node_table import NodeTexts
+    from dld_tui.core.document.node import Node, NodeTexts
     from dld_tui.core.document.scope import Scope
 
 _DIGITS = re.compile(r"\d+")

@@ -13,8 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.node_table import NodeTexts
+from dld_tui.core.document.node import Node, NodeTexts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.explorer.items import (

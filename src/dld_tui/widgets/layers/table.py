@@ -25,9 +25,9 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
 from dld_tui.widgets.operators.browser import layer_style
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.table_pane import FilteredTable, TablePane
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import PassTimes

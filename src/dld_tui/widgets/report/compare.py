@@ -18,9 +18,9 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.table_pane import FilteredTable, TablePane
 
 _NAME_CELLS = 24
 

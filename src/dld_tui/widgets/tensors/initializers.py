@@ -15,8 +15,8 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, NOTE
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
+from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.table_pane import FilteredTable, TablePane
 
 DENSE, SPARSE, CONSTANT = "dense", "sparse", "constant"
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.report.html.report_page import report_page
-from dld_tui.core.report.reader import Report
+from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent, Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from tests.support.browser import dom_after

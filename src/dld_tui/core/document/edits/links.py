@@ -9,7 +9,6 @@ import onnx
 
 from dld_tui.core.document.edits.deletion import splice_out, take_over
 from dld_tui.core.document.edits.imports import versions_by_domain
-from dld_tui.core.document.edits.ordering import move_behind
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
 from dld_tui.core.document.edits.terminals import add_input
@@ -19,13 +18,39 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.proto_text import set_text
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traversal import depends_on, outer_node, upstream
+from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.document.value_types import type_proto_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import schema_for
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+
+
+def move_behind(transaction: Transaction, user: Node, value: str) -> None:
+    """Move a node, and those that depend on it, behind the node that makes a value.
+
+    Nothing moves when it is there already, and only nodes between the two places ever do. The value
+    must not depend on the node.
+    """
+    definition = user.scope.resolve(value)
+    if definition is None or definition.node is None:
+        return
+    home, made_by = definition.scope, definition.node
+    first = outer_node(home, user)
+    place = places(home, [made_by, first])
+    start, stop = place[first], place[made_by]
+    if stop < start:
+        return
+    between = home.nodes[start : stop + 1]
+    moved = {first}
+    for node in between:
+        if any(source in moved for source in sources(home, node)):
+            moved.add(node)
+    order = [node for node in between if node not in moved]
+    order += [node for node in between if node in moved]
+    transaction.do(Splice(home, "node", start, between, order))
+
 
 MOST_LINKS = 1 << 16
 """More inputs or outputs than any operator without a limit takes; a larger index is a mistake."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 import onnx
 from google.protobuf.message_factory import GetMessageClass
 
+from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.primitives import (

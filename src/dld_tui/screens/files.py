@@ -1,18 +1,44 @@
-"""Asking where to write a file, and writing it in a thread."""
+"""What a page reads and writes: on a thread, after it was asked where."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.tasks import on_thread
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import on_thread, with_progress
 
 if TYPE_CHECKING:
     from dld_tui.widgets.shell.front import Front
+    from dld_tui.widgets.shell.page import Page
+
+T = TypeVar("T")
+
+
+async def read_or_close(
+    page: Page,
+    read: Callable[[ProgressCallback, CancelCheck], T],
+    report: ProgressCallback = lambda done, total: None,
+) -> T:
+    """Return what is read on a thread; a page that has nothing to show closes its tab.
+
+    Args:
+        page: Its file cannot be shown when this fails or is stopped; the app shows why.
+        read: Called on the thread with what tells its progress, and whether to stop.
+        report: Told the progress, on the event loop.
+    """
+    try:
+        return await with_progress(read, report)
+    except (Exception, asyncio.CancelledError):
+        host(page).close_page(page)
+        raise
+
 
 Write: TypeAlias = Callable[[Path, bool], "Sequence[str]"]
 """Writes a file, replacing one when the second argument says so, and returns remarks."""
