@@ -64,7 +64,7 @@ def plan_open(graph: str) -> dict[str, float]:
     from dld_tui.core.plan.mapping import map_plan
     from dld_tui.core.plan.reader import open_plan
     from dld_tui.core.plan.tables import make_table
-    from dld_tui.core.tables.as_json import json_of
+    from dld_tui.core.tables.table import json_of
 
     start = time.process_time()
     plan = open_plan(graph)

@@ -107,7 +107,11 @@ class Panes(_Base):
 
     def action_maximise_pane(self) -> None:
         """Give the focused pane all the room, or take it back."""
-        self.maximised = not self.maximised
+        self.maximise(not self.maximised)
+
+    def maximise(self, maximised: bool) -> None:
+        """Give the focused pane all the room, or take it back."""
+        self.maximised = maximised
         self.arrange_panes()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

@@ -235,7 +235,7 @@ class JobScreen(SubPage):
         self.refresh_bindings()
         if isinstance(self.end, Finished):
             if self.is_current:
-                self.action_result()
+                self.open_result()
             else:
                 self.notify(f"{self.job_title}: done", markup=False)
 
@@ -247,7 +247,7 @@ class JobScreen(SubPage):
 
     def on_line_view_activated(self) -> None:
         """Open what was made: the list takes Enter before this page does."""
-        self.action_result()
+        self.open_result()
 
     # Commands
 
@@ -277,6 +277,18 @@ class JobScreen(SubPage):
 
     def action_result(self) -> None:
         """Close the page and open what the job made."""
+        self.open_result()
+
+    def action_go_to_node(self) -> None:
+        """Close the page and show the node that the failure is about."""
+        self.go_to_node()
+
+    def action_again(self) -> None:
+        """Run the job again."""
+        self.run_again()
+
+    def open_result(self) -> None:
+        """Close the page and open what the job made."""
         if isinstance(self.end, Finished):
             try:
                 result = decode_result(self.activity, self.end.result)
@@ -286,7 +298,7 @@ class JobScreen(SubPage):
             self.dismiss(None)
             self.on_result(result)
 
-    def action_go_to_node(self) -> None:
+    def go_to_node(self) -> None:
         """Close the page and show the node that the failure is about."""
         finding = self.end.finding if isinstance(self.end, Failed) else None
         if finding is not None and finding.model is not None:
@@ -294,7 +306,7 @@ class JobScreen(SubPage):
             self.dismiss(None)
             host.reveal(Path(finding.model), finding.scope, finding.node)
 
-    def action_again(self) -> None:
+    def run_again(self) -> None:
         """Run the job again."""
         self.end = None
         self._cancelling = False

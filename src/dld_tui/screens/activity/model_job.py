@@ -77,10 +77,10 @@ class PreparedJob(JobScreen):
             for event in events
         ])  # fmt: skip
 
-    def action_again(self) -> None:
+    def run_again(self) -> None:
         """Run it again."""
         self._stop.clear()
-        super().action_again()
+        super().run_again()
 
     def _cancel(self, answer: str | None) -> None:
         if answer == "stop":
@@ -179,11 +179,11 @@ class ModelJobScreen(PreparedJob):
             return [self._named(item) for item in value]
         return value
 
-    def action_go_to_node(self) -> None:
+    def go_to_node(self) -> None:
         """Close the page and show the node that the failure is about."""
         finding = self.end.finding if isinstance(self.end, Failed) else None
         if finding is None or finding.model != str(self._view):
-            super().action_go_to_node()
+            super().go_to_node()
             return
         self.dismiss(None)
         self.state.reveal(finding.scope, finding.node)
@@ -231,10 +231,10 @@ class ToolJobScreen(PreparedJob):
         facts = super().facts()
         return facts if self._opens else facts - {"result"}
 
-    def action_result(self) -> None:
+    def open_result(self) -> None:
         """Close the page and open what the tool wrote; without that, its log stays."""
         if self._opens:
-            super().action_result()
+            super().open_result()
 
 
 def _nothing(_: object) -> None:

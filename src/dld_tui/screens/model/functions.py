@@ -461,7 +461,7 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
         if self.row is not None:
             self.app.push_screen(AttributesDialog(self.row.scope, self.edit))
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Stop what runs, or go back."""
         if not self.cancel_work():
             self.dismiss(None)

@@ -59,6 +59,8 @@ class ConversionDialog(Dialog[bool]):
     """What a conversion did; Enter gives True: open the result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "enter", "open", show=False)]
+    ANSWER: ClassVar[bool | None] = True
+    """What Enter gives."""
     TITLE_TEXT = "Converted"
     KEYS = "Enter open the result  Esc close"
 
@@ -93,8 +95,8 @@ class ConversionDialog(Dialog[bool]):
         self.action_enter()
 
     def action_enter(self) -> None:
-        """Open the result."""
-        self.dismiss(True)
+        """Open the result, or close."""
+        self.dismiss(self.ANSWER)
 
 
 class AppliedDialog(ConversionDialog):
@@ -104,6 +106,7 @@ class AppliedDialog(ConversionDialog):
         Binding("u", "undo", "undo", show=False),
         Binding("enter", "enter", "close", show=False),
     ]
+    ANSWER = None
     TITLE_TEXT = "Applied"
     KEYS = "u undo  Esc close"
 
@@ -120,10 +123,6 @@ class AppliedDialog(ConversionDialog):
             (clip(visible(self.title_of_edit), room), ""),
             (", not saved yet", "dim"),
         ]
-
-    def action_enter(self) -> None:
-        """Close."""
-        self.dismiss(None)
 
     def action_undo(self) -> None:
         """Take it back."""

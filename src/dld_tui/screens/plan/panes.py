@@ -52,9 +52,9 @@ class PlanPanes(Panes):
         self.query_one("#main").display = shown != {"summary"}
         self.set_class(shown.isdisjoint(_BESIDE), "-only-details")
 
-    def action_maximise_pane(self) -> None:
+    def maximise(self, maximised: bool) -> None:
         """Give the focused pane all the room, or take it back."""
-        super().action_maximise_pane()
+        super().maximise(maximised)
         self.place_panes(self.visible_panes())
 
     def focus_pane(self) -> None:

@@ -95,6 +95,6 @@ class ColumnsDialog(Dialog[tuple[str, ...]]):
         self.chosen = {column.key for column in self.known.columns if column.shown}
         self.query_one(ColumnList).set_lines(self._rows())
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Give the chosen columns, in the order of the table."""
         self.dismiss(tuple(key for key in self.known.keys if key in self.chosen))

@@ -81,7 +81,7 @@ class SettingsScreen(FormPage):
         self.notify("Saved" if differing else "Nothing changed", timeout=2)
         self.dismiss(None)
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Go back to what was set before."""
         if self._before is not None and host(self).config != self._before:
             self._use(self._before)

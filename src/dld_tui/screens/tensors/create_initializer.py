@@ -312,7 +312,7 @@ class CreateInitializer(PageWork, FormPage):
     def _failed(self, error: DldError) -> None:
         self._show_problem(f"{error.message}. {error.hint}" if error.hint else error.message)
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Stop what runs, or go back."""
         if not self.cancel_work():
             self.dismiss(None)

@@ -207,7 +207,7 @@ class InitializersScreen(InitializerLinks, InitializerChanges):
         self.notify(f"Tensors of Constant nodes {said}", timeout=2)
         self.list_again()
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Stop what runs, take back marks or the filter, or go back."""
         if not self.cancel_work() and not self.pane.clear():
             self.dismiss(None)

@@ -356,7 +356,7 @@ class TensorScreen(TensorChanges):
         self._reading = None
         return True
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Stop what was asked for and runs, clear the range, or go back."""
         if self.cancel_work() or (self.side.is_asked_for and self._stop_reading()):
             return

@@ -307,12 +307,12 @@ class BatchDialog(Dialog[list[JSON]]):
         else:
             self._say("Nothing is changed yet: Enter edits a value")
 
-    def action_close(self) -> None:
+    def go_back(self) -> None:
         """Leave the field, or else the dialog."""
         if self._edited is not None:
             self._leave_field()
         else:
-            super().action_close()
+            super().go_back()
 
     def _leave_field(self) -> None:
         self._edited = None

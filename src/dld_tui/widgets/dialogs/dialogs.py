@@ -59,6 +59,10 @@ class Dialog(Front, ModalScreen[T | None]):
 
     def action_close(self) -> None:
         """Close without an answer."""
+        self.go_back()
+
+    def go_back(self) -> None:
+        """Answer Esc; a dialog that has something to take back first overrides it."""
         self.dismiss(None)
 
 

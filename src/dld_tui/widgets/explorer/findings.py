@@ -102,7 +102,7 @@ class FindingsList(LineView):
         """Show only findings of this rule, or all again."""
         self.pane.toggle_rule()
 
-    def action_search(self) -> None:
+    def begin_search(self) -> None:
         """Type a filter."""
         self.pane.type_filter()
 

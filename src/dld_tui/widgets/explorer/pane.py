@@ -81,15 +81,15 @@ class ExplorerList(LineView):
         """Arrange the list in the next way."""
         self.explorer.cycle_view()
 
-    def action_activate(self) -> None:
+    def activate(self) -> None:
         """Open a node, fold or unfold a branch."""
         self.explorer.activate()
 
-    def action_cursor_right(self) -> None:
+    def go_right(self) -> None:
         """Unfold, or go to the first row below."""
         self.explorer.unfold()
 
-    def action_cursor_left(self) -> None:
+    def go_left(self) -> None:
         """Fold, or go to the row above that holds this one."""
         self.explorer.fold()
 
@@ -113,17 +113,13 @@ class ExplorerList(LineView):
         """Reverse the order."""
         self.explorer.reverse_sort()
 
-    def action_search(self) -> None:
+    def begin_search(self) -> None:
         """Type a filter."""
         self.explorer.type_filter()
 
-    def action_search_next(self) -> None:
-        """Go to the next node that the last filter text fits."""
-        self.explorer.find(1)
-
-    def action_search_previous(self) -> None:
-        """Go to the previous node that the last filter text fits."""
-        self.explorer.find(-1)
+    def search_again(self, backwards: bool) -> None:
+        """Go to the next or previous node that the last filter text fits."""
+        self.explorer.find(-1 if backwards else 1)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to clear."""
@@ -135,7 +131,7 @@ class ExplorerList(LineView):
         """Clear the filter text, or else the marks, or else the advanced filter."""
         self.explorer.clear()
 
-    def action_mark(self) -> None:
+    def mark(self) -> None:
         """Mark the node, or every node below the branch, and move down."""
         self.explorer.mark()
 
@@ -500,7 +496,7 @@ class Explorer(Frame, Vertical):
         if item is None:
             return
         if isinstance(item, Entry):
-            LineView.action_mark(self.list)
+            LineView.mark(self.list)
             return
         inside: set[Hashable] = {entry.node for entry in below(self.model, item)}
         marks = self.list.marks

@@ -300,12 +300,6 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
         if self._box is not None:
             self.post_message(self.MarkAsked())
 
-    def action_search(self) -> None:
-        """Ask what to search for."""
-        from dld_tui.widgets.lists.search_bar import SearchBar
-
-        self.screen.mount(SearchBar(self))
-
     @property
     def cursor_offset(self) -> Offset:
         """Where on the screen the row below the cursor's box begins, less one."""

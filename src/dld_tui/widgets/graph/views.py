@@ -40,7 +40,7 @@ class GraphList(LineView):
         super().__init__(empty="The graph is being arranged", id="graph-list")
         self.views = views
 
-    def action_mark(self) -> None:
+    def mark(self) -> None:
         """Mark the row, or every node of the fold, and move down."""
         self.views.toggle_mark()
         self.cursor += 1

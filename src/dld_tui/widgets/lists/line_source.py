@@ -76,6 +76,8 @@ if TYPE_CHECKING:
         lines: LineSource
         cursor: int
         tasks: Tasks
+
+        def invalidate(self) -> None: ...
 else:
     _Base = object
 
@@ -165,16 +167,18 @@ class LineSearch(_Base):
 
     def begin_search(self) -> None:
         """Ask what to search for, in a line below the view."""
-        from dld_tui.widgets.lists.line_view import LineView
         from dld_tui.widgets.lists.search_bar import SearchBar
 
-        assert isinstance(self, LineView)
         self.screen.mount(SearchBar(self))
 
     def action_search_next(self) -> None:
         """Go to the next match."""
-        self.search(self.search_pattern)
+        self.search_again(backwards=False)
 
     def action_search_previous(self) -> None:
         """Go to the previous match."""
-        self.search(self.search_pattern, backwards=True)
+        self.search_again(backwards=True)
+
+    def search_again(self, backwards: bool) -> None:
+        """Go to the next or the previous match."""
+        self.search(self.search_pattern, backwards)

@@ -76,6 +76,10 @@ class LineMarks(_Base):
 
     def action_mark(self) -> None:
         """Mark or unmark the cursor's row and move down."""
+        self.mark()
+
+    def mark(self) -> None:
+        """Mark or unmark the cursor's row and move down; views with branches mark all below."""
         key = self.key_at_cursor()
         if key is None:
             return
@@ -321,14 +325,26 @@ class LineView(
         self.cursor = len(self.lines) - 1
 
     def action_cursor_left(self) -> None:
+        """Scroll sideways to the left, or fold."""
+        self.go_left()
+
+    def action_cursor_right(self) -> None:
+        """Scroll sideways to the right, or unfold."""
+        self.go_right()
+
+    def action_activate(self) -> None:
+        """Do what Enter does on the cursor's row."""
+        self.activate()
+
+    def go_left(self) -> None:
         """Scroll sideways to the left; views with branches fold instead."""
         self.scroll_to(x=self.scroll_offset.x - 8, animate=False, force=True, immediate=True)
 
-    def action_cursor_right(self) -> None:
+    def go_right(self) -> None:
         """Scroll sideways to the right; views with branches unfold instead."""
         self.scroll_to(x=self.scroll_offset.x + 8, animate=False, force=True, immediate=True)
 
-    def action_activate(self) -> None:
+    def activate(self) -> None:
         """Say that the cursor's row was chosen."""
         key = self.key_at_cursor()
         if len(self.lines):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -10,10 +10,7 @@ from textual.containers import Horizontal
 from textual.widgets import Input, Label
 
 from dld_tui.widgets.forms.text_field import TextField
-from dld_tui.widgets.lists.line_view import LineView
-
-if TYPE_CHECKING:
-    from dld_tui.widgets.graph.canvas import GraphCanvas
+from dld_tui.widgets.lists.line_source import LineSearch
 
 
 class SearchBar(Horizontal):
@@ -25,7 +22,7 @@ class SearchBar(Horizontal):
         Binding("down", "again", "next", show=False),
     ]
 
-    def __init__(self, view: LineView | GraphCanvas) -> None:
+    def __init__(self, view: LineSearch) -> None:
         super().__init__()
         self.view = view
         self._start = view.cursor

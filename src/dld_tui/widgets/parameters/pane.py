@@ -80,7 +80,7 @@ class ParametersList(LineView):
         """Wrap the texts for the new width."""
         self.owner.width_changed()
 
-    def action_activate(self) -> None:
+    def activate(self) -> None:
         """Go where the row leads."""
         self.owner.activate()
 
@@ -98,11 +98,11 @@ class ParametersList(LineView):
         """Fold or unfold the row."""
         self.owner.toggle_fold()
 
-    def action_cursor_right(self) -> None:
+    def go_right(self) -> None:
         """Unfold."""
         self.owner.fold(unfolded=True)
 
-    def action_cursor_left(self) -> None:
+    def go_left(self) -> None:
         """Fold."""
         self.owner.fold(unfolded=False)
 

@@ -80,7 +80,7 @@ class PlanDetails(Frame, LineView):
         keys = [key if key is not None else number for number, (_, key) in enumerate(rows)]
         self.set_lines(ListSource([line for line, _ in rows], keys), keep=keep)
 
-    def action_activate(self) -> None:
+    def activate(self) -> None:
         """Go to the node of the line, if it is one."""
         key = self.key_at_cursor()
         if isinstance(key, NodeLine):

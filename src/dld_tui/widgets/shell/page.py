@@ -194,4 +194,8 @@ class SubPage(Page):
 
     def action_close(self) -> None:
         """Go back."""
+        self.go_back()
+
+    def go_back(self) -> None:
+        """Answer Esc; a page that has something to stop or to take back first overrides it."""
         self.dismiss(None)
