@@ -9,8 +9,9 @@ from textual.binding import BindingType
 
 from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.working import Working
+from dld_tui.screens.work import Work
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.shell.progress import WorkLine
@@ -22,7 +23,7 @@ _LONG_S = 0.5
 """Saving that takes longer is told."""
 
 
-class PageWork(Working, SubPage):
+class PageWork(SubPage):
     """A page over a workspace that edits its document, and saves it as that does.
 
     Set ``workspace``.
@@ -40,7 +41,7 @@ class PageWork(Working, SubPage):
     @property
     def is_working(self) -> bool:
         """Whether something runs here or in the workspace, such as saving."""
-        return super().is_working or self.workspace.work.is_running
+        return self.tasks.is_working or self.workspace.work.is_running
 
     # --- edits ----------------------------------------------------------------------------------
 
@@ -53,6 +54,19 @@ class PageWork(Working, SubPage):
         if self.is_working:
             raise DldError("wait until the running work has ended")
         return self.workspace.edit(name, **arguments)
+
+    def try_edit(self, name: str, /, **arguments: JSON) -> bool:
+        """Make an edit; says why when it cannot be made."""
+        try:
+            self.edit(name, **arguments)
+        except DldError as error:
+            self.complain(error)
+            return False
+        return True
+
+    def complain(self, error: DldError) -> None:
+        """Say what could not be done."""
+        self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
 
     def edit_on_thread(
         self,
@@ -104,7 +118,11 @@ class PageWork(Working, SubPage):
         if self.is_working:
             self.complain(DldError("wait until the running work has ended"))
             return
-        self.run_work(title, task, done, WorkLine(title))
+        Work(self).run(title, task, done, panel=WorkLine(title), after_close=True)
+
+    def cancel_work(self) -> bool:
+        """Ask the running work to stop; False when nothing runs."""
+        return self.tasks.cancel_work()
 
     # --- the workspace's commands ---------------------------------------------------------------
 

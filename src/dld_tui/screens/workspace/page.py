@@ -22,6 +22,7 @@ from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.work import Work
 from dld_tui.screens.workspace.accuracy import Accuracy
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion
 from dld_tui.screens.workspace.beside import Beside, Split
@@ -47,7 +48,6 @@ from dld_tui.screens.workspace.profiling import Profiling
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
 from dld_tui.screens.workspace.wiring import Wiring
-from dld_tui.screens.workspace.work import Work
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
@@ -58,6 +58,7 @@ from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
+from dld_tui.widgets.shell.progress import WorkPanel
 from dld_tui.widgets.tasks import on_thread
 
 _PAINTED_S = 0.05
@@ -262,7 +263,8 @@ class WorkspaceScreen(Page):
             if not isinstance(error, CancelledError):
                 host(self).show_error(error, "Not opened")
 
-        self.work.run(f"Opening {self.tab_title}", task, ended, line=False)
+        title = f"Opening {self.tab_title}"
+        self.work.run(title, task, ended, panel=WorkPanel(title))
 
     async def _opened(self, opened: OpenedModel) -> None:
         """Show the model."""

@@ -32,26 +32,29 @@ class Work:
         task: Callable[[ProgressCallback, CancelCheck], None],
         done: Callable[[DldError | None], None],
         *,
-        line: bool = True,
+        panel: WorkPanel | None = None,
+        after_close: bool = False,
     ) -> None:
         """Run something long on a thread.
 
         Args:
             title: What it is: foreign text.
             task: Called on the thread.
-            done: Called on the event loop afterwards, with the error when there was one; not when
-                the page has been closed.
-            line: Show one row above the keys; False: a panel in the middle.
+            done: Called on the event loop afterwards, with the error when there was one.
+            panel: Shows how far it is; by default one row above the keys.
+            after_close: Call `done` also when the page has been closed meanwhile.
         """
-        panel = WorkPanel(title, classes="-line" if line else None)
+        panel = panel or WorkPanel(title, classes="-line")
         # Of the app: the page itself may be gone before the thread is.
-        host(self._page).tasks.start(self._run(task, done, panel), "work", name=title)
+        work = self._run(task, done, panel, after_close)
+        host(self._page).tasks.start(work, "work", name=title)
 
     async def _run(
         self,
         task: Callable[[ProgressCallback, CancelCheck], None],
         done: Callable[[DldError | None], None],
         panel: WorkPanel,
+        after_close: bool,
     ) -> None:
         page = self._page
         page.mount(panel, before="KeyBar")
@@ -64,7 +67,7 @@ class Work:
         finally:
             if panel.is_attached:
                 panel.remove()
-            if page.is_attached:
+            if after_close or page.is_attached:
                 done(failure)
 
     def cancel(self) -> bool:
