@@ -48,6 +48,7 @@ class Panes(_Base):
 
     PANES: ClassVar[tuple[str, ...]] = ()
     """Ids of the panes, in the order of the keys."""
+    _awaited_layer: int | None = None
     FOCUS: ClassVar[dict[str, str]] = {}
     """The widget in a pane that takes the focus, where it is not the pane itself."""
     _arranged: tuple[set[str], str] | None = None
@@ -113,6 +114,28 @@ class Panes(_Base):
         """Give the focused pane all the room, or take it back."""
         self.maximised = maximised
         self.arrange_panes()
+
+    # --- the layers -----------------------------------------------------------------------------
+
+    def layer_count(self) -> int | None:
+        """Return how many layers there are; None while the files are being read."""
+        return None
+
+    def show_in_table(self, index: int | None) -> None:
+        """Go to a layer in the table; None is the whole engine."""
+
+    def reveal_layer(self, index: int) -> None:
+        """Go to a layer in the table, as soon as the files are read."""
+        self._awaited_layer = index
+        self.show_awaited_layer()
+
+    def show_awaited_layer(self) -> None:
+        """Go to the layer that was asked for before the files were read."""
+        index, count = self._awaited_layer, self.layer_count()
+        if index is not None and count is not None:
+            self._awaited_layer = None
+            if 0 <= index < count:
+                self.show_in_table(index)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Name the pane that has the focus."""

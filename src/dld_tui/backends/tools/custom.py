@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.backends.tools.process import ProcessEnd
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import JOB_FOLDER_PREFIX, Event, Log, Progress
 from dld_tui.core.text import clip, visible
@@ -41,27 +42,13 @@ _LAST = 20
 
 
 @dataclass(frozen=True)
-class ProgramEnd:
+class ProgramEnd(ProcessEnd):
     """How a program ended."""
 
-    status: int
-    """Its exit status; the negative number of a signal that ended it."""
-    seconds: float
-    timed_out: bool
     lines: int
     """How many lines it printed."""
     left_out: int
     """How many of them were not shown, because they came too fast."""
-
-    @property
-    def crashed(self) -> str | None:
-        """The name of the signal that ended it, None when it ended by itself or was stopped."""
-        if self.timed_out or self.status >= 0:
-            return None
-        try:
-            return signal.Signals(-self.status).name
-        except ValueError:
-            return f"signal {-self.status}"
 
 
 def find_program(text: str) -> str:

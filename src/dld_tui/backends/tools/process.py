@@ -21,15 +21,13 @@ _BOOTSTRAP = (
 
 
 @dataclass(frozen=True)
-class ToolEnd:
-    """How a tool ended."""
+class ProcessEnd:
+    """How a process ended."""
 
     status: int
     """Its exit status; the negative number of a signal that ended it."""
     seconds: float
     timed_out: bool
-    said: str
-    """The end of what it printed. Foreign text."""
 
     @property
     def crashed(self) -> str | None:
@@ -40,6 +38,14 @@ class ToolEnd:
             return signal.Signals(-self.status).name
         except ValueError:
             return f"signal {-self.status}"
+
+
+@dataclass(frozen=True)
+class ToolEnd(ProcessEnd):
+    """How a tool ended."""
+
+    said: str
+    """The end of what it printed. Foreign text."""
 
 
 def run_tool(

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         def graph(self) -> PlanGraphPane: ...
         def layer_at_cursor(self) -> Layer | None: ...
         def show_pane(self, name: str) -> None: ...
-        def show_in_table(self, row: int | None) -> None: ...
+        def show_in_table(self, index: int | None) -> None: ...
         def read(self, model: Path | None = None) -> None: ...
 else:
     _Base = object
@@ -61,8 +61,6 @@ _LAYOUT = "plan.columns"
 
 class PlanActions(_Base):
     """A mixin: the commands of the plan screen."""
-
-    _awaited_layer: int | None = None
 
     # --- to the model ---------------------------------------------------------------------------
 
@@ -194,19 +192,6 @@ class PlanActions(_Base):
         index = finding.layer if finding.layer is not None else next(iter(finding.layers), None)
         layers = enumerate(self.loaded.plan.layers)
         return next((row for row, layer in layers if layer.index == index), None)
-
-    def reveal_layer(self, index: int) -> None:
-        """Go to a layer in the table, as soon as the files are read."""
-        self._awaited_layer = index
-        self.show_awaited_layer()
-
-    def show_awaited_layer(self) -> None:
-        """Go to the layer that was asked for before the files were read."""
-        index, loaded = self._awaited_layer, self.loaded
-        if index is not None and loaded is not None:
-            self._awaited_layer = None
-            if 0 <= index < len(loaded.layers):
-                self.show_in_table(index)
 
     def action_context_menu(self) -> None:
         """Show the commands for the layer under the cursor."""

@@ -282,11 +282,15 @@ class PlanScreen(PlanActions, PlanPanes, Page):
         self.layer_pane.set_filter("", ("type", event.type))
         self.show_pane("layers")
 
-    def show_in_table(self, row: int | None) -> None:
+    def layer_count(self) -> int | None:
+        """Return how many layers the engine has; None while its files are being read."""
+        return None if self.loaded is None else len(self.loaded.layers)
+
+    def show_in_table(self, index: int | None) -> None:
         """Go to a layer in the table, without a filter that hides it."""
-        if row is None:
+        if index is None:
             self.notify("This is about the whole engine", timeout=3)
             return
-        self.layer_pane.go_to(row, clear=True)
+        self.layer_pane.go_to(index, clear=True)
         self.show_pane("layers")
-        self.show_layer(row)
+        self.show_layer(index)

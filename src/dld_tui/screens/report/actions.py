@@ -25,62 +25,31 @@ from dld_tui.widgets.timeline.timeline import TimelineView
 
 if TYPE_CHECKING:
     from dld_tui.core.report.model import Report
+    from dld_tui.core.report.records import Layer
     from dld_tui.widgets.shell.page import Page
 
     class _Base(Page):
         path: Path | None
         report: Report | None
+        pane: str
 
-        def show_in_table(self, index: int) -> None: ...
+        def layer_at_cursor(self) -> Layer | None: ...
+        def show_in_timeline(self, index: int) -> None: ...
+        def show_in_table(self, index: int | None) -> None: ...
+        def show_pane(self, name: str) -> None: ...
 else:
     _Base = object
 
+_LETTERS = "123456789"
 
-class ReportCompare(_Base):
-    """A mixin of the report screen."""
 
-    _awaited_layer: int | None = None
+class ReportActions(_Base):
+    """A mixin: the commands of the report screen."""
 
     @task()
     async def action_compare_with(self) -> None:
         """Choose another report and compare this one with it."""
         await ask_reports(host(self), self.path)
-
-    def reveal_layer(self, index: int) -> None:
-        """Go to a layer in the table, as soon as the report is read."""
-        self._awaited_layer = index
-        self.show_awaited_layer()
-
-    def show_awaited_layer(self) -> None:
-        """Go to the layer that was asked for before the report was read."""
-        index, report = self._awaited_layer, self.report
-        if index is not None and report is not None:
-            self._awaited_layer = None
-            if 0 <= index < len(report.layers):
-                self.show_in_table(index)
-
-
-if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
-    from dld_tui.core.report.records import Layer
-    from dld_tui.widgets.shell.page import Page
-
-    class _ActionsBase(Page):
-        report: Report | None
-        pane: str
-
-        def layer_at_cursor(self) -> Layer | None: ...
-        def show_in_timeline(self, index: int) -> None: ...
-        def show_in_table(self, index: int) -> None: ...
-        def show_pane(self, name: str) -> None: ...
-else:
-    _ActionsBase = object
-
-_LETTERS = "123456789"
-
-
-class ReportActions(_ActionsBase):
-    """A mixin: the commands of the report screen."""
 
     def model_path(self) -> Path | None:
         """Return where the report says its model is."""

@@ -25,7 +25,7 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
 from dld_tui.screens.files import read_or_close
 from dld_tui.screens.panes import PaneStrip
-from dld_tui.screens.report.actions import ReportActions, ReportCompare
+from dld_tui.screens.report.actions import ReportActions
 from dld_tui.screens.report.loading import load
 from dld_tui.screens.report.panes import PANES, ReportPanes
 from dld_tui.styles import STYLES
@@ -46,7 +46,7 @@ _SHOW_S = 0.4
 """A report that is read sooner is painted once, in the place of what was there before."""
 
 
-class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
+class ReportScreen(ReportActions, ReportPanes, Page):
     """One report."""
 
     SCOPE = "report"
@@ -283,7 +283,13 @@ class ReportScreen(ReportActions, ReportCompare, ReportPanes, Page):
         else:
             self.notify("The layer did not run in this pass", timeout=3)
 
-    def show_in_table(self, index: int) -> None:
+    def layer_count(self) -> int | None:
+        """Return how many layers the report has; None while it is being read."""
+        return None if self.report is None else len(self.report.layers)
+
+    def show_in_table(self, index: int | None) -> None:
         """Go to a layer in the table, without a filter that hides it."""
+        if index is None:
+            return
         self.query_one(LayerPane).go_to(index, clear=True)
         self.show_pane("layers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dld_tui.core.errors import DldError
@@ -63,6 +64,31 @@ class Controller:
     ) -> None:
         """Show a dialog, and call `answered` with its result."""
         self.app.push_screen(dialog, answered)
+
+    def confirm_overwrite(
+        self, path: Path, write: Callable[[], None], choose: Callable[[], None]
+    ) -> None:
+        """Write a file; where it is there already, ask before, or for another name."""
+        if not path.exists():
+            write()
+            return
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
+        def answered(answer: str | None) -> None:
+            if answer is not None:
+                (write if answer == "overwrite" else choose)()
+
+        self.ask(
+            ChoiceDialog(
+                "Overwrite?",
+                f"{visible(str(path))} is there already.",
+                [
+                    Choice("o", "overwrite it", "overwrite"),
+                    Choice("a", "choose another name", "other"),
+                ],
+            ),
+            answered,
+        )
 
     def say(self, text: str, seconds: float = 3, *, warning: bool = False) -> None:
         """Show a message for some time. The text must be fit for a terminal; it is no markup."""

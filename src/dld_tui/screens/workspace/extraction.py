@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ class Extraction(Controller):
                 found.document.close()
                 return
             path = path if path.suffix else path.with_suffix(".onnx")
-            self._confirm_overwrite(
+            self.confirm_overwrite(
                 path,
                 lambda: self._write_extract(found, path),
                 lambda: self._ask_extract(found, str(path)),
@@ -147,28 +147,6 @@ class Extraction(Controller):
             answered,
         )
 
-    def _confirm_overwrite(
-        self, path: Path, write: Callable[[], None], ask: Callable[[], None]
-    ) -> None:
-        if not path.exists():
-            write()
-            return
-
-        def answered(answer: str | None) -> None:
-            (write if answer == "overwrite" else ask)()
-
-        self.ask(
-            ChoiceDialog(
-                "Overwrite?",
-                f"{visible(str(path))} is there already.",
-                [
-                    Choice("o", "overwrite it", "overwrite"),
-                    Choice("a", "choose another name", "other"),
-                ],
-            ),
-            answered,
-        )
-
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
         from dld_tui.core.document.scripts import export_script
@@ -182,7 +160,7 @@ class Extraction(Controller):
 
         def chosen(path: Path | None) -> None:
             if path is not None:
-                self._confirm_overwrite(path, lambda: write(path), lambda: ask(str(path)))
+                self.confirm_overwrite(path, lambda: write(path), lambda: ask(str(path)))
 
         def write(path: Path) -> None:
             count: list[int] = []

@@ -55,32 +55,15 @@ class Saving(Controller):
                 return
             if not path.suffix:
                 path = path.with_suffix(".onnx")
-            if path.exists() and path != present:
-                self._ask_overwrite(path, done)
-            else:
+            if path == present:
                 self._write(path, done)
+            else:
+                self.confirm_overwrite(
+                    path, lambda: self._write(path, done), lambda: self._ask_path(done)
+                )
 
         start = str(present) if present is not None else ""
         self.ask(OpenPathDialog("Save as", start, "path of the model"), chosen)
-
-    def _ask_overwrite(self, path: Path, done: Callable[[], None]) -> None:
-        def answered(answer: str | None) -> None:
-            if answer == "overwrite":
-                self._write(path, done)
-            elif answer == "other":
-                self._ask_path(done)
-
-        self.ask(
-            ChoiceDialog(
-                "Overwrite?",
-                f"{visible(str(path))} is there already.",
-                [
-                    Choice("o", "overwrite it", "overwrite"),
-                    Choice("a", "save under another name", "other"),
-                ],
-            ),
-            answered,
-        )
 
     def _write(self, path: Path | None, done: Callable[[], None], *, force: bool = False) -> None:
         # An output without a type makes a model that onnx's checker refuses.
