@@ -239,7 +239,8 @@ def _plain(value: Any) -> JSON:
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    return typing.cast("JSON", value)
+    plain: JSON = value
+    return plain
 
 
 def _typed(setting: Setting, value: JSON) -> Any:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from dld_tui.core import paths
 from dld_tui.core.errors import SaveError
@@ -48,7 +48,7 @@ class State:
         entries = self._read("recent").get("files")
         for entry in entries if isinstance(entries, list) else []:
             try:
-                file = cast("dict[str, Any]", entry)
+                file: Any = entry
                 found.append(
                     RecentFile(str(file["path"]), str(file["kind"]), float(file["opened"]))
                 )
@@ -65,8 +65,8 @@ class State:
 
     def forget(self, path: str) -> None:
         """Take a file from the recent ones."""
-        files = [asdict(file) for file in self.recent() if file.path != path]
-        self._write("recent", {"files": cast("JSON", files)})
+        files = [file for file in self.recent() if file.path != path]
+        self._write("recent", {"files": [asdict(file) for file in files]})
 
     def get(self, section: str, key: str) -> dict[str, JSON]:
         """Return what was put under a key of ``layouts``, ``forms``, …; empty when nothing was."""

@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.codec import encode
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.copies import copy_of, lift_constants
-from dld_tui.core.conversion.report_text import summary_lines
+from dld_tui.core.conversion.report_text import ModelFigures, summary_lines
 from dld_tui.core.conversion.request import ConversionRequest, written
 from dld_tui.core.conversion.storage import (
     HASH_KEY,
@@ -53,7 +53,7 @@ def test_to_a_data_file_and_back_gives_the_same_bytes(tmp_path: Path) -> None:
             result = finish(document, made.document, outside)
     assert (made.count, made.bytes) == (1, 16_000)
     assert (tmp_path / "outside.onnx.data").stat().st_size == 16_000
-    lines = summary_lines(result["before"], result["after"])  # type: ignore[arg-type]
+    lines = summary_lines(*(decode(ModelFigures, result[side]) for side in ("before", "after")))
     assert any("external" in line and "16 kB" in line for line in lines)
     assert numpy_helper.to_array(onnx.load(outside).graph.initializer[2])[7] == 7
 

@@ -101,7 +101,7 @@ def _guess(request: Verification, original: Document, title: Path) -> Guess:
     """Return inputs that the original takes; where it cannot be run, the likeliest."""
     specs: list[InputSpec] = input_specs(original)
     given = parse_shapes(request.shape, [spec.name for spec in specs])
-    if request.verify and cast("int", figures(original)["weight_bytes"]) <= MANY_BYTES:
+    if request.verify and figures(original).weight_bytes <= MANY_BYTES:
         try:
             session = session_of(original, title)
             specs = specs_for(session.inputs, original)
@@ -187,7 +187,7 @@ def _verified(
         shapes = _texts(_resized(guess, asked))
         notes = yield from verify(original, result, output, shapes, _HINT)
         told = {"values": {"skipped": "the original takes another size only"}, "latency_ms": None}
-        if cast("int", figures(original)["weight_bytes"]) > MANY_BYTES:
+        if figures(original).weight_bytes > MANY_BYTES:
             return told, notes
     if any(not one.is_batch for one in sized):
         return told, notes
@@ -296,7 +296,8 @@ def _merged(values: dict[str, Any], rows: dict[str, dict[str, JSON]]) -> dict[st
 
 def _run(session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int) -> list[Any]:
     try:
-        return cast("list[Any]", session.run(session.feed(dict(feeds))))
+        outputs: list[Any] = session.run(session.feed(dict(feeds)))
+        return outputs
     except ActivityError as error:
         raise ActivityError(
             f"the result does not run with {dimension.key} {size}: {error.message}",

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
@@ -602,7 +602,7 @@ class Verifier:
         """Return what compares values, or why they are not compared."""
         if self._asked.values == "never":
             return "it is switched off"
-        weights = cast("int", figures(self._original)["weight_bytes"])
+        weights = figures(self._original).weight_bytes
         if self._asked.values == "auto" and weights > MANY_BYTES:
             return f"it has more than {fmt.size(MANY_BYTES)} of weights (--values always)"
         yield Progress(0, None, stage="Running the original")

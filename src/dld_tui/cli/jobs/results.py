@@ -1,10 +1,10 @@
-"""What the commands of ``dld convert`` print."""
+"""What commands print of the result of an activity."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from dld_tui.activities.profile_onnxruntime import Result as OrtResult
 from dld_tui.activities.profile_tensorrt import Result as TensorRTResult
@@ -19,7 +19,6 @@ from dld_tui.core.latency import LatencyFigures
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, RATIO
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 _TENSORS: tuple[Column[dict[str, Any]], ...] = (
     Column("name", "tensor", itemgetter("name")),
@@ -58,22 +57,22 @@ def show_quantization(result: Mapping[str, Any], as_json: bool) -> int:
         return show_conversion(result, as_json)
     if as_json:
         write_json(result)
-    for line in () if as_json else (*cast("list[str]", result["lines"]), *report_lines(result)):
+    for line in () if as_json else (*result["lines"], *report_lines(result)):
         write(line)
     return ExitStatus.DONE
 
 
 def show_precisions(result: Mapping[str, Any], as_json: bool) -> int:
     """Print the casts that layers need; exit status 1 when a precision was refused."""
-    refused = cast("dict[str, JSON]", result["figures"])["refused"]
+    refused = result["figures"]["refused"]
     status: int = ExitStatus.FOUND if refused else ExitStatus.DONE
-    for line in () if as_json else cast("list[str]", result["lines"]):
+    for line in () if as_json else result["lines"]:
         write(line)
     if "path" in result:
         return max(status, show_conversion(result, as_json))
     if as_json:
         write_json(result)
-    for line in () if as_json else loss_lines(cast("list[dict[str, JSON]]", result["losses"])):
+    for line in () if as_json else loss_lines(result["losses"]):
         write(line)
     return status
 
@@ -86,14 +85,14 @@ def show_tensors(result: Mapping[str, Any], as_json: bool) -> int:
     if as_json:
         write_json(result)
     elif tensors:
-        write_table(Table(_TENSORS, cast("list[dict[str, Any]]", tensors)))
+        write_table(Table(_TENSORS, tensors))
     else:
         write("no tensor fits")
     return ExitStatus.DONE
 
 
 def _narrate(result: Mapping[str, Any]) -> None:
-    for remark in cast("list[JSON]", result["remarks"]):
+    for remark in result["remarks"]:
         narrate(str(remark))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import click
 
@@ -125,8 +124,8 @@ def _others(
     return full_findings(document, model, onnx=full, polygraphy=polygraphy, time_limit=limit)
 
 
-def _chosen(findings: list[Finding], rules: Sequence[str], level: str) -> list[Finding]:
-    worst = ORDER[cast("Level", level)]
+def _chosen(findings: list[Finding], rules: Sequence[str], level: Level) -> list[Finding]:
+    worst = ORDER[level]
     return [
         finding
         for finding in findings

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
@@ -15,14 +16,33 @@ from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 _LISTED = 12
 """Operators that a summary names."""
 
 
-def figures(document: Document) -> dict[str, JSON]:
-    """Return nodes, weights, operators and element types of a model as JSON data."""
+@dataclass(frozen=True)
+class ModelFigures:
+    """What a conversion changes of a model, in numbers."""
+
+    nodes: int
+    """Of all scopes."""
+    operators: dict[str, int]
+    """Nodes by operator."""
+    initializers: int
+    weight_bytes: int
+    """Of initializers and Constant nodes."""
+    external_bytes: int
+    """In data files."""
+    weights_by_type: dict[str, int]
+    """Bytes by element type, the most first."""
+    functions: int
+    opsets: dict[str, int]
+    """Versions by domain."""
+
+
+def figures(document: Document) -> ModelFigures:
+    """Return nodes, weights, operators and element types of a model."""
     summary = summarise(document)
     weights: Counter[str] = Counter()
     for scope in document.scopes():
@@ -34,37 +54,37 @@ def figures(document: Document) -> dict[str, JSON]:
                 if attribute.HasField("t"):
                     tensor = Tensor(attribute.t, document)
                     weights[tensor.dtype] += tensor.nbytes or 0
-    return {
-        "nodes": summary.nodes_total,
-        "operators": dict(summary.op_types),
-        "initializers": summary.initializers,
-        "weight_bytes": sum(weights.values()),
-        "external_bytes": summary.external_bytes,
-        "weights_by_type": dict(weights.most_common()),
-        "functions": len(summary.functions),
-        "opsets": dict(summary.opsets),
-    }
+    return ModelFigures(
+        nodes=summary.nodes_total,
+        operators=dict(summary.op_types),
+        initializers=summary.initializers,
+        weight_bytes=sum(weights.values()),
+        external_bytes=summary.external_bytes,
+        weights_by_type=dict(weights.most_common()),
+        functions=len(summary.functions),
+        opsets=dict(summary.opsets),
+    )
 
 
-def summary_lines(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[str]:
-    """Return what two sets of :func:`figures` say of a conversion. Fit for a terminal."""
+def summary_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
+    """Return what the figures of two models say of a conversion. Fit for a terminal."""
     lines = [
-        _line("nodes", before["nodes"], after["nodes"]),
-        _line("initializers", before["initializers"], after["initializers"]),
-        _sizes("weights", before["weight_bytes"], after["weight_bytes"]),
+        _line("nodes", before.nodes, after.nodes),
+        _line("initializers", before.initializers, after.initializers),
+        _sizes("weights", before.weight_bytes, after.weight_bytes),
     ]
-    if before["external_bytes"] or after["external_bytes"]:
-        lines.append(_sizes("  external", before["external_bytes"], after["external_bytes"]))
-    types = [cast("dict[str, int]", side["weights_by_type"]) for side in (before, after)]
+    if before.external_bytes or after.external_bytes:
+        lines.append(_sizes("  external", before.external_bytes, after.external_bytes))
+    types = before.weights_by_type, after.weights_by_type
     for dtype in dict.fromkeys([*types[0], *types[1]]):
         lines.append(_sizes(f"  {dtype}", types[0].get(dtype, 0), types[1].get(dtype, 0)))
-    if before["functions"] or after["functions"]:
-        lines.append(_line("functions", before["functions"], after["functions"]))
+    if before.functions or after.functions:
+        lines.append(_line("functions", before.functions, after.functions))
     return lines + _operators(before, after)
 
 
-def _operators(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[str]:
-    one, two = (Counter(cast("dict[str, int]", side["operators"])) for side in (before, after))
+def _operators(before: ModelFigures, after: ModelFigures) -> list[str]:
+    one, two = Counter(before.operators), Counter(after.operators)
     changed = [
         (abs(two[name] - one[name]), name) for name in {*one, *two} if one[name] != two[name]
     ]
@@ -77,15 +97,13 @@ def _operators(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> list[st
     return ["operators that became more or fewer:", *lines] if lines else []
 
 
-def _line(what: str, before: JSON, after: JSON) -> str:
-    one, two = cast("int", before), cast("int", after)
-    change = "" if one == two else f"  ({two - one:+,})"
-    return f"{what:<26} {fmt.count(one):>12} → {fmt.count(two)}{change}"
+def _line(what: str, before: int, after: int) -> str:
+    change = "" if before == after else f"  ({after - before:+,})"
+    return f"{what:<26} {fmt.count(before):>12} → {fmt.count(after)}{change}"
 
 
-def _sizes(what: str, before: JSON, after: JSON) -> str:
-    one, two = cast("int", before), cast("int", after)
-    return f"{what:<26} {fmt.size(one):>12} → {fmt.size(two)}"
+def _sizes(what: str, before: int, after: int) -> str:
+    return f"{what:<26} {fmt.size(before):>12} → {fmt.size(after)}"
 
 
 _LISTED_OUTPUTS = 12
@@ -125,8 +143,7 @@ def is_wrong(values: object) -> bool:
     """Return whether the values of a result were compared and are not near enough."""
     if not isinstance(values, Mapping):
         return False
-    known = cast("Mapping[str, Any]", values)
-    return not known["skipped"] and not known["is_good"]
+    return not values["skipped"] and not values["is_good"]
 
 
 def _repaired(nodes: list[Mapping[str, Any]]) -> list[str]:
@@ -157,27 +174,23 @@ def _short(text: str, width: int) -> str:
 _LISTED_LOSSES = 12
 
 
-def loss_lines(losses: Sequence[Mapping[str, JSON]]) -> list[str]:
+def loss_lines(losses: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return lines on weights that lose something, those out of range first. Fit for a terminal."""
     if not losses:
         return []
 
-    def out_of_range(one: Mapping[str, JSON]) -> int:
-        return cast("int", one["overflow"]) + cast("int", one["underflow"])
-
-    ordered = sorted(losses, key=lambda one: -out_of_range(one))
+    ordered = sorted(losses, key=lambda one: -(one["overflow"] + one["underflow"]))
     lines = [f"{fmt.plural(len(losses), 'weight')} would be rounded:"]
     for one in ordered[:_LISTED_LOSSES]:
         counts = [
-            f"{fmt.count(cast('int', one[key]))} {text}"
+            f"{fmt.count(one[key])} {text}"
             for key, text in (
                 ("overflow", "too large"), ("underflow", "to zero"), ("rounded", "rounded")
             )
             if one[key]
         ]  # fmt: skip
         name = clip(visible(str(one["name"])), 50, keep="middle")
-        error = cast("float", one["max_error"])
-        lines.append(f"  {name}: {', '.join(counts)}; largest error {error:.3g}")
+        lines.append(f"  {name}: {', '.join(counts)}; largest error {one['max_error']:.3g}")
     if len(ordered) > _LISTED_LOSSES:
         lines.append(f"  and {fmt.count(len(ordered) - _LISTED_LOSSES)} more")
     return lines
@@ -189,7 +202,7 @@ _LISTED_LINES = 5
 """Weights out of range that are named when not all are asked for."""
 
 
-def report_lines(result: Mapping[str, JSON]) -> list[str]:
+def report_lines(result: Mapping[str, Any]) -> list[str]:
     """Return lines on what a conversion did. Fit for a terminal.
 
     Args:
@@ -197,27 +210,27 @@ def report_lines(result: Mapping[str, JSON]) -> list[str]:
     """
     lines = conversion_lines(result) if "unconverted" in result else []
     if "before" in result:
-        before, after = (cast("dict[str, JSON]", result[side]) for side in ("before", "after"))
+        before, after = (decode(ModelFigures, result[side]) for side in ("before", "after"))
         lines += summary_lines(before, after)
     lines += _dimension_lines(result)
-    lines += [f"note: {visible(str(note))}" for note in cast("list[JSON]", result.get("notes", []))]
+    lines += [f"note: {visible(str(note))}" for note in result.get("notes", [])]
     if "library" in result:
         lines += _half_lines(result)
     elif "losses" in result:
-        lines += loss_lines(cast("list[dict[str, JSON]]", result["losses"]))
-    lines += _latency_lines(cast("Mapping[str, float] | None", result.get("latency_ms")))
+        lines += loss_lines(result["losses"])
+    lines += _latency_lines(result.get("latency_ms"))
     if "values" in result:
-        lines += values_lines(cast("dict[str, JSON]", result["values"]))
+        lines += values_lines(result["values"])
     return lines
 
 
-def _dimension_lines(result: Mapping[str, JSON]) -> Iterator[str]:
-    for dimension in cast("list[dict[str, JSON]]", result.get("dimensions", [])):
-        axes = cast("dict[str, int]", dimension["axes"])
-        places = ", ".join(f"{visible(name)} axis {axis}" for name, axis in axes.items())
+def _dimension_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    for dimension in result.get("dimensions", []):
+        axes = dimension["axes"].items()
+        places = ", ".join(f"{visible(name)} axis {axis}" for name, axis in axes)
         before = "dynamic" if dimension["from"] is None else visible(str(dimension["from"]))
         yield f"{clip(places, 60, keep='middle')}: {before} → {visible(str(dimension['to']))}"
-    changed = cast("list[JSON]", result.get("changed", [])) if "dimensions" in result else []
+    changed = result.get("changed", []) if "dimensions" in result else []
     for line in changed[:_CHANGED]:
         yield f"  {visible(str(line))}"
     if len(changed) > _CHANGED:
@@ -236,30 +249,30 @@ def _latency_lines(latency: Mapping[str, float] | None) -> Iterator[str]:
     yield f"{'latency on this CPU':<26} {before:>9.3g} ms → {after:.3g} ms  ({text})"
 
 
-def _half_lines(result: Mapping[str, JSON]) -> list[str]:
+def _half_lines(result: Mapping[str, Any]) -> list[str]:
     lines = []
     dtype = str(result.get("to", "float16"))
     if "nodes" in result:
-        nodes, casts, weights = (cast("int", result[key]) for key in ("nodes", "casts", "weights"))
+        nodes, casts, weights = (result[key] for key in ("nodes", "casts", "weights"))
         lines.append(
             f"{fmt.plural(nodes, 'node')} in {dtype}, {fmt.plural(weights, 'weight')} converted,"
             f" {fmt.plural(max(casts, 0), 'cast')} added"
         )
-        for reason, count in cast("dict[str, int]", result["kept"]).items():
+        for reason, count in result["kept"].items():
             lines.append(f"  kept {fmt.plural(count, 'node')}: {clip(visible(reason), 100)}")
-        if inlined := cast("int", result["inlined"]):
+        if inlined := result["inlined"]:
             lines.append(f"  {fmt.plural(inlined, 'function call')} inlined")
-    losses = cast("list[dict[str, JSON]]", result["losses"])
+    losses = result["losses"]
     all_losses = bool(result.get("range_check"))
     if losses:
         lines.append(f"{fmt.plural(len(losses), 'weight')} with values out of {dtype}'s range:")
     for loss in losses if all_losses else losses[:_LISTED_LINES]:
         lines.append(
             f"  {clip(visible(str(loss['name'])), 60, keep='middle')}: of"
-            f" {fmt.count(cast('int', loss['count']))}"
-            f" {fmt.count(cast('int', loss['overflow']))} too large,"
-            f" {fmt.count(cast('int', loss['underflow']))} too small;"
-            f" largest {cast('float', loss['largest']):.3g}"
+            f" {fmt.count(loss['count'])}"
+            f" {fmt.count(loss['overflow'])} too large,"
+            f" {fmt.count(loss['underflow'])} too small;"
+            f" largest {loss['largest']:.3g}"
         )
     if len(losses) > _LISTED_LINES and not all_losses:
         lines.append(f"  and {len(losses) - _LISTED_LINES} more: --range-check lists all")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.accuracy.tolerance import about_tolerance
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.report_text import figures
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -303,7 +304,7 @@ def written(
             hint="Give another path",
         )  # fmt: skip
     yield Progress(0, None, stage="Writing the result")
-    told = figures(before), figures(after)
+    sides = encode(figures(before)), encode(figures(after))
     plan = plan_model(
         skeleton_bytes(after), after.blobs, output, external=after.external, spill=after.spill
     )
@@ -314,8 +315,8 @@ def written(
     yield Finished(
         {
             "path": str(output),
-            "before": told[0],
-            "after": told[1],
+            "before": sides[0],
+            "after": sides[1],
             "notes": [*notes],
             "remarks": remarks,
             **dict(more or {}),

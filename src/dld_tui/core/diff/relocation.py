@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff.matching import match_scopes
@@ -246,14 +246,16 @@ class _Line:
             return found
         scope = found.get("scope", [])
         for key in _SCOPE_ARGUMENTS:
-            if _is_path(found.get(key)):
-                found[key] = self._path(found[key])
-        if self._edit == "set_attributes" and isinstance(found.get("changes"), list):
+            path = found.get(key)
+            if _is_path(path):
+                found[key] = self._path(path)
+        changes = found.get("changes")
+        if self._edit == "set_attributes" and isinstance(changes, list):
             found["changes"] = [
                 {**change, "nodes": self._nodes(scope, change.get("nodes"))}
                 if isinstance(change, dict)
                 else change
-                for change in cast("list[JSON]", found["changes"])
+                for change in changes
             ]
         for key in _NODE_ARGUMENTS:
             if key in found:
@@ -280,8 +282,8 @@ class _Line:
                 found.append(step)
         return found
 
-    def _path(self, path: JSON) -> JSON:
-        pair = self._relocation.scope(cast("list[str]", path))
+    def _path(self, path: list[str]) -> JSON:
+        pair = self._relocation.scope(path)
         return path if pair is None else list(pair[1].path)
 
     def _nodes(self, scope: JSON, nodes: JSON) -> JSON:
@@ -300,7 +302,7 @@ class _Line:
         for item in nodes:
             if isinstance(item, list) and len(item) == 2:
                 first, second = item
-                if isinstance(first, list) and isinstance(second, str):
+                if _is_path(first) and isinstance(second, str):
                     found.append([self._path(first), self._node(first, second)])
                     continue
                 if isinstance(first, str):
@@ -310,7 +312,7 @@ class _Line:
         return found
 
     def _node(self, scope: JSON, ref: str) -> str:
-        pair = self._relocation.scope(cast("list[str]", scope)) if _is_path(scope) else None
+        pair = self._relocation.scope(scope) if _is_path(scope) else None
         partner = self._relocation.node(pair[0], ref) if pair is not None and ref else None
         if partner is None or (pair is not None and pair[1].find(ref) is partner):
             return ref
@@ -318,7 +320,7 @@ class _Line:
         return partner.ref
 
     def _value(self, scope: JSON, name: str) -> str:
-        pair = self._relocation.scope(cast("list[str]", scope)) if _is_path(scope) else None
+        pair = self._relocation.scope(scope) if _is_path(scope) else None
         other = self._relocation.value(*pair, name) if pair is not None and name else None
         if other is None or other == name:
             return name
@@ -342,7 +344,7 @@ class _Line:
         return value
 
 
-def _is_path(value: JSON) -> bool:
+def _is_path(value: JSON) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(step, str) for step in value)
 
 

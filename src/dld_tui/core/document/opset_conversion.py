@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 import onnx
 from onnx import version_converter
@@ -160,13 +160,13 @@ def rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
 _PARTS = ("changed", "added", "removed")
 
 
-def conversion_lines(result: Mapping[str, JSON]) -> list[str]:
+def conversion_lines(result: Mapping[str, Any]) -> list[str]:
     """Return lines that say what a conversion did; the first is a summary. Fit for a terminal.
 
     Args:
         result: What the activity ``convert_opset`` gives.
     """
-    counts = {part: cast("dict[str, int]", result[part]) for part in _PARTS}
+    counts: dict[str, dict[str, int]] = {part: result[part] for part in _PARTS}
     totals = {part: sum(counted.values()) for part, counted in counts.items()}
     said = [f"{fmt.count(total)} {part}" for part, total in totals.items() if total]
     summary = ", ".join(said) or "no node had to change"
@@ -178,11 +178,8 @@ def conversion_lines(result: Mapping[str, JSON]) -> list[str]:
             for op_type, number in counted.items()
         ]
     if result["initializers"]:
-        lines.append(f"  added    {fmt.plural(cast('int', result['initializers']), 'initializer')}")
-    lines += [
-        f"  not converted: {visible(str(note))}"
-        for note in cast("list[JSON]", result["unconverted"])
-    ]
+        lines.append(f"  added    {fmt.plural(result['initializers'], 'initializer')}")
+    lines += [f"  not converted: {visible(str(note))}" for note in result["unconverted"]]
     return lines
 
 

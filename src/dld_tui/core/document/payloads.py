@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -381,12 +381,13 @@ def _checked(reference: JSON) -> tuple[str, int, int, str | None, str]:
         raise EditError("a payload is {raw} or {file, offset, length, sha256}")
     name, start = reference.get("file"), reference.get("offset", 0)
     length, sha256 = reference.get("length"), reference.get("sha256")
-    numbers = all(type(value) is int and value >= 0 for value in (start, length))
+    if type(start) is not int or type(length) is not int or min(start, length) < 0:
+        raise EditError("a payload is {raw} or {file, offset, length, sha256}")
     named = sha256 is None or (isinstance(sha256, str) and _SHA256.fullmatch(sha256))
-    if not isinstance(name, str) or not numbers or not named:
+    if not isinstance(name, str) or not named:
         raise EditError("a payload is {raw} or {file, offset, length, sha256}")
     field = _field(reference.get("field"))
-    return name, cast("int", start), cast("int", length), str(sha256) if sha256 else None, field
+    return name, start, length, str(sha256) if sha256 else None, field
 
 
 def _field(value: JSON) -> str:

@@ -139,7 +139,7 @@ class _Importer:
         labels = self._labels
 
         def rows() -> Iterator[tuple[int, float, float, float, int | str]]:
-            for place, self_us in zip(cast("list[int]", chosen.tolist()), own, strict=True):
+            for place, self_us in zip(chosen.tolist(), own, strict=True):
                 layer = self._layer(spans.names[place])
                 start, took = spans.starts[place] - origin, spans.durations[place]
                 yield layer, start, took, self_us, labels[spans.threads[place]]
@@ -183,7 +183,7 @@ def self_times(spans: Spans, chosen: NDArray[np.int64]) -> list[float]:
     """
     own: list[float] = []
     holders: dict[int, list[tuple[float, int]]] = {}
-    for at, place in enumerate(cast("list[int]", chosen.tolist())):
+    for at, place in enumerate(chosen.tolist()):
         start, took = spans.starts[place], spans.durations[place]
         open_ = holders.setdefault(spans.threads[place], [])
         while open_ and open_[-1][0] <= start:

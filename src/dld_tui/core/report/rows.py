@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from dld_tui.core.report.counter_blocks import STEP, block_us
 from dld_tui.core.report.records import (
@@ -55,8 +55,8 @@ Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
 Stream: TypeAlias = Callable[[str], "Iterable[tuple[Any, ...]]"]
 """Runs SQL and returns its rows one by one: there may be millions."""
 
-_CONFIDENCES = ("tensor", "name", "rule", "none")
-_STATES = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
+_CONFIDENCES: tuple[Confidence, ...] = ("tensor", "name", "rule", "none")
+_STATES: tuple[PassState, ...] = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
 
 LAYERS_ONLY = "layers_only"
 """The row of the table ``report`` of which true says that a pass is but the sum of its layers: what
@@ -103,7 +103,7 @@ def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
             whole_of(index, "pass"),
             number_or_nan(start, "start"),
             number_or_nan(duration, "duration"),
-            cast("PassState", one_of(state, _STATES, "incomplete")),
+            one_of(state, _STATES, "incomplete"),
             optional_number(counter_start, "start of the counters"),
         )
         for index, start, duration, state, counter_start in rows
@@ -152,7 +152,7 @@ def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -
 
 
 def _confidence(value: object) -> Confidence:
-    return cast("Confidence", one_of(value, _CONFIDENCES, "rule"))
+    return one_of(value, _CONFIDENCES, "rule")
 
 
 def _read_links(query: Query) -> dict[int, list[NodeLink]]:

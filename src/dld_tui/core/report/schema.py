@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn, TypeAlias, cast
+from typing import NoReturn, TypeAlias, TypeGuard, TypeVar
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.report.records import Layer, NodeLink
@@ -188,6 +188,10 @@ def shapes_of(value: object, what: str) -> Shapes:
     return found
 
 
+def _is_dimension(value: JSON) -> TypeGuard[int | str | None]:
+    return type(value) in (int, str, NoneType)
+
+
 @lru_cache(maxsize=_REMEMBERED)
 def _shapes(text: str) -> Shapes | str:
     try:
@@ -200,15 +204,19 @@ def _shapes(text: str) -> Shapes | str:
     for dims in data:
         if dims is not None and not isinstance(dims, list):
             return "is not a list of shapes"
-        if dims is not None and not all(type(dim) in (int, str, NoneType) for dim in dims):
+        shape = None if dims is None else tuple(filter(_is_dimension, dims))
+        if shape is not None and len(shape) != len(dims or ()):
             return "has a wrong dimension"
-        found.append(None if dims is None else tuple(cast("list[int | str | None]", dims)))
+        found.append(shape)
     return tuple(found)
 
 
-def one_of(value: object, choices: Sequence[str], default: str) -> str:
+Word = TypeVar("Word", bound=str)
+
+
+def one_of(value: object, choices: Sequence[Word], default: Word) -> Word:
     """Return a text value that is one of `choices`, else `default` (a later version's word)."""
-    return value if isinstance(value, str) and value in choices else default
+    return next((choice for choice in choices if choice == value), default)
 
 
 APPLICATION_ID = 0x444C4450

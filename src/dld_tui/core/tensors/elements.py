@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -183,7 +183,7 @@ def _one(value: JSON, dtype: str) -> Any:
 def to_json(values: Array, dtype: str) -> list[JSON]:
     """Return native elements as :func:`from_json` reads them, without loss."""
     if dtype == "string":
-        return [cast("bytes", value).decode("utf-8", "surrogateescape") for value in values]
+        return [value.decode("utf-8", "surrogateescape") for value in values]
     if dtype == "bool" or not (is_float(dtype) or dtype.startswith("complex")):
         return [int(value) for value in values]
     if dtype.startswith("complex"):

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -337,8 +337,8 @@ def export_npy(
             note = [f"{dtype} is written as {np.dtype(descr).name}: the bits as they are"]
         payload = _as_stored(tensor)
     header = io.BytesIO()
-    fields = {"descr": descr, "fortran_order": False, "shape": tensor.shape}
-    np.lib.format.write_array_header_1_0(header, cast("Any", fields))
+    fields: Any = {"descr": descr, "fortran_order": False, "shape": tensor.shape}
+    np.lib.format.write_array_header_1_0(header, fields)
     pieces = [header.getvalue(), payload]
     remarks = write_pieces(
         path, pieces, overwrite=overwrite, progress=progress, cancelled=cancelled

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 from dld_tui.activities import registry as activities
 from dld_tui.core.commands import Command
@@ -138,10 +138,10 @@ class Conversion(Controller):
             finally:
                 discard_view(made)
 
-        def done(told: dict[str, JSON], is_current: bool) -> None:
+        def done(told: dict[str, Any], is_current: bool) -> None:
             lines = result_lines(told)
             if "points" in told:
-                self._keep_points(cast("list[dict[str, JSON]]", told["points"]))
+                self._keep_points(told["points"])
             if result is not None and is_wrong(told.get("values")):
                 self._ask_about_wrong(activity, values, result, told, is_current=is_current)
                 return
@@ -193,7 +193,7 @@ class Conversion(Controller):
             elif answer == "apply":
                 self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
 
-        message = "\n".join(values_lines(cast("dict[str, JSON]", told["values"]))[:_SHOWN])
+        message = "\n".join(values_lines(told["values"])[:_SHOWN])
         dialog = ChoiceDialog("The result has wrong values", message, choices)
         self.ask(dialog, answered)
 
@@ -258,13 +258,13 @@ class LossDialog(ConversionDialog):
         super().__init__(lines, "")
 
 
-def result_lines(result: dict[str, JSON]) -> list[str]:
+def result_lines(result: Mapping[str, Any]) -> list[str]:
     """Return what a conversion did, or would do. Fit for a terminal."""
     from dld_tui.core.conversion.report_text import report_lines
 
-    lines = [*cast("list[str]", result.get("lines", []))]
+    lines = [*result.get("lines", [])]
     if "tensors" in result:
-        lines += loss_lines(cast("list[dict[str, JSON]]", result["tensors"]))
+        lines += loss_lines(result["tensors"])
     lines += report_lines(result)
-    lines += [visible(str(remark)) for remark in cast("list[JSON]", result.get("remarks", []))]
+    lines += [visible(str(remark)) for remark in result.get("remarks", [])]
     return lines or ["nothing is lost"]

@@ -25,7 +25,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from asyncssh.config import ConfigParseError, SSHClientConfig
 
@@ -224,7 +224,7 @@ def _hop(wanted: _Wanted, options: Any, proxy_command: str) -> Hop:
     return Hop(
         alias=wanted.host,
         host=host,
-        port=wanted.port or cast("int", options.get("Port")) or DEFAULT_PORT,
+        port=wanted.port or options.get("Port") or DEFAULT_PORT,
         user=wanted.user or str(options.get("User") or "") or _local_user(),
         auth=wanted.auth,
         keys=tuple(keys),
@@ -237,7 +237,7 @@ def _hop(wanted: _Wanted, options: Any, proxy_command: str) -> Hop:
         host_key_alias=str(options.get("HostKeyAlias") or ""),
         config=wanted.config,
         proxy_command=proxy_command,
-        timeout_s=float(cast("int", options.get("ConnectTimeout")) or 15),
+        timeout_s=float(options.get("ConnectTimeout") or 15),
         has_ciphers=bool(options.get("Ciphers")),
     )
 

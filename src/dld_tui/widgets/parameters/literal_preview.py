@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
@@ -132,7 +132,8 @@ def _json_value(value: Any) -> JSON:
     if isinstance(value, list):
         return [_json_value(item) for item in value]
     if not isinstance(value, np.ndarray):
-        return cast("JSON", value)
+        plain: JSON = value
+        return plain
     if value.dtype == object:
         raise LiteralError("a tensor of strings cannot be typed here")
     proto = onnx.numpy_helper.from_array(value)

@@ -62,7 +62,7 @@ def restore(document: Document, transaction: Transaction, *, steps: list[JSON], 
     """Make the changes that :func:`inverse_arguments` described."""
     for step in steps:
         try:
-            data = cast("dict[str, Any]", step)
+            data: Any = step
             scope = document.scope_at(data["scope"])
             transaction.do(_BUILD[data["step"]](scope, data))
         except (AttributeError, KeyError, IndexError, TypeError, ValueError):
