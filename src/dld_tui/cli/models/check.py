@@ -64,7 +64,7 @@ _MOST_ROUNDS = 8
 def command(
     model: Path,
     rules: Sequence[str],
-    level: str,
+    level: Level,
     speed: bool,
     full: bool,
     polygraphy: bool,
@@ -134,7 +134,7 @@ def _chosen(findings: list[Finding], rules: Sequence[str], level: Level) -> list
 
 
 def _repair(
-    document: Document, findings: list[Finding], rules: Sequence[str], level: str, speed: bool
+    document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
     """Repair what can be, and return how many repairs that were."""
     made = 0

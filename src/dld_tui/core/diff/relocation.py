@@ -282,9 +282,9 @@ class _Line:
                 found.append(step)
         return found
 
-    def _path(self, path: list[str]) -> JSON:
+    def _path(self, path: list[str]) -> list[JSON]:
         pair = self._relocation.scope(path)
-        return path if pair is None else list(pair[1].path)
+        return [*path] if pair is None else [*pair[1].path]
 
     def _nodes(self, scope: JSON, nodes: JSON) -> JSON:
         """Relocate what names nodes: a ref, refs, ``[scope, ref]`` or ``[ref, input]``."""
@@ -303,7 +303,7 @@ class _Line:
             if isinstance(item, list) and len(item) == 2:
                 first, second = item
                 if _is_path(first) and isinstance(second, str):
-                    found.append([self._path(first), self._node(first, second)])
+                    found.append([self._path(first), self._node([*first], second)])
                     continue
                 if isinstance(first, str):
                     found.append([self._node(scope, first), second])

@@ -200,15 +200,15 @@ def _shapes(text: str) -> Shapes | str:
         return "is not JSON"
     if not isinstance(data, list):
         return "is not a list"
-    found = []
+    shapes: list[tuple[int | str | None, ...] | None] = []
     for dims in data:
         if dims is not None and not isinstance(dims, list):
             return "is not a list of shapes"
-        shape = None if dims is None else tuple(filter(_is_dimension, dims))
+        shape = None if dims is None else tuple(d for d in dims if _is_dimension(d))
         if shape is not None and len(shape) != len(dims or ()):
             return "has a wrong dimension"
-        found.append(shape)
-    return tuple(found)
+        shapes.append(shape)
+    return tuple(shapes)
 
 
 Word = TypeVar("Word", bound=str)

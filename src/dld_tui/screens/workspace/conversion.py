@@ -157,7 +157,7 @@ class Conversion(Controller):
 
         self.jobs.run_beside(activities.find(activity).title, activity, view, done)
 
-    def _keep_points(self, told: list[dict[str, JSON]]) -> None:
+    def _keep_points(self, told: list[dict[str, Any]]) -> None:
         """Let the graph show where tensors would be quantized, as one of its colours."""
         from dld_tui.core.conversion.quantization_plan import Point, quantized_nodes
 
@@ -170,7 +170,7 @@ class Conversion(Controller):
         activity: str,
         values: dict[str, JSON],
         result: Result,
-        told: dict[str, JSON],
+        told: dict[str, Any],
         *,
         is_current: bool,
     ) -> None:
