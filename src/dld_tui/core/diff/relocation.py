@@ -8,7 +8,6 @@ for a diff.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from dld_tui.core.collector import collector_paused
@@ -19,6 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scripts import Relocated
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -55,18 +55,6 @@ _VALUE_ARGUMENTS = {
 """The arguments of each edit that name values of its scope which are there already."""
 _NODE_ARGUMENTS = ("node", "nodes", "users", "positions", "tensor")
 _SCOPE_ARGUMENTS = ("scope", "source")
-
-
-@dataclass(frozen=True)
-class Relocated:
-    """Something that a line names, which the target has under another name. Foreign text."""
-
-    kind: str
-    """``node`` or ``value``."""
-    name: str
-    """What the line says: a ref or a name."""
-    place: str
-    """What it is in the target."""
 
 
 class Relocation:

@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -35,7 +35,8 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.files.blobs import BlobTable, SpillFile
+    from dld_tui.core.files.external import ExternalFiles
 
 CHUNK = 4 << 20
 """Bytes that are copied at a time."""
@@ -265,11 +266,27 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 M = TypeVar("M", bound=Message)
 
 
+class PayloadOwner(Protocol):
+    """What tensors and payloads need of the document that they belong to."""
+
+    source: Source | None
+    blobs: BlobTable
+    spill: SpillFile
+    payloads: PayloadStore
+    external: ExternalFiles
+    fixed_forms: dict[tuple[Blob, int], Blob]
+    prepared: dict[str, Blob]
+
+    @property
+    def title(self) -> str:
+        """A short name. Foreign text."""
+
+
 # --- references ----------------------------------------------------------------------------------
 
 
 def reference(
-    document: Document,
+    document: PayloadOwner,
     payload: bytes | Blob,
     *,
     progress: ProgressCallback | None = None,
@@ -302,7 +319,7 @@ def reference(
 
 
 def written(
-    document: Document,
+    document: PayloadOwner,
     parts: Iterator[bytes],
     length: int = 0,
     *,
@@ -323,7 +340,7 @@ def written(
     return {"file": str(source.path), "offset": 0, "length": source.size, "sha256": sha256}
 
 
-def kept_file(document: Document, path: Path, *, cancelled: CancelCheck | None = None) -> JSON:
+def kept_file(document: PayloadOwner, path: Path, *, cancelled: CancelCheck | None = None) -> JSON:
     """Move a file to where the files of payloads are and return the reference to all of it.
 
     Raises:
@@ -335,7 +352,7 @@ def kept_file(document: Document, path: Path, *, cancelled: CancelCheck | None =
 
 
 def resolve(
-    document: Document, reference: JSON, *, cancelled: CancelCheck | None = None
+    document: PayloadOwner, reference: JSON, *, cancelled: CancelCheck | None = None
 ) -> bytes | Blob:
     """Return the payload that a reference stands for. Large ones stay in their file.
 
@@ -362,7 +379,7 @@ def resolve(
     return Blob(source, start, length, field)
 
 
-def payload_blob(document: Document, reference: JSON) -> Blob:
+def payload_blob(document: PayloadOwner, reference: JSON) -> Blob:
     """Return the payload of a reference as one in a file, however small it is.
 
     Raises:
@@ -399,7 +416,7 @@ def _field(value: JSON) -> str:
 
 
 def _opened(
-    document: Document,
+    document: PayloadOwner,
     name: str,
     start: int,
     length: int,
@@ -438,7 +455,7 @@ def _gone(name: str, why: str) -> EditError:
 # --- whole messages ------------------------------------------------------------------------------
 
 
-def encode_message(document: Document, message: Message) -> JSON:
+def encode_message(document: PayloadOwner, message: Message) -> JSON:
     """Return a message of a document as an argument of an edit, payloads by reference.
 
     It is base64, or ``{"data": BASE64, "payloads": {SENTINEL: REFERENCE}}`` when payloads were cut
@@ -461,7 +478,7 @@ def encode_message(document: Document, message: Message) -> JSON:
     return {"data": text, "payloads": found} if found else text
 
 
-def decode_message(document: Document, encoded: JSON, kind: type[M]) -> M:
+def decode_message(document: PayloadOwner, encoded: JSON, kind: type[M]) -> M:
     """Return the message that :func:`encode_message` wrote, with payloads of this document.
 
     Raises:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core.document.arguments import unfit
 from dld_tui.core.errors import EditError, InputError
@@ -21,7 +21,6 @@ from dld_tui.core.files.writer import write_pieces, write_text
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.diff.relocation import Relocated, Relocation
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.history import Transaction
 
@@ -29,6 +28,28 @@ MADE_ON = "made_on"
 """In the first line of an exported script: the model that the edits were made on."""
 REFUSED = "refused"
 """The key of an entry that stands for a line which is no edit, and says why."""
+
+
+@dataclass(frozen=True)
+class Relocated:
+    """Something that a line names, which the target has under another name. Foreign text."""
+
+    kind: str
+    """``node`` or ``value``."""
+    name: str
+    """What the line says: a ref or a name."""
+    place: str
+    """What it is in the target."""
+
+
+class Relocation(Protocol):
+    """Says what the lines of a script mean in another model than that which it was made on."""
+
+    def located(self, entry: dict[str, JSON]) -> tuple[dict[str, JSON], list[Relocated]]:
+        """Return an entry as the target has it, and what has another name there."""
+
+    def followed(self, entry: dict[str, JSON], transaction: Transaction | None) -> None:
+        """Take note that an entry was applied to the target."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ from dld_tui.core.files.wire import fixed_width
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.payloads import PayloadOwner
 
 _T = onnx.TensorProto
 DATA_FIELDS = (
@@ -57,7 +57,7 @@ class Tensor:
 
     __slots__ = ("document", "proto")
 
-    def __init__(self, proto: onnx.TensorProto, document: Document | None) -> None:
+    def __init__(self, proto: onnx.TensorProto, document: PayloadOwner | None) -> None:
         self.proto = proto
         self.document = document
 
