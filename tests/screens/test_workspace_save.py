@@ -65,12 +65,12 @@ async def test_save_as_over_another_file_asks(chain: Path) -> None:
     other = models.write(chain.parent, models.BRANCHES, "other.onnx")
     before = other.read_bytes()
     async with opened(chain) as session:
-        session.screen.saving._ask_overwrite(other, lambda: None)
+        session.screen.saving._write_to(other, lambda: None)
         await session.pilot.pause()
         assert "istherealready" in flat_text(session.app)
         await session.press("escape")
         assert other.read_bytes() == before
-        session.screen.saving._ask_overwrite(other, lambda: None)
+        session.screen.saving._write_to(other, lambda: None)
         await session.pilot.pause()
         await session.press("o")
         await session.until(lambda: session.screen.path == other)

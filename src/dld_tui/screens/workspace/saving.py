@@ -55,15 +55,16 @@ class Saving(Controller):
                 return
             if not path.suffix:
                 path = path.with_suffix(".onnx")
-            if path == present:
-                self._write(path, done)
-            else:
-                self.confirm_overwrite(
-                    path, lambda: self._write(path, done), lambda: self._ask_path(done)
-                )
+            self._write_to(path, done)
 
         start = str(present) if present is not None else ""
         self.ask(OpenPathDialog("Save as", start, "path of the model"), chosen)
+
+    def _write_to(self, path: Path, done: Callable[[], None]) -> None:
+        if path == self.document.path:
+            self._write(path, done)
+            return
+        self.confirm_overwrite(path, lambda: self._write(path, done), lambda: self._ask_path(done))
 
     def _write(self, path: Path | None, done: Callable[[], None], *, force: bool = False) -> None:
         # An output without a type makes a model that onnx's checker refuses.
