@@ -12,11 +12,7 @@ from dld_tui.widgets.lists.styled import Rows
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    class _Base(Screen[None]):
-        pane: str
-        maximised: bool
-
-        def check_facts(self) -> None: ...
+    _Base = Screen[None]
 else:
     _Base = object
 
@@ -48,7 +44,13 @@ class Panes(_Base):
 
     PANES: ClassVar[tuple[str, ...]] = ()
     """Ids of the panes, in the order of the keys."""
+    pane: str
+    maximised: bool
     _awaited_layer: int | None = None
+
+    def check_facts(self) -> None:
+        """Look which facts hold now."""
+
     FOCUS: ClassVar[dict[str, str]] = {}
     """The widget in a pane that takes the focus, where it is not the pane itself."""
     _arranged: tuple[set[str], str] | None = None

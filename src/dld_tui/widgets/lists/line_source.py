@@ -72,12 +72,7 @@ if TYPE_CHECKING:
 
     from dld_tui.widgets.tasks import Tasks
 
-    class _Base(ScrollView):
-        lines: LineSource
-        cursor: int
-        tasks: Tasks
-
-        def invalidate(self) -> None: ...
+    _Base = ScrollView
 else:
     _Base = object
 
@@ -110,7 +105,15 @@ def matches(text: str, pattern: str) -> Iterator[tuple[str, bool]]:
 class LineSearch(_Base):
     """A mixin with `/`, `n` and `N` for a view that has ``lines`` and ``cursor``."""
 
+    lines: LineSource
+    cursor: int
+    tasks: Tasks
+
     search_pattern: str = ""
+
+    def invalidate(self) -> None:
+        """Draw all rows again."""
+        self.refresh()
 
     def search(self, pattern: str, backwards: bool = False, *, start: int | None = None) -> None:
         """Move to the next row whose text has `pattern`, from `start` or after the cursor.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import BindingType
@@ -37,21 +37,6 @@ from dld_tui.widgets.lists.styled import Styled
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 
-if TYPE_CHECKING:
-    from textual.scroll_view import ScrollView
-
-    from dld_tui.widgets.lists.line_source import LineSource
-
-    class _Base(ScrollView):
-        lines: LineSource
-        cursor: int
-
-        def key_at_cursor(self) -> Hashable | None: ...
-        def find_key(self, key: Hashable, near: int = 0) -> int | None: ...
-        def refresh_row(self, index: int) -> None: ...
-else:
-    _Base = object
-
 
 @dataclass
 class MarksChanged(Message, namespace="line_view"):
@@ -67,53 +52,13 @@ class MarksChanged(Message, namespace="line_view"):
         return self.view
 
 
-class LineMarks(_Base):
-    """A mixin with `space` and `M` for a view that has ``lines`` and ``cursor``."""
-
-    MarksChanged = MarksChanged
-    marks: set[Hashable]
-    _last_mark: Hashable | None = None
-
-    def action_mark(self) -> None:
-        """Mark or unmark the cursor's row and move down."""
-        self.mark()
-
-    def mark(self) -> None:
-        """Mark or unmark the cursor's row and move down; views with branches mark all below."""
-        key = self.key_at_cursor()
-        if key is None:
-            return
-        self.marks ^= {key}
-        self._last_mark = key
-        self.refresh_row(self.cursor)
-        self.post_message(self.MarksChanged(self, set(self.marks)))
-        self.cursor += 1
-
-    def action_mark_range(self) -> None:
-        """Mark the rows between the last mark and the cursor."""
-        start = None if self._last_mark is None else self.find_key(self._last_mark)
-        if not len(self.lines):
-            return
-        low, high = sorted((self.cursor if start is None else start, self.cursor))
-        self.set_marks(self.marks | {self.lines.key(index) for index in range(low, high + 1)})
-
-    def set_marks(self, marks: set[Hashable]) -> None:
-        """Replace the marks; an empty set clears them."""
-        if marks != self.marks:
-            self.marks = set(marks)
-            self.refresh()
-            self.post_message(self.MarksChanged(self, set(marks)))
-
-
 _RIGHT = 3
 """The right mouse button."""
 _MARGIN = 2
 """Rows kept visible above and below the cursor when the view is high enough."""
 
 
-class LineView(
-    LineSearch, LineMarks, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False
-):
+class LineView(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A list of any length with a cursor, marks and search."""
 
     SCOPE = "list"
@@ -129,6 +74,9 @@ class LineView(
     A scroll repaints the whole view, so jumping keeps the average key press small over SSH.
     """
 
+    MarksChanged = MarksChanged
+    marks: set[Hashable]
+    _last_mark: Hashable | None = None
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
 
     @dataclass
@@ -461,6 +409,38 @@ class LineView(
             # Setting the reactive lays the whole screen out again; only the scrollbars change.
             self.set_reactive(LineView.virtual_size, size)
             self._scroll_update(size)
+
+    # --- marks ----------------------------------------------------------------------------------
+
+    def action_mark(self) -> None:
+        """Mark or unmark the cursor's row and move down."""
+        self.mark()
+
+    def mark(self) -> None:
+        """Mark or unmark the cursor's row and move down; views with branches mark all below."""
+        key = self.key_at_cursor()
+        if key is None:
+            return
+        self.marks ^= {key}
+        self._last_mark = key
+        self.refresh_row(self.cursor)
+        self.post_message(self.MarksChanged(self, set(self.marks)))
+        self.cursor += 1
+
+    def action_mark_range(self) -> None:
+        """Mark the rows between the last mark and the cursor."""
+        start = None if self._last_mark is None else self.find_key(self._last_mark)
+        if not len(self.lines):
+            return
+        low, high = sorted((self.cursor if start is None else start, self.cursor))
+        self.set_marks(self.marks | {self.lines.key(index) for index in range(low, high + 1)})
+
+    def set_marks(self, marks: set[Hashable]) -> None:
+        """Replace the marks; an empty set clears them."""
+        if marks != self.marks:
+            self.marks = set(marks)
+            self.refresh()
+            self.post_message(self.MarksChanged(self, set(marks)))
 
 
 __all__ = ["LineSource", "LineView", "ListSource", "MarksChanged", "Piece"]
