@@ -13,7 +13,6 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import ValueType
-from dld_tui.core.operators.registry import newest_opset
 from dld_tui.core.types import JSON, plain_domain
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL
@@ -189,6 +188,8 @@ class OpsetImport:
 
 def opset_imports(document: Document) -> list[OpsetImport]:
     """Return the imported operator sets in the order of the file, then those only used."""
+    from dld_tui.core.operators.registry import newest_opset  # lazy: it loads many schemas
+
     counts: dict[str, int] = {}
     for scope in document.scopes():
         for node in scope.nodes:
