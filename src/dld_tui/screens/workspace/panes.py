@@ -165,7 +165,7 @@ class Panes(Controller):
             self.area.sort_children(key=lambda pane: places.get(pane, len(panes)))
 
     def _say_panes(self, found: layout.Arrangement) -> None:
-        """Say in the row of tabs which panes there are, where not all of them are seen."""
+        """Say in the row of tabs which panes there are, and on which key."""
         parts = []
         hidden = self.chosen.hidden & self.present
         for number, name in layout.NUMBERS.items():
@@ -173,8 +173,7 @@ class Panes(Controller):
                 mark = "▸" if name in found.shown and not found.wide else " "
                 mark = "×" if name in hidden else mark
                 parts.append(f"{number}{mark}{layout.TITLES[name]}")
-        all_seen = found.wide and not self.chosen.maximised and not hidden
-        status = "" if all_seen else " ".join(parts)
+        status = " ".join(parts)
         if status != self.page.tab_status:
             self.page.tab_status = status
             self.page.tab_changed()
