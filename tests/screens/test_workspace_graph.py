@@ -340,3 +340,23 @@ async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
         await session.press("v")
         assert graph.list.display
         assert at(session) == "/layers.20/gate"
+
+
+async def test_a_search_finds_what_is_folded_and_unfolds_it(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.layered(12))) as session:
+        await to_graph(session, "/stem")
+        rows = len(session.screen.graph.list.lines)
+        await session.press("slash")
+        await session.type("layers.7/gate")
+        await session.press("enter")
+        await session.until(lambda: at(session) == "/layers.7/gate")
+        assert len(session.screen.graph.list.lines) > rows
+        await session.until(lambda: session.screen.explorer.node is named(session, at(session)))
+        shown = len(session.screen.graph.list.lines)
+        assert not session.screen.graph.reveal_match("zzzz")
+        await session.press("slash")
+        await session.type("zzzz")
+        await session.press("enter")
+        await session.pilot.pause()
+        assert at(session) == "/layers.7/gate"
+        assert len(session.screen.graph.list.lines) == shown

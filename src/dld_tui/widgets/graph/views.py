@@ -17,6 +17,7 @@ from dld_tui.widgets.graph.drawing import Boxes, Drawing
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Colours, Overlay
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
+from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
@@ -44,6 +45,11 @@ class GraphList(LineView):
         """Mark the row, or every node of the fold, and move down."""
         self.views.toggle_mark()
         self.cursor += 1
+
+    def search_ended(self, found: int | None) -> None:
+        """Go to the row that was found; else look into what is folded."""
+        if found is not None or not self.views.reveal_match(self.search_pattern):
+            super().search_ended(found)
 
 
 class GraphViews(Colours, Frame, Vertical):
@@ -186,6 +192,26 @@ class GraphViews(Colours, Frame, Vertical):
                 self.show_view(vertex)
             else:
                 self._to_vertex(vertex)
+
+    def reveal_match(self, pattern: str) -> bool:
+        """Open the folds around the next vertex whose operator or name has a pattern.
+
+        Returns:
+            False where there is none, or nothing is folded in this view.
+        """
+        model = self.model
+        if model is None or model.view is not GraphView.FOLDED or not model.rows:
+            return False
+        graph, order = model.graph, model.overview.rails.order
+        is_match = compiled(pattern).search
+        begin = model.rows[min(self.list.cursor, len(model.rows) - 1)].start
+        for row in (*range(begin, len(order)), *range(begin)):
+            vertex = order[row]
+            if is_match(f"{graph.labels[vertex]}  {graph.names[vertex]}"):
+                model.overview.reveal(vertex)
+                self.show_view(vertex)
+                return True
+        return False
 
     @property
     def _is_seen(self) -> bool:
