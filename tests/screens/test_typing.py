@@ -35,6 +35,7 @@ def test_a_search_an_edit_and_enter_once_too_often(programs: Programs) -> None:
     [
         (models.BRANCHES, "4f<esc>"),  # the pane that has the keys goes with its last finding
         (models.layered(), "Dt'<backtab><backspace>fw<enter>"),  # a blinking cursor never rests
+        (models.FUNCTIONS, "b%.conv3jjj"),  # the keys below follow the cursor
         (models.FUNCTIONS, "<pgdn>2v2jj<enter>b"),  # the panes follow each row that is passed
         (models.FUNCTIONS, "<enter>gg<f2>jj<enter><up>hy<enter>;"),  # glyphs there and back
     ],

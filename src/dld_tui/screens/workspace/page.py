@@ -151,6 +151,7 @@ class WorkspaceScreen(Page):
             Explorer.Selected: (self.navigation.follow_cursor,),
             Explorer.Opened: (self.navigation.open_node,),
             Explorer.Arranged: (self.node_list.remember_arrangement, self.graphs.show_constants),
+            Parameters.RowReached: (lambda event: self.facts_changed(),),
             Parameters.Left: (lambda event: self.panes.focus("explorer"),),
             Parameters.Jumped: (lambda event: self.navigation.go_to(event.node),),
             Parameters.ScopeOpened: (lambda event: self.navigation.open_scope(event.scope),),
@@ -173,6 +174,7 @@ class WorkspaceScreen(Page):
     @on(Explorer.Selected)
     @on(Explorer.Opened)
     @on(Explorer.Arranged)
+    @on(Parameters.RowReached)
     @on(Parameters.Left)
     @on(Parameters.Jumped)
     @on(Parameters.ScopeOpened)

@@ -136,6 +136,9 @@ class Parameters(Frame, Vertical):
 
         scope: Scope
 
+    class RowReached(Message):
+        """The cursor is on another row: other commands may fit."""
+
     class Left(Message):
         """Esc: the keys go back to the layers."""
 
@@ -236,6 +239,8 @@ class Parameters(Frame, Vertical):
     def list_message(self, event: Message) -> None:
         """Keep the list's messages inside."""
         event.stop()
+        if isinstance(event, LineView.CursorMoved):
+            self.post_message(self.RowReached())
 
     def activate(self) -> None:
         """Go where the row leads, unfold it, read its tensor, or edit its value."""
