@@ -90,7 +90,7 @@ class ParametersList(LineView):
             self.owner.unfold_for(compiled(pattern))
         super().search(pattern, backwards, start=start)
 
-    def action_mark(self) -> None:
+    def mark(self) -> None:
         """Fold or unfold; nothing here can be marked."""
         self.owner.toggle_fold()
 
