@@ -93,6 +93,8 @@ def _run(command: list[str], model: Path, output: Path) -> tuple[int | None, str
             command, capture_output=True, text=True, timeout=_LIMIT_S, check=False,
             env=harness.environment(), cwd=output.parent,
         )  # fmt: skip
+    except FileNotFoundError:
+        return None, "not installed"
     except subprocess.TimeoutExpired:
         return None, f"stopped after {_LIMIT_S} s"
     if ended.returncode or not output.exists():
