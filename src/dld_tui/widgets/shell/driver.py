@@ -261,7 +261,7 @@ class _Paint:
             return
         odd = _odd_cells(chars)
         done = 0
-        for start, stop in _differing(chars, styles, old_chars, old_styles):
+        for start, stop in _differing(chars, styles, old_chars, old_styles, self.erase):
             # Half of a wide character cannot be sent, nor overwritten.
             while start > done and not (chars[start] and old_chars[start]):
                 start -= 1
@@ -345,9 +345,17 @@ def _cells(run: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def _differing(
-    chars: list[str], styles: list[str], old_chars: list[str], old_styles: list[str]
+    chars: list[str],
+    styles: list[str],
+    old_chars: list[str],
+    old_styles: list[str],
+    erase: bool,
 ) -> list[tuple[int, int]]:
-    """Return the (start, end) of the runs to send, near ones joined."""
+    """Return the (start, end) of the runs to send, near ones joined.
+
+    Blanks of one background that are far apart are joined, too, when those between them are like
+    them: to erase all is shorter than to erase each.
+    """
     found: list[tuple[int, int]] = []
     start = last = -1
     for index, (char, style, old_char, old_style) in enumerate(
@@ -358,7 +366,13 @@ def _differing(
         gap = index - last - 1
         if start < 0:
             start = index
-        elif gap > _GAP or (gap and styles[last] != styles[last + 1]):
+        elif (gap > _GAP or (gap and styles[last] != styles[last + 1])) and not (
+            erase
+            and gap + 2 >= _ERASED
+            and char == " " == chars[last]
+            and chars[last:index].count(" ") == gap + 1
+            and styles[last:index].count(style) == gap + 1
+        ):
             found.append((start, last + 1))
             start = index
         last = index

@@ -199,13 +199,21 @@ class KeyQueue:
                 self._app.post_message(self._released)
                 while self._released is not None and not self._app._closing:
                     await asyncio.sleep(0)
-                self._app.screen._update_timer.resume()
+                self._paint()
             await self._rest()
         finally:
             self._feeder = None
+            self._paint()
             self._say_lost()
             if self._waiting and not self._app._closing:
                 self._feeder = asyncio.create_task(self._feed(), name="keys")
+
+    def _paint(self) -> None:
+        """Paint what was put off, also of the page that a dialog is over."""
+        if not self._app._closing and self._app._screen_stack:
+            for screen in self._app.screen_stack:
+                if screen.is_running:
+                    screen._update_timer.resume()
 
     def _say_lost(self) -> None:
         """Tell how many events were not kept, and keep events again."""
