@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.activities import convert_bf16, convert_fp16
 from dld_tui.activities.convert_fp16 import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.events import Finished, Log
+from dld_tui.core.events import Event, Finished, Log
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
 
@@ -53,6 +54,16 @@ def convert(path: Path, **settings: Any) -> Any:
     *_, last = run(Request(path, path.with_name("out.onnx"), **settings))
     assert isinstance(last, Finished)
     return encode(last.result)
+
+
+def notes_of(original: Document, result: Document, folder: Path) -> list[str]:
+    notes: list[str] = []
+
+    def take() -> Iterator[Event]:
+        notes.extend((yield from verify(original, result, folder / "out.onnx")))
+
+    list(take())
+    return notes
 
 
 def inputs(folder: Path) -> Path:
@@ -235,6 +246,34 @@ def test_where_a_library_fails_the_own_converter_is_tried(
         convert(models.write(tmp_path, models.CHAIN), library="onnxruntime")
     assert str(caught.value.hint).startswith("--library own converts it")
     assert caught.value.where == "node 'first'"
+
+
+@pytest.mark.parametrize("conversion", [convert_bf16, convert_fp16])
+def test_the_values_of_a_model_of_scalars_are_compared(tmp_path: Path, conversion: Any) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    scalars (float x) => (float y) <float two = {2}> { y = Mul(x, two) }"""
+    path = models.write(tmp_path, text)
+    *_, last = conversion.run(conversion.Request(path, path.with_name("out.onnx")))
+    assert isinstance(last, Finished)
+    values = encode(last.result)["values"]
+    assert values["is_good"], values
+    assert values["outputs"]["y"]["shape"] == []
+
+
+def test_what_cannot_be_run_is_checked_for_what_no_runtime_takes(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+    conv (float[1, 3, 8, 8] x, float[4, 3, 3, 3] w) => (y, z) {
+        [wide] y = Conv(x, w)
+        [odd] z = own.Odd(x)
+    }"""
+    narrowed = text.replace("[4, 3,", "[4, 2,")
+    with (
+        closing(Document(models.parse(text))) as good,
+        closing(Document(models.parse(narrowed))) as bad,
+    ):
+        assert "not verified" in notes_of(good, good, tmp_path)[0]
+        with pytest.raises(ActivityError, match=r"not valid: wide: Conv: .*has 3"):
+            notes_of(good, bad, tmp_path)
 
 
 def test_a_weight_of_another_type_than_declared_is_named(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.tensors.initializers import InitializersScreen
-from dld_tui.screens.workspace import apply_conversion
 from dld_tui.screens.workspace.apply_conversion import Result
+from tests.core.checks.test_sound import CONV, NARROWED
 from tests.screens.test_workspace_modify import form
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -90,35 +90,28 @@ async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_as
         await session.until(lambda: len(session.app.pages) == 2)
 
 
-def test_a_result_that_is_not_valid_replaces_nothing(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (models.CHAIN, OTHER, ""),
+        (models.CHAIN, OTHER.replace("Neg(a)", "Neg(none)"), "not valid: .*none"),
+        (CONV, NARROWED, "not valid: wide: Conv: .*has 3"),
+    ],
+)
+def test_a_result_that_is_not_valid_replaces_nothing(
+    tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    path = models.write(tmp_path, before)
     document = Document.open(path)
     result = Result(document, "convert it", tmp_path / "aside.onnx")
-    broken = OTHER.replace("Neg(a)", "Neg(none)")
     with (
-        pytest.raises(ActivityError, match="not valid"),
+        pytest.raises(ActivityError, match=said) if said else nullcontext(),
         result.made(path, lambda: False) as output,
     ):
-        models.write(output.parent, broken, output.name)
-    assert (result.model, document.history.done) == (None, [])
+        models.write(output.parent, after, output.name)
+    assert (result.model is None) == bool(said)
+    assert document.history.done == []
     assert not output.parent.exists()
-
-
-def test_the_result_of_a_large_model_is_checked_in_a_process_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(apply_conversion, "_QUICK", 0)
-    monkeypatch.delattr("dld_tui.core.checks.repairs.require_sound")
-    path = models.write(tmp_path, models.CHAIN)
-    document = Document.open(path)
-    for text, said in ((OTHER, ""), (OTHER.replace("Neg(a)", "Neg(none)"), "not valid: .*none")):
-        result = Result(document, "convert it", tmp_path / "aside.onnx")
-        with (
-            pytest.raises(ActivityError, match=said) if said else nullcontext(),
-            result.made(path, lambda: False) as output,
-        ):
-            models.write(output.parent, text, output.name)
-        assert (result.model is None) == bool(said)
 
 
 async def test_a_form_applies_what_its_job_makes(tmp_path: Path) -> None:

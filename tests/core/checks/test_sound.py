@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dld_tui.activities.check_sound import Request, run
+from dld_tui.core.checks import check
 from dld_tui.core.checks.repairs import require_sound
-from dld_tui.core.errors import ActivityError, CancelledError, InputError
+from dld_tui.core.document import Document
+from dld_tui.core.errors import ActivityError, InputError
 from tests.support import models
 
 BROKEN = models.CHAIN.replace("Mul(b, b)", "Mul(b, none)")
+CONV = """
+<ir_version: 10, opset_import: ["" : 18]>
+conv (float[1, 3, 8, 8] x, float[4, 3, 3, 3] w) => (float[1, 4, 6, 6] y) { [wide] y = Conv(x, w) }
+"""
+NARROWED = CONV.replace("[4, 3,", "[4, 2,")
 
 
-def test_a_sound_result_and_errors_of_the_model_itself_pass(tmp_path: Path) -> None:
-    good, bad = (
-        models.write(tmp_path, text, f"{len(text)}.onnx") for text in (models.CHAIN, BROKEN)
-    )
-    require_sound(bad, good, lambda: False)
-    require_sound(good, good, lambda: False)
-    require_sound(bad, bad, lambda: False)
+def sound(before: str, after: str) -> None:
+    with (
+        closing(Document(models.parse(before))) as one,
+        closing(Document(models.parse(after))) as other,
+    ):
+        require_sound(one, other)
+
+
+def test_a_sound_result_and_errors_of_the_model_itself_pass() -> None:
+    for before, after in ((BROKEN, models.CHAIN), (models.CHAIN,) * 2, (BROKEN,) * 2):
+        sound(before, after)
+    sound(NARROWED, NARROWED.replace("wide", "other"))
 
 
 def test_new_errors_are_named(tmp_path: Path) -> None:
-    good, bad = (
-        models.write(tmp_path, text, f"{len(text)}.onnx") for text in (models.CHAIN, BROKEN)
-    )
     with pytest.raises(ActivityError, match=r"not valid: .*none"):
-        require_sound(good, bad, lambda: False)
-    with pytest.raises(CancelledError):
-        require_sound(good, bad, lambda: True)
+        sound(models.CHAIN, BROKEN)
+    good, bad = (models.write(tmp_path, text, f"{len(text)}.onnx") for text in (CONV, BROKEN))
+    with pytest.raises(ActivityError, match=r"not valid: .*none"):
+        list(run(Request(good, bad)))
     bad.write_bytes(b"\x08")
     with pytest.raises(InputError):
-        require_sound(good, bad, lambda: False)
+        list(run(Request(good, bad)))
+
+
+def test_what_no_runtime_takes_counts_as_an_error() -> None:
+    with closing(Document(models.parse(NARROWED))) as document:
+        assert [one for one in check(document) if one.level == "error"] == []
+    with pytest.raises(ActivityError, match=r"not valid: wide: Conv: .*has 3") as refused:
+        sound(CONV, NARROWED)
+    assert "weight takes 2" in refused.value.message

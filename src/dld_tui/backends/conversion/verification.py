@@ -42,6 +42,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.checks.repairs import require_sound
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
@@ -94,7 +95,8 @@ def verify(
 ) -> Generator[Event, None, list[str]]:
     """Load and run a converted model; return what could not be found out, for people.
 
-    Yields what it does, and which shapes it guessed.
+    Yields what it does, and which shapes it guessed. What cannot be run is checked for what no
+    runtime takes.
 
     Args:
         original: The model before: what it cannot do either is no fault of the conversion.
@@ -105,7 +107,7 @@ def verify(
 
     Raises:
         ActivityError: The result cannot be loaded or run, but the original can; names the node
-            where ONNX Runtime does.
+            where ONNX Runtime does. Or it was not run, and no runtime will take it.
     """
     yield Progress(0, None, stage="Trying the result with ONNX Runtime")
     try:
@@ -113,11 +115,13 @@ def verify(
     except UsageError:
         raise
     except UnavailableError as error:
+        require_sound(original, result)
         return [f"not verified: {error.message}"]
     except DldError as error:
         try:
             _run(original, title, shapes)
         except DldError as before:
+            require_sound(original, result)
             return [f"not verified, as the original cannot be run either: {before.message}"]
         named = None if ": " in (error.where or "") else _misdeclared(result)
         raise ActivityError(
@@ -128,7 +132,10 @@ def verify(
         ) from error
     for remark in guess.remarks if guess is not None else ():
         yield Log(f"Tried with {remark}")
-    return [f"loaded but not run: {why}"] if why else []
+    if not why:
+        return []
+    require_sound(original, result)
+    return [f"loaded but not run: {why}"]
 
 
 def _misdeclared(result: Document) -> str | None:

@@ -248,7 +248,7 @@ def taken_by(node: onnx.NodeProto) -> Iterator[str]:
 
 def _as_value(runtime: Any, value: Any) -> Any:
     is_value = isinstance(value, runtime.OrtValue)
-    return value if is_value else runtime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+    return value if is_value else runtime.OrtValue.ortvalue_from_numpy(np.asarray(value, order="C"))
 
 
 def _array(value: Any) -> AnyArray | None:

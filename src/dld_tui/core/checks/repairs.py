@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterable
-from pathlib import Path
-from time import sleep
 
-from dld_tui.core.checks.checker import Checker
-from dld_tui.core.checks.findings import Finding
+from dld_tui.core.checks.findings import Finding, name_of
 from dld_tui.core.document import Document
-from dld_tui.core.errors import ActivityError, CancelledError
-from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.types import JSON
 
 _ORDER = {
     # These rename, add or remove nodes, which other repairs may name.
@@ -59,35 +55,34 @@ _NO_FAULT = {"tensor-without-data"}
 """Errors that conversions are asked for: a model without weights is not to be run."""
 
 
-def require_sound(before: Path, after: Path, cancelled: CancelCheck) -> None:
+def require_sound(before: Document, after: Document) -> None:
     """Refuse a model with errors of a kind that the one that it was made of has not.
+
+    What no runtime takes is among them; call it where :func:`.prediction.checked` may be called.
 
     Args:
         before: The model that was converted.
         after: The result.
-        cancelled: Asked now and then.
 
     Raises:
-        InputError: One of them cannot be opened.
         ActivityError: The result has new errors.
-        CancelledError: `cancelled` said so.
     """
-    errors = _errors(after, cancelled)
+    from dld_tui.core.checks.prediction import checked
+
+    errors = _errors(checked(after, after.path or before.path))
     if not errors:
         return
-    known = {finding.rule for finding in _errors(before, cancelled)}
-    known |= _NO_FAULT
+    known = {finding.rule for finding in _errors(checked(before))} | _NO_FAULT
     added = [finding for finding in errors if finding.rule not in known]
     if added:
         more = f" (and {len(added) - 1} more)" if added[1:] else ""
-        raise ActivityError(f"the result is not valid: {added[0].message}{more}")
+        raise ActivityError(f"the result is not valid: {_said(added[0])}{more}")
 
 
-def _errors(path: Path, cancelled: CancelCheck) -> list[Finding]:
-    with contextlib.closing(Document.open(path, cancelled=cancelled)) as document:
-        checker = Checker(document)
-        for _ in checker.steps():
-            if cancelled():
-                raise CancelledError
-            sleep(0)  # on a thread: let others have the interpreter
-        return [finding for finding in checker.findings() if finding.level == "error"]
+def _said(finding: Finding) -> str:
+    name = name_of(finding.node.ref) if finding.node is not None else ""
+    return finding.message if name in finding.message else f"{name}: {finding.message}"
+
+
+def _errors(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level == "error"]

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 _AGAIN_S = 0.1
-_QUICK = 1 << 20
-"""Bytes of a model without its payloads that is checked in less time than a process starts."""
 _EDITED = "The model was edited meanwhile, so the result was not applied to it."
 
 
@@ -82,12 +80,7 @@ class Result:
 
 
 def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
-    """Refuse a result with new errors; of a large model a process of its own looks for them."""
-    if before.stat().st_size <= _QUICK:
-        from dld_tui.core.checks.repairs import require_sound
-
-        require_sound(before, after, cancelled)
-        return
+    """Refuse a result with new errors; a process of its own looks for them."""
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}
     with registry.get().start("check_sound", request) as job, Watch(job.close, cancelled):
         job.result(lambda event: None)
