@@ -351,6 +351,7 @@ async def test_a_search_finds_what_is_folded_and_unfolds_it(tmp_path: Path) -> N
         await session.press("enter")
         await session.until(lambda: at(session) == "/layers.7/gate")
         assert len(session.screen.graph.list.lines) > rows
+        await session.until(lambda: session.screen.explorer.node is named(session, at(session)))
         shown = len(session.screen.graph.list.lines)
         assert not session.screen.graph.reveal_match("zzzz")
         await session.press("slash")

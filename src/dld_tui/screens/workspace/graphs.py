@@ -167,7 +167,7 @@ class Graphs(Controller):
             self.panes.graph.ask_errors = self.accuracy.tensor_errors
             self.panes.graph.ask_quantized = self._quantized
             self.panes.graph.show(model)
-            if self.panes.explorer.node is not None and not self.panes.graph.has_focus_within:
+            if self.panes.explorer.node is not None and not self.panes.graph.has_keys:
                 self.panes.graph.reveal(self.panes.explorer.node)
             self.page.call_after_refresh(shown.set)
 
@@ -205,7 +205,7 @@ class Graphs(Controller):
         scope = subject.scope if isinstance(subject, Node) else subject
         if scope is not self._graph_scope:
             self.show_graph(scope)
-        elif isinstance(subject, Node) and not self.panes.graph.has_focus_within:
+        elif isinstance(subject, Node) and not self.panes.graph.has_keys:
             self.panes.graph.reveal(subject)
 
     def show_constants(self, event: Explorer.Arranged) -> None:
@@ -222,7 +222,7 @@ class Graphs(Controller):
         Without the keys the graph follows the others: it stands on the node that uses what they
         show where it does not draw that, as with what is made of constants alone.
         """
-        if not self.panes.graph.has_focus_within:
+        if not self.panes.graph.has_keys:
             return
         node = event.node
         if node is not None:

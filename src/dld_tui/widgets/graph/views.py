@@ -214,6 +214,11 @@ class GraphViews(Colours, Frame, Vertical):
         return False
 
     @property
+    def has_keys(self) -> bool:
+        """Whether keys go to one of its views, or to a search in its rows."""
+        return self.has_focus_within or self.list.is_searched
+
+    @property
     def _is_seen(self) -> bool:
         return self.canvas.display and self.canvas.drawing is not None
 

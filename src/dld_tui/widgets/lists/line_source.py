@@ -111,6 +111,12 @@ class LineSearch(_Base):
 
     search_pattern: str = ""
 
+    @property
+    def is_searched(self) -> bool:
+        """Whether the keys go to the line that asks what to search for in it."""
+        focused = self.screen.focused
+        return focused is not None and getattr(focused.parent, "view", None) is self
+
     def invalidate(self) -> None:
         """Draw all rows again."""
         self.refresh()

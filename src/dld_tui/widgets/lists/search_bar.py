@@ -69,5 +69,5 @@ class SearchBar(Horizontal):
         self.remove()
 
     def _close(self) -> None:
-        self.view.focus()
+        self.screen.set_focus(self.view)  # now: what follows the cursor looks who has the keys
         self.remove()
