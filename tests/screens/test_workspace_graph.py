@@ -76,8 +76,39 @@ async def test_views_cycle_and_keep_the_cursor(layers: Path, size: tuple[int, in
             assert at(session) == "/layers.3/gate"
             await session.press("v")
             views.append(view(session))
-            assert f"Graph · {view(session).value}" in session.text
+            choices = session.screen.graph.frame_choices
+            assert choices is not None
+            assert choices.names[choices.chosen] == view(session).value
+            assert "v overview rail canvas focus" in session.text
         assert views == [GraphView.RAIL, GraphView.CANVAS, GraphView.FOLDED]
+
+
+@SIZES
+async def test_a_click_on_the_name_of_a_view_switches_to_it(
+    layers: Path, size: tuple[int, int]
+) -> None:
+    async with opened(layers, size) as session:
+        await to_graph(session, "/layers.3/gate")
+        for clicked in (GraphView.CANVAS, GraphView.FOCUS, GraphView.RAIL, GraphView.FOLDED):
+            lines = session.text.split("\n")
+            row = next(at for at, line in enumerate(lines) if "v overview rail" in line)
+            column = lines[row].index(clicked.value, lines[row].index("v overview rail"))
+            await session.pilot.click(offset=(column + 1, row))
+            await session.until(lambda: view(session) is clicked)  # noqa: B023
+            assert session.screen.graph.has_focus_within
+            assert at(session) == "/layers.3/gate"
+            content = session.screen.graph._border_title
+            assert content is not None
+            chosen = [span for span in content.spans if getattr(span.style, "reverse", False)]
+            shown = [content.plain[span.start : span.end] for span in chosen]
+            assert [name.split()[0] for name in shown] == [clicked.value]
+
+
+async def test_a_narrow_pane_names_only_the_view_that_is_seen(layers: Path) -> None:
+    async with opened(layers, (40, 15)) as session:
+        await to_graph(session, "/layers.3/gate")
+        assert "Graph · overview" in session.text
+        assert "rail canvas" not in session.text
 
 
 @SIZES
@@ -112,9 +143,9 @@ async def test_the_focus_view_and_the_way_back(layers: Path, size: tuple[int, in
         await to_graph(session, "/layers.3/gate")
         await session.press("t")
         assert view(session) is GraphView.FOCUS
-        assert "Graph · focus 2" in session.text
+        assert "v overview rail canvas focus 2" in session.text
         await session.press("right_parenthesis")
-        assert "Graph · focus 3" in session.text
+        assert "v overview rail canvas focus 3" in session.text
         await session.press("escape")
         assert view(session) is GraphView.FOLDED
         assert at(session) == "/layers.3/gate"

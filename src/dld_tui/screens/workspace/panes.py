@@ -22,6 +22,7 @@ from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.shell.frame import CHOICE
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -286,7 +287,7 @@ class Panes(Controller):
 
     def take_border(self, event: events.MouseDown) -> None:
         """Take hold of the border between two panes."""
-        if not self.model.is_open or self.chosen.maximised:
+        if not self.model.is_open or self.chosen.maximised or CHOICE in event.style.meta:
             return
         y, area = event.screen_y, self.area.region
         if area.width < layout.WIDE:

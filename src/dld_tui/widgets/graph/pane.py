@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.binding import BindingType
 from textual.message import Message
 
@@ -22,6 +22,7 @@ from dld_tui.widgets.graph.views import GraphViews
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.shell.commands import Commands, bindings_for
+from dld_tui.widgets.shell.frame import CHOICE
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -190,11 +191,29 @@ class GraphPane(Commands, GraphViews):
         """Switch to the next view."""
         if self.model is None or not self.model.rows:
             return
-        vertex = self.cursor_vertex
         view = self.model.view
         at = _CYCLE.index(view) if view in _CYCLE else -1
-        self.model.set_view(_CYCLE[(at + 1) % len(_CYCLE)], vertex)
-        self.show_view(vertex)
+        self.switch_view(_CYCLE[(at + 1) % len(_CYCLE)])
+
+    def switch_view(self, view: GraphView) -> None:
+        """Switch to a view; the cursor stays."""
+        model = self.model
+        if model is None or not model.rows or view is model.view:
+            return
+        vertex = self.cursor_vertex
+        if view is GraphView.FOCUS:
+            self._focus(None, vertex)
+        else:
+            model.set_view(view, vertex)
+            self.show_view(vertex)
+
+    def on_click(self, event: events.Click) -> None:
+        """Switch to the view that was clicked in the border."""
+        number = event.style.meta.get(CHOICE)
+        if number is not None:
+            event.stop()
+            self.focus_view()
+            self.switch_view(list(GraphView)[number])
 
     def action_toggle_fold(self) -> None:
         """Open or close the fold at the cursor, or close the one around the cursor's node."""

@@ -17,10 +17,11 @@ from dld_tui.widgets.graph.drawing import Boxes, Drawing
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Colours, Overlay
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Choices, Frame
 from dld_tui.widgets.tasks import on_thread
 
 AT_ONCE = 300
@@ -385,9 +386,17 @@ class GraphViews(Colours, Frame, Vertical):
         view = model.view.value
         if model.view is GraphView.FOCUS:
             view += " ways" if model.other_end is not None else f" {model.hops}"
+        colours = ""
         if self._overlay.name != Overlay.name:
             legend = self._overlay.legend
-            view += f" · {self._overlay.name}" + (f" {legend}" if legend else "")
+            colours = f" · {self._overlay.name}" + (f" {legend}" if legend else "")
         marked = len(self.list.marks)
-        marks = f"{fmt.count(marked)} marked  " if marked else ""
-        self.frame(f"Graph{place} · {view}", f"{marks}{count}  {{graph.view}} view")
+        counts = f"{fmt.count(marked)} marked  {count}" if marked else count
+        views = list(GraphView)
+        choices = Choices(
+            visible(f"Graph{place}{colours}"),
+            visible(f"{counts}  {hint('{graph.view}')}"),
+            tuple(view if other is model.view else other.value for other in views),
+            views.index(model.view),
+        )
+        self.frame(f"Graph{place} · {view}{colours}", f"{counts}  {{graph.view}} view", choices)

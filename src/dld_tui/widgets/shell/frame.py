@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
@@ -23,6 +24,21 @@ else:
 _FILL = {"heavy": "━", "ascii": "-"}
 
 
+CHOICE = "choice"
+"""In the meta data of the cells that a choice is drawn in: its number."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the upper border says where there is room to name all that one can choose from."""
+
+    title: str
+    """At the left, without what is chosen."""
+    keys: str
+    names: tuple[str, ...]
+    chosen: int
+
+
 class Frame(_Base):
     """A mixin for a widget with a border, put before the widget class.
 
@@ -32,17 +48,24 @@ class Frame(_Base):
 
     frame_title = ""
     frame_keys = ""
+    frame_choices: Choices | None = None
+    _drawn: Content | None = None
 
-    def frame(self, title: str, keys: str = "") -> None:
+    def frame(self, title: str, keys: str = "", choices: Choices | None = None) -> None:
         """Set what the upper border says at its left and at its right.
 
         A command's id in braces among the keys, as in ``{tools.add} add``, stands for its key.
+        Choices take the place of both where they fit; their cells have :data:`CHOICE`.
         """
         with contextlib.suppress(KeyError):  # braces of a text that is no hint
             keys = hint(keys)
         title, keys = visible(title), visible(keys)
-        if (title, keys) != (self.frame_title, self.frame_keys) or self._border_title is None:
-            self.frame_title, self.frame_keys = title, keys
+        said = (title, keys, choices)
+        if (
+            said != (self.frame_title, self.frame_keys, self.frame_choices)
+            or self._border_title is None
+        ):
+            self.frame_title, self.frame_keys, self.frame_choices = said
             self.add_class("frame")
             self._draw_frame()
 
@@ -61,17 +84,38 @@ class Frame(_Base):
         if width <= 0 or not (self.frame_title or self.frame_keys):
             return
         kind, colour = self.styles.border_top
-        keys = clip(self.frame_keys, max(0, width - 6 - min(cell_width(self.frame_title), 20)))
-        title = clip(self.frame_title, width - (cell_width(keys) + 2 if keys else 0))
+        quiet = Style(foreground=self.styles.border_title_color)
+        loud = Style(bold=True, foreground=self.styles.color)
+        title, keys, names = self.frame_title, self.frame_keys, self._names(width)
+        if names and self.frame_choices is not None:
+            title, keys = self.frame_choices.title, self.frame_choices.keys
+            width -= sum(cell_width(name) + 1 for name in names)
+        keys = clip(keys, max(0, width - 6 - min(cell_width(title), 20)))
+        title = clip(title, width - (cell_width(keys) + 2 if keys else 0))
         fill = width - cell_width(title) - cell_width(keys) - 2
-        parts: list[tuple[str, Style]] = [(title, Style(bold=True, foreground=self.styles.color))]
+        parts: list[tuple[str, Style]] = [(title, loud)]
         if keys:
             line = _FILL.get(str(kind), "─") * fill
             parts.append((f" {line} ", Style(foreground=colour)))
-            parts.append((keys, Style(foreground=self.styles.border_title_color)))
+            parts.append((keys, quiet))
+        for number, name in enumerate(names):
+            is_chosen = self.frame_choices is not None and number == self.frame_choices.chosen
+            # Reversed, so that it is seen without colours, too.
+            style = loud + Style(reverse=True) if is_chosen else quiet
+            parts += [(" ", quiet), (name, style + Style.from_meta({CHOICE: number}))]
         content = Content.assemble(*((glyphs.shown(text), style) for text, style in parts))
-        if content != self._border_title:
-            self.border_title = content
+        # Contents with the same text are equal to ``==``, whatever their styles are.
+        if self._drawn is None or not content.is_same(self._drawn):
+            self.border_title = self._drawn = content
+
+    def _names(self, width: int) -> tuple[str, ...]:
+        """Return what one can choose from, where all of it fits."""
+        choices = self.frame_choices
+        if choices is None:
+            return ()
+        others = cell_width(choices.title) + cell_width(choices.keys) + 3
+        needed = others + sum(cell_width(name) + 1 for name in choices.names)
+        return choices.names if needed <= width else ()
 
 
 class PlainScrollBar(ScrollBarRender):
