@@ -68,7 +68,8 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
         await edit(session, page, "2.5")
         goes_on = Event()
         page.work("Waiting", waiting_for(goes_on), lambda error: None)
-        await session.pilot.press("ctrl+s", "u")
+        page.action_save()  # keys would wait for the work
+        page.action_undo()
         assert session.screen.document.dirty
         goes_on.set()
         await session.until(lambda: not page.is_working)

@@ -356,11 +356,16 @@ def test_a_virtual_environment_runs_the_job_where_optional_packages_are_missing(
         loop.call(agent.link.close(), 60)
 
 
+def files_of(folder: Path) -> list[Path]:
+    """Return what is in a folder, but for what Python keeps of each module that it imports."""
+    return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
 def test_what_a_virtual_environment_lacks_is_added_beside_it(
     connection: Connection, user_environment: Path
 ) -> None:
     agent = Agent(Link(changed(connection, python=str(user_environment)), Answers()))
-    before = sorted(user_environment.parents[1].rglob("*"))
+    before = files_of(user_environment.parents[1])
     try:
         needs = Needs((Need("theirs", ("theirs",)), *TINY.modules), "cpu")
         python = prepare(agent, needs, "here").python
@@ -370,7 +375,7 @@ def test_what_a_virtual_environment_lacks_is_added_beside_it(
     code = "import theirs, tinymod; print(theirs.value, tinymod.value)"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "theirs 1\n"
-    assert sorted(user_environment.parents[1].rglob("*")) == before
+    assert files_of(user_environment.parents[1]) == before
 
     # Another Python of the same version does not get that environment.
     other = Agent(Link(changed(connection, python=BARE), Answers()))
