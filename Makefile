@@ -34,17 +34,17 @@ demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
 test: $(INSTALLED)  ## run the tests, but for the tiers that take long
-	@$(BIN)/python -m pytest -n $(JOBS) -m 'not bench and not models and not rtx and not slow and not ssh'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not models and not rtx and not slow and not ssh'
 
 test-all: $(INSTALLED)  ## run every test
-	@$(BIN)/python -m pytest -n $(JOBS) -m 'not bench'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
 check: $(INSTALLED)  ## what CI runs: format, lint, types, import contracts, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) -m 'not bench'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
 bench: $(INSTALLED)  ## measure speed and memory beside the peers
 	@$(BIN)/python -m benchmarks

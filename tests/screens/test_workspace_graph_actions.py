@@ -106,7 +106,8 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
     async with opened(layers) as session:
         await to_graph(session, "/stem")
         await session.press("o")
-        assert "overview · precision" in session.text
+        assert "overview · precision" in session.screen.graph.frame_title
+        assert "· precision" in session.text
         await session.press("o")
         assert "· weights 192 B" in session.text
         session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
