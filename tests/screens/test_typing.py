@@ -39,7 +39,6 @@ def test_a_search_an_edit_and_enter_once_too_often(programs: Programs) -> None:
         (models.FUNCTIONS, "<pgdn>2v2jj<enter>b"),  # the panes follow each row that is passed
         # Types that come while a dialog is open are painted in the list below it.
         (models.layered(), "<enter><enter>aa b<enter>2jj<enter>"),
-        (models.BRANCHES, "aP<enter><^t>i0b<left>"),
         (models.FUNCTIONS, "<enter>gg<f2>jj<enter><up>hy<enter>;"),  # glyphs there and back
     ],
 )
