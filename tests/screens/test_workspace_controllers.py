@@ -255,7 +255,8 @@ def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Ed
 
 
 def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
-    wiring = Wiring(*desk.base, cast("Any", None), desk.history, cast("Any", None))
+    none = cast("Any", None)
+    wiring = Wiring(*desk.base, none, desk.history, none, none)
     desk.look(desk.cursor_on("second", "w"))
     wiring.make_input()
     assert len(desk.document.main.inputs) == 2

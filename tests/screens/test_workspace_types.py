@@ -15,6 +15,7 @@ from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
 from dld_tui.screens.workspace.inference import RULE, InferredTypes, TypeInference
+from dld_tui.widgets.graph.overlays import PrecisionOverlay
 from tests.support import models
 from tests.support.workspace import Session, opened
 
@@ -91,6 +92,24 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
         await session.until(lambda: session.screen.model.has_fresh_types)
         await session.until(lambda: any("f32[N,6]" in row for row in session.details))
         assert "~" not in session.text
+
+
+async def test_the_graph_shows_types_that_come_late(tmp_path: Path) -> None:
+    async with inferred(tmp_path) as session:
+        await session.press("2", "v", "v")  # rows, and no boxes
+        graph = session.screen.panes.graph
+        assert graph.model is not None
+        graph._overlay = PrecisionOverlay(graph.model)
+        row = next(
+            at for at, one in enumerate(graph.model.rows) if "aside" in graph.list.lines.text(at)
+        )
+        assert graph._overlay.text(row, row + 1) == "f32"
+        found = InferredTypes()
+        found.scopes.append(([], {"s": ValueType("int8", (7,))}))
+        session.screen.inference._inferred(session.screen.model.version, found)
+        assert graph._overlay.text(row, row + 1) == "i8"
+        await session.settle()
+        assert "i8[7]" in session.text
 
 
 async def test_only_the_state_after_the_last_edit_is_told(

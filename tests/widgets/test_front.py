@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from textual._context import visible_screen_stack
+
 from dld_tui.app import DldApp
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.shell.key_bar import KeyBar
 from tests.support.pages import TextPage, open_pages
 
 
@@ -47,3 +50,35 @@ async def test_a_dialog_leaves_from_under_another_and_from_a_tab_that_is_not_see
         await pilot.pause()
         assert app.screen_stack == [first]
         assert answers == ["a", "b"]
+
+
+def _seen(app: DldApp) -> str:
+    visible_screen_stack.set(app._background_screens)
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def test_a_page_below_two_dialogs_is_seen_as_it_is() -> None:
+    app = DldApp()
+    async with app.run_test() as pilot:
+        page = TextPage("one")
+        await open_pages(app, pilot, page)
+        app.push_screen(PromptDialog("Lower"))
+        app.push_screen(PromptDialog("Upper"))
+        await pilot.pause()
+        assert "after" not in _seen(app)
+        page.query_one(KeyBar).crumb = "after"
+        await pilot.pause(0.1)
+        assert "after" in _seen(app)
+
+
+async def test_what_holds_paint_is_not_ended_by_the_time_of_what_held_it_before() -> None:
+    app = DldApp()
+    async with app.run_test() as pilot:
+        page = TextPage("one")
+        await open_pages(app, pilot, page)
+        page.hold_paint(0.01)
+        page.hold_paint(60)
+        await pilot.pause(0.05)
+        assert page._hold is not None
+        page.release_paint()
+        assert page._hold is None

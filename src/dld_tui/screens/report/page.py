@@ -44,6 +44,8 @@ from dld_tui.widgets.timeline.timeline import TimelineView
 
 _SHOW_S = 0.4
 """A report that is read sooner is painted once, in the place of what was there before."""
+_FILL_S = 5.0
+"""Its panes are painted when all of them are laid out; if that takes longer, one by one."""
 
 
 class ReportScreen(ReportActions, ReportPanes, Page):
@@ -110,6 +112,7 @@ class ReportScreen(ReportActions, ReportPanes, Page):
             lambda done, total: self._show_progress(done, total, monotonic() - begin),
         )
         report = loaded.report
+        self.hold_paint(_FILL_S)  # again: reading may have taken longer
         self.report = report
         provider = short_provider(report.execution_provider) if report.execution_provider else ""
         self.tab_status = " · ".join(visible(part) for part in (provider, report.device) if part)

@@ -176,18 +176,22 @@ class TypeInference(Controller):
         if not self.page.is_attached or version != self.model.version:
             return
         document = self.document
-        for scope in document.scopes():
+        had = {scope: scope.inferred for scope in document.scopes()}
+        for scope in had:
             scope.inferred = {}
         for place, types in found.scopes:
             scope_found = scope_at(document, place)
             if scope_found is not None:
                 scope_found.inferred = types
+        has_news = any(scope.inferred != types for scope, types in had.items())
         self._stale_marks.clear()
         self.model.has_fresh_types = True
         self.checks.types_changed()
         self._declare_late()
         self.checks.add_external(predicted_findings(document, found.errors), RULE)
         self._show_types()
+        if has_news:
+            self.panes.graph.types_changed()
 
     def _declare_late(self) -> None:
         """Give inputs and outputs that edits made without a type the one that is known by now."""
@@ -210,6 +214,7 @@ class TypeInference(Controller):
     def _show_types(self) -> None:
         self.document.shown_types.clear()
         self.panes.explorer.list.invalidate()
+        self.panes.graph.list.invalidate()
         self.panes.parameters.rebuild()
 
 

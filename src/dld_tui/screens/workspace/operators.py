@@ -9,6 +9,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.operators.palette import PaletteOperator, warm_up
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.widgets.tasks import on_thread
 
@@ -23,6 +24,7 @@ class Operators(Controller):
 
     navigation: Navigation
     history: History
+    inference: TypeInference
 
     def warm_up(self) -> None:
         """Read the schemas on a thread: a tenth of a second that the first key must not wait."""
@@ -65,14 +67,14 @@ class Operators(Controller):
         return next(filter(None, names), "")
 
     def ask_wiring(self, wiring: Wiring) -> None:
-        """Ask what feeds a new node, and add it."""
+        """Ask what feeds a new node, and add it; the types of what could are known then."""
         from dld_tui.widgets.dialogs.wiring import WiringDialog
 
         def answered(answer: Wiring | None) -> None:
             if answer is not None:
                 self.add_wired(answer)
 
-        self.ask(WiringDialog(wiring), answered)
+        self.inference.when_typed(lambda: self.ask(WiringDialog(wiring), answered), always=True)
 
     def add_wired(self, wiring: Wiring) -> None:
         """Add a node and go to it."""

@@ -15,6 +15,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.operators import Operators
 from dld_tui.screens.workspace.panes import Panes
@@ -38,6 +39,7 @@ class Wiring(Controller):
     panes: Panes
     history: History
     operators: Operators
+    inference: TypeInference
 
     # --- connect --------------------------------------------------------------------------------
 
@@ -71,20 +73,23 @@ class Wiring(Controller):
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
         own = {name for name in node.outputs if name}
-        picker = ValuePicker(
-            node.scope,
-            title=f"Connect to {terminal.label} of {_label(node)}",
-            wanted=lambda value_type: mismatch(node, index, value_type),
-            exclude=own | {present},
-            first=_values_before(node),
-            empty_label="" if terminal.is_required or not present else "nothing: leave it out",
-        )
 
         def chosen(value: str | None) -> None:
             if value is not None:
                 self._link(node, index, value)
 
-        self.ask(picker, chosen)
+        def ask() -> None:
+            picker = ValuePicker(
+                node.scope,
+                title=f"Connect to {terminal.label} of {_label(node)}",
+                wanted=lambda value_type: mismatch(node, index, value_type),
+                exclude=own | {present},
+                first=_values_before(node),
+                empty_label="" if terminal.is_required or not present else "nothing: leave it out",
+            )
+            self.ask(picker, chosen)
+
+        self.inference.when_typed(ask, always=True)
 
     def _link(self, node: Node, index: int, value: str) -> None:
         from dld_tui.core.operators.matching import mismatch
@@ -253,14 +258,17 @@ class Wiring(Controller):
                 )
                 self.history.change("Replacing the uses", [step], large=len(uses) > MANY)
 
-        picker = ValuePicker(
-            home,
-            title=f"Use which value instead of {visible(value)}?",
-            wanted=lambda value_type: mismatch(first.node, first.index, value_type),
-            exclude={value},
-            first=_values_before(first.node),
-        )
-        self.ask(picker, chosen)
+        def ask() -> None:
+            picker = ValuePicker(
+                home,
+                title=f"Use which value instead of {visible(value)}?",
+                wanted=lambda value_type: mismatch(first.node, first.index, value_type),
+                exclude={value},
+                first=_values_before(first.node),
+            )
+            self.ask(picker, chosen)
+
+        self.inference.when_typed(ask, always=True)
 
     def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""

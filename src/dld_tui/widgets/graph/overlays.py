@@ -45,6 +45,9 @@ class Overlay:
         """What the colours mean, for the title; empty when it needs no words."""
         return ""
 
+    def forget_types(self) -> None:
+        """Ask for the types of values again."""
+
 
 class PrecisionOverlay(Overlay):
     """The precision that layers are set to, else the type that they make."""
@@ -55,6 +58,10 @@ class PrecisionOverlay(Overlay):
     def __init__(self, model: ViewedGraph) -> None:
         self.model = model
         self._known: dict[tuple[int, int], Counter[Piece]] = {}
+
+    def forget_types(self) -> None:
+        """Ask for the types of values again."""
+        self._known.clear()
 
     def style(self, start: int, end: int) -> str | None:
         """Return the style of the precision; of several, of the most common one."""
@@ -313,6 +320,14 @@ class Colours(_Base):
         if self._overlay is not before:
             self.show_view(self.cursor_vertex)
         self.list.invalidate()
+
+    def types_changed(self) -> None:
+        """Show the types of values that are known now; boxes are as wide as these."""
+        self._overlay.forget_types()
+        if self.list.display:
+            self.list.invalidate()
+        else:
+            self.show_view(self.cursor_vertex)
 
     def find_overlay(self) -> None:
         """Take the overlay that was chosen, of this graph, where it has something to say."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from textual.await_complete import AwaitComplete
@@ -12,6 +11,7 @@ from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from textual.screen import Screen
+    from textual.timer import Timer
 
     _Base = Screen[Any]
 else:
@@ -25,7 +25,7 @@ class Front(_Base):
     dialog, too, and of the last page it ends the program.
     """
 
-    _held_until = 0.0
+    _hold: Timer | None = None
 
     tasks = cached_property(Tasks)
     """Its long work and its dialogs."""
@@ -35,8 +35,9 @@ class Front(_Base):
 
         For a page that is filled step by step: each step would be sent to the terminal.
         """
-        self._held_until = monotonic() + seconds
-        self.set_timer(seconds, self.release_paint)
+        if self._hold is not None:
+            self._hold.stop()
+        self._hold = self.set_timer(seconds, self.release_paint)
 
     def release_paint_when_laid_out(self) -> None:
         """Paint again when what has just been filled has found its size."""
@@ -44,13 +45,25 @@ class Front(_Base):
 
     def release_paint(self) -> None:
         """Paint again."""
-        if self._held_until:
-            self._held_until = 0.0
+        if self._hold is not None:
+            self._hold.stop()
+            self._hold = None
             self.refresh()
 
     def _compositor_refresh(self) -> None:
-        if not self._held_until:
+        if self._hold is None:
+            self._spoil_between()
             super()._compositor_refresh()
+
+    def _spoil_between(self) -> None:
+        """Have dialogs that are over this screen, and under another, paint it again.
+
+        Each paints what is below it; Textual tells that to the one on top alone.
+        """
+        below, regions = self.app._background_screens, self._compositor._dirty_regions
+        if regions and self in below:
+            for screen in below[below.index(self) + 1 :]:
+                screen._set_dirty(*regions)
 
     def _on_timer_update(self) -> None:
         # Keys wait for a layout, and for what waits for it, but for no paint.
