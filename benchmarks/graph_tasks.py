@@ -15,8 +15,7 @@ from dld_tui.core.graph.build import graph_of
 from dld_tui.core.graph.folding import fold_tree
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.lanes import demand_order, lay_rails
-from dld_tui.core.graph.layout import Box, Layout, lay_out
-from dld_tui.core.graph.routes import Wire
+from dld_tui.core.graph.layout import Layout, lay_out
 
 _ROUNDS = 3
 _LARGEST_LAYOUT = 20_000
@@ -64,7 +63,7 @@ def graph_prepare(path: str) -> dict[str, float]:
         layout, layout_ms = _best(lambda: lay_out(graph, _size(graph)))
         found |= {
             "layout_ms": layout_ms,
-            "crossings": crossings(list(_our_segments(graph, layout))),
+            "crossings": crossings(list(_our_segments(layout))),
         }
     return found
 
@@ -101,35 +100,21 @@ def _dot(text: str) -> tuple[str, float]:
     return done.stdout, (time.perf_counter() - start) * 1000
 
 
-def _our_segments(graph: Graph, layout: Layout) -> Iterator[Segment]:
-    """Yield the straight pieces of our lines, in inches: each tensor's own way from top to bottom.
-
-    Where tensors share a line, each has a piece there, at the same place.
-    """
+def _our_segments(layout: Layout) -> Iterator[Segment]:
+    """Yield the straight pieces of our lines, in inches: each tensor's own way down."""
     known: set[Segment] = set()
     for rank, gap in enumerate(layout.gaps):
         top = layout.tops[rank] + layout.heights[rank]
         bottom = top + gap.tracks + 1
-        passing: dict[int, set[int]] = defaultdict(set)
-        for column, net in layout.passing[rank]:
-            passing[column].add(net)
         for wire in gap.wires:
             across = top + wire.track + 0.5
-            for start in wire.tops:
-                for net in _carried(graph, layout.ranks[rank], passing, wire, start):
-                    for end in wire.bottoms:
-                        known.update(_way(frozenset((net,)), start, end, top, across, bottom))
+            begin = top if wire.begins < 0 else top + wire.begins + 0.5
+            net = frozenset((wire.net,))
+            for end in wire.bottoms:
+                known.update(_way(net, wire.top, end, begin, across, bottom))
+            for end in wire.reach:
+                known.update(_way(net, wire.top, end, begin, across, across))
     yield from sorted(known, key=lambda piece: (piece[1:], min(piece[0])))
-
-
-def _carried(
-    graph: Graph, boxes: Sequence[Box], passing: dict[int, set[int]], wire: Wire, column: int
-) -> set[int]:
-    """Return the tensors that come into a wire in a column."""
-    if column in passing:
-        return passing[column] & set(wire.nets)
-    box = next(box for box in boxes if box.x <= column < box.x + box.width)
-    return {net for net in wire.nets if graph.nets[net].source == box.vertex}
 
 
 def _way(

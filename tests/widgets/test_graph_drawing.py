@@ -131,11 +131,11 @@ def test_a_note_is_behind_the_label_in_its_own_style() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
-    """Cells where tensors join or cross have none; lines that go straight need none."""
+    """Lines that go straight need none."""
     drawing = draw(random_graph(seed), 1, SAYS)
     layout = drawing.layout
     bent = [wire for gap in layout.gaps for wire in gap.wires if not wire.is_straight]
-    turning = {net for wire in bent for net in wire.nets}
+    turning = {wire.net for wire in bent}
     turning |= {net for row in layout.passing for _, net in row}
     assert set(drawing.lines) == turning
     for y in range(layout.height):
@@ -145,9 +145,7 @@ def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
         covered = {x for box in boxes_in_row(layout, y, 0, layout.width)
                    for x in range(box.x, box.x + box.width)}  # fmt: skip
         for column in set(row.links) - covered:
-            nets = set(row.nets[column])
-            [net] = nets if len(nets) == 1 else [-1]
-            assert styles[column] == drawing.lines.get(net, "dim")
+            assert styles[column] == drawing.lines.get(row.nets[column], "dim")
 
 
 def test_lines_side_by_side_have_different_colours() -> None:
@@ -157,8 +155,7 @@ def test_lines_side_by_side_have_different_colours() -> None:
         layout = drawing.layout
         for y in range(layout.height):
             row = line_row(layout, y, 0, layout.width)
-            lines = [nets[0] for column in sorted(row.links)
-                     if len(set(nets := row.nets[column])) == 1]  # fmt: skip
+            lines = [row.nets[column] for column in sorted(row.links)]
             for one, other in itertools.pairwise(lines):
                 if one != other and one in drawing.lines and other in drawing.lines:
                     compared += 1

@@ -141,13 +141,13 @@ def test_the_same_graph_gets_the_same_orders(graph: Graph) -> None:
 
 
 def test_lines_that_go_the_same_way_turn_without_crossing() -> None:
-    left, right = Wire((0,), (2,), (20,), (20,)), Wire((1,), (6,), (30,), (30,))
+    left, right = Wire(0, 2, (20,), (20,)), Wire(1, 6, (30,), (30,))
     assert assign_tracks([left, right]) == 2
     assert (right.track, left.track) == (0, 1)
 
 
 def test_lines_that_share_a_column_keep_their_order_all_the_same() -> None:
-    above = Wire((0,), (8,), (2,), (2,))
-    below = Wire((1,), (4,), (8,), (8,))
+    above = Wire(0, 8, (2,), (2,))
+    below = Wire(1, 4, (8,), (8,))
     assert assign_tracks([below, above]) == 2
     assert above.track < below.track  # it leaves where the other one arrives

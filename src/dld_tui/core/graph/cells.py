@@ -14,22 +14,26 @@ _ARROW = "▼"
 
 
 class LineRow:
-    """The lines in one row: what each column is linked to, and by which nets."""
+    """The lines in one row: what each column is linked to, and by which net."""
 
     def __init__(self) -> None:
         self.links: dict[int, int] = {}
         self.arrows: set[int] = set()
-        self.nets: dict[int, tuple[int, ...]] = {}
+        self.nets: dict[int, int] = {}
 
     def glyph(self, column: int) -> str:
         """Return the character of a column."""
         return _ARROW if column in self.arrows else _LINES[self.links.get(column, 0)]
 
-    def add(self, column: int, sides: int, nets: tuple[int, ...]) -> None:
-        """Link a column to more sides; a line on top of another one is drawn as crossing it."""
-        self.links[column] = self.links.get(column, 0) | sides
-        if nets:
-            self.nets[column] = self.nets.get(column, ()) + nets
+    def add(self, column: int, sides: int, net: int) -> None:
+        """Link a column to more sides; where two nets cross, the one goes under the upright one."""
+        present = self.links.get(column, 0)
+        if present and self.nets[column] != net:
+            if present == _UP | _DOWN:
+                return
+            present = 0
+        self.links[column] = present | sides
+        self.nets[column] = net
 
 
 def line_row(layout: Layout, y: int, first: int, last: int) -> LineRow:
@@ -41,7 +45,7 @@ def line_row(layout: Layout, y: int, first: int, last: int) -> LineRow:
     if inside < height:
         for column, net in layout.passing[rank]:
             if first <= column <= last:
-                row.add(column, _UP | _DOWN, (net,))
+                row.add(column, _UP | _DOWN, net)
         _lines_to_low_boxes(layout, rank, y, row)
     elif rank < len(layout.gaps):
         _gap_row(layout.gaps[rank], inside - height, first, last, row)
@@ -57,9 +61,11 @@ def _lines_to_low_boxes(layout: Layout, rank: int, y: int, row: LineRow) -> None
         if not 0 <= gap < len(layout.gaps):
             continue
         for wire in layout.gaps[gap].wires:
-            for column in wire.bottoms if y < box.y else wire.tops:
+            if y >= box.y and wire.begins >= 0:
+                continue
+            for column in wire.bottoms if y < box.y else (wire.top,):
                 if box.x <= column < box.x + box.width:
-                    row.add(column, _UP | _DOWN, wire.nets)
+                    row.add(column, _UP | _DOWN, wire.net)
 
 
 def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None:
@@ -67,13 +73,15 @@ def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None
         if wire.left > last or wire.right < first:
             continue
         if wire.is_straight:
-            row.add(wire.left, _UP | _DOWN, wire.nets)
+            row.add(wire.left, _UP | _DOWN, wire.net)
         elif inside < wire.track:
-            for column in wire.tops:
-                row.add(column, _UP | _DOWN, wire.nets)
+            if inside > wire.begins:
+                row.add(wire.top, _UP | _DOWN, wire.net)
+            elif inside == wire.begins:
+                row.add(wire.top, _DOWN, wire.net)
         elif inside > wire.track:
             for column in wire.bottoms:
-                row.add(column, _UP | _DOWN, wire.nets)
+                row.add(column, _UP | _DOWN, wire.net)
         else:
             _track_row(wire, first, last, row)
     if inside == gap.tracks:
@@ -83,11 +91,9 @@ def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None
 def _track_row(wire: Wire, first: int, last: int, row: LineRow) -> None:
     left, right = wire.left, wire.right
     for column in range(max(left, first), min(right, last) + 1):
-        row.add(column, _LEFT * (column > left) + _RIGHT * (column < right), wire.nets)
-    for column in wire.tops:
-        row.add(column, _UP, ())
-    for column in wire.bottoms:
-        row.add(column, _DOWN, ())
+        sides = _LEFT * (column > left) + _RIGHT * (column < right)
+        sides += _UP * (column == wire.top) + _DOWN * (column in wire.bottoms)
+        row.add(column, sides, wire.net)
 
 
 def boxes_in_row(layout: Layout, y: int, first: int, last: int) -> list[Box]:

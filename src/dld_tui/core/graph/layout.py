@@ -16,6 +16,8 @@ from dld_tui.core.graph.segments import arrange
 
 GAP = 3
 """Cells between two things side by side."""
+_APART = 9
+"""Cells of a box up to which its lines are given a blank between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def lay_out(
 
     Args:
         graph: The graph; it may have cycles.
-        size: Tells the cells that a vertex needs.
+        size: Tells the cells that a vertex needs; one where many lines meet gets more.
         order: An order of the vertices, if one is known.
         shifts: Cells by which vertices are moved to the right, negative ones to the left.
     """
@@ -85,13 +87,22 @@ def _laid_out(graph: Graph, size: Size, order: Sequence[int], shifts: Mapping[in
     stubs = _stubs(graph, targets)
     layers = make_layers(graph, rank, targets, order)
     sizes = [size(vertex, stubs.get(vertex, ())) for vertex in range(len(graph))]
-    widths = [width for width, _ in sizes] + [1] * (len(layers.rank) - len(graph))
+    widths = [
+        max(width, least_width(layers, vertex)) for vertex, (width, _) in enumerate(sizes)
+    ] + [1] * (len(layers.rank) - len(graph))
     left, gaps, crossings = arrange(layers, widths, GAP, routed=not shifts)
     if shifts:
         widths += [1] * (len(left) - len(widths))
         shift_items(layers, left, widths, GAP, shifts)
         gaps = route(layers, left, widths)
+    sizes = [(width, height) for width, (_, height) in zip(widths, sizes, strict=False)]
     return _assembled(layers, sizes, left, gaps, crossings, stubs)
+
+
+def least_width(layers: Layers, vertex: int) -> int:
+    """Return the least width of a box at which each line has a column, none of them a corner's."""
+    ports = max(len(layers.above[vertex]), len(set(layers.nets_below[vertex])))
+    return max(ports + 2, min(2 * ports + 1, _APART)) if ports > 1 else 1
 
 
 def _stubs(graph: Graph, targets: Sequence[Sequence[int]]) -> dict[int, list[int]]:
@@ -130,6 +141,8 @@ def _assembled(
             layout.width = max(layout.width, box.x + width)
         passing = [(left[i], layers.net[i]) for i in items if layers.is_chain(i)]
         layout.width = max([layout.width, *(column + 1 for column, _ in passing)])
+        if rank < len(gaps):
+            layout.width = max([layout.width, *(wire.right + 1 for wire in gaps[rank].wires)])
         layout.ranks.append(row)
         layout.tops.append(y)
         layout.heights.append(height)

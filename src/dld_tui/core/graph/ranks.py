@@ -10,6 +10,8 @@ from dld_tui.core.graph.graph import Graph
 STUB_RANKS = 24
 STUB_TARGETS = 4
 """A tensor with so many users that reaches over so many ranks is named where it is used."""
+MOST_LINES = 24
+"""Lines that are drawn to one vertex, a row each at worst; what else it takes is named there."""
 
 
 def ranks_of(graph: Graph, order: Sequence[int]) -> list[int]:
@@ -60,13 +62,19 @@ def linked_targets(graph: Graph, rank: Sequence[int]) -> list[tuple[int, ...]]:
 
     Lines only go down. Those over many ranks are drawn for few targets only: a mask that feeds
     every layer would cost more cells than all other lines together, and nobody could follow it.
+    The same holds for what goes into a vertex that takes hundreds of tensors.
     """
     found = []
+    lines = [0] * len(graph)
     for net in graph.nets:
         start = rank[net.source]
-        targets = [target for target in net.targets if rank[target] > start]
+        targets = [
+            target for target in net.targets if rank[target] > start and lines[target] < MOST_LINES
+        ]
         if len(net.targets) >= STUB_TARGETS:
             targets = [target for target in targets if rank[target] - start <= STUB_RANKS]
+        for target in targets:
+            lines[target] += 1
         found.append(tuple(targets))
     return found
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core.graph.ranks import Layers
@@ -135,23 +134,25 @@ _REPAIRS = 12
 """Lines of one gap that are moved aside, at most."""
 _WISHING = 40
 """Lines of the widest gap in which each is compared with each."""
+_STEP = 4
+"""Cells between two lines that arrive at a wide box."""
 
 
 @dataclass(slots=True)
 class Wire:
-    """One line in the gap between two ranks, with all its branches.
+    """The line of one tensor in the gap between two ranks, with all its branches."""
 
-    It is one tensor going to several places, or several tensors going to one vertex: these join
-    before they arrive, and share its arrow. Wires of one tensor may leave in the same column.
-    """
-
-    nets: tuple[int, ...]
-    tops: tuple[int, ...]
-    """Columns it comes in at from above."""
+    net: int
+    top: int
+    """The column it comes in at from above."""
     bottoms: tuple[int, ...]
     """Columns it goes out at below."""
     arrows: tuple[int, ...]
     """Those columns of `bottoms` where a vertex is."""
+    reach: tuple[int, ...] = ()
+    """Columns that it only runs to sideways: another wire of the tensor goes on from there."""
+    begins: int = -1
+    """The track of the wire that it goes on from; -1 where it comes in from above."""
     track: int = 0
     """The row of the gap, from 0, that it runs sideways on."""
     left: int = 0
@@ -162,21 +163,32 @@ class Wire:
     def __post_init__(self) -> None:
         self.move(self.bottoms, self.arrows)
 
-    def move(self, bottoms: tuple[int, ...], arrows: tuple[int, ...]) -> None:
+    def move(
+        self, bottoms: tuple[int, ...], arrows: tuple[int, ...], reach: tuple[int, ...] = ()
+    ) -> None:
         """Let it go out in other columns."""
-        self.bottoms, self.arrows = bottoms, arrows
-        columns = self.tops + bottoms
+        self.bottoms, self.arrows, self.reach = bottoms, arrows, reach
+        columns = (self.top, *bottoms, *reach)
         self.left = min(columns)
         self.right = max(columns)
 
-    def shifted(self, nets: tuple[int, ...], offset: int) -> Wire:
-        """Return the same wire of other nets, and further to the right."""
+    def replace(self, column: int, by: int) -> None:
+        """Let one branch go out in another column."""
+        bottoms, arrows = (
+            tuple([by if old == column else old for old in columns])
+            for columns in (self.bottoms, self.arrows)
+        )
+        self.move(bottoms, arrows)
+
+    def shifted(self, net: int, offset: int) -> Wire:
+        """Return the same wire of another net, and further to the right."""
         wire: Wire = object.__new__(Wire)
-        wire.nets = nets
-        wire.tops = tuple([column + offset for column in self.tops])
+        wire.net = net
+        wire.top = self.top + offset
         wire.bottoms = tuple([column + offset for column in self.bottoms])
         wire.arrows = tuple([column + offset for column in self.arrows])
-        wire.track = self.track
+        wire.reach = tuple([column + offset for column in self.reach])
+        wire.begins, wire.track = self.begins, self.track
         wire.left, wire.right = self.left + offset, self.right + offset
         return wire
 
@@ -198,21 +210,18 @@ class Gap:
 def route(layers: Layers, left: list[int], widths: Sequence[int]) -> list[Gap]:
     """Return the lines of each gap; the first one is between ranks 0 and 1.
 
+    Lines of two tensors meet in no cell but where one passes straight under the other.
+
     Args:
         layers: Items in order.
         left: The left edge of each item; a line that would run on another one is moved aside.
-        widths: Cells of each item.
+        widths: Cells of each item: for a vertex, at least as many as lines come in, or go out.
     """
     return [_Router(layers, left, widths).gap(upper) for upper in layers.ranks[:-1]]
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A line whose columns are not chosen yet: several ends above, or several below."""
-
-    uppers: list[tuple[int, int]]
-    """(item, net)."""
-    lowers: list[int]
+_End = tuple[int, int]
+"""An item, and a net that leaves it."""
 
 
 class _Router:
@@ -223,59 +232,62 @@ class _Router:
 
     def gap(self, upper: Sequence[int]) -> Gap:
         """Return the lines from the items of a rank down."""
-        drafts, wires, others = self._single(upper)
+        goals, wires, others = self._single(upper)
         if not others and all([wire.left == wire.right for wire in wires]):
             return Gap(wires)
-        more, ends = self._drafts(others)
-        drafts += more
+        layers = self.layers
+        ends: dict[_End, list[int]] = {}
+        for item in others:
+            for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
+                ends.setdefault((item, net), []).append(lower)
         out_at = self._out_ports(ends)
-        net_of = self.layers.net
-        for draft in more:
-            tops = tuple(dict.fromkeys([out_at[end] for end in draft.uppers]))
-            bottoms = tuple([self._in_port(item, tops) for item in draft.lowers])
-            arrows = tuple(
-                column
-                for item, column in zip(draft.lowers, bottoms, strict=True)
-                if net_of[item] < 0
-            )
-            nets = tuple(dict.fromkeys([net for _, net in draft.uppers]))
-            wires.append(Wire(nets, tops, bottoms, arrows))
+        in_at = self._in_ports(ends, out_at)
+        for end, lowers in ends.items():
+            bottoms = tuple([in_at[end, lower] for lower in lowers])
+            arrows = tuple([in_at[end, lower] for lower in lowers if layers.net[lower] < 0])
+            goals.append(lowers)
+            wires.append(Wire(end[1], out_at[end], bottoms, arrows))
         gap = Gap(wires, assign_tracks(wires))
         for _ in range(_REPAIRS if len(wires) > 1 else 0):
-            if not self._repaired(drafts, wires):
+            if not self._repaired(goals, wires):
                 break
             gap.tracks = assign_tracks(wires)
+        origins: dict[int, int] = {}
+        while len(wires) > 1 and _parted(wires, origins):
+            gap.tracks = assign_tracks(wires, origins)
+        for at, origin in origins.items():
+            wires[at].begins = wires[origin].track
         return gap
 
-    def _single(self, upper: Sequence[int]) -> tuple[list[_Draft], list[Wire], list[int]]:
+    def _single(self, upper: Sequence[int]) -> tuple[list[list[int]], list[Wire], list[int]]:
         """Return the lines between two items that have no other link here, and the other items."""
         layers, left, widths = self.layers, self.left, self.widths
-        drafts, wires, others = [], [], []
+        goals, wires, others = [], [], []
         for item in upper:
             below = layers.below[item]
             if len(below) != 1 or len(layers.above[below[0]]) != 1:
                 others.append(item)
                 continue
             lower, net = below[0], layers.nets_below[item][0]
-            tops = (left[item] if widths[item] == 1 else self._aim(item, below),)
-            bottoms = (left[lower] if widths[lower] == 1 else self._in_port(lower, tops),)
-            drafts.append(_Draft([(item, net)], [lower]))
-            wires.append(Wire((net,), tops, bottoms, () if layers.net[lower] >= 0 else bottoms))
-        return drafts, wires, others
+            top = left[item] if widths[item] == 1 else self._aim(item, below)
+            bottom = left[lower] if widths[lower] == 1 else self._in_port(lower, top)
+            goals.append([lower])
+            wires.append(Wire(net, top, (bottom,), () if layers.net[lower] >= 0 else (bottom,)))
+        return goals, wires, others
 
-    def _repaired(self, drafts: Sequence[_Draft], wires: Sequence[Wire]) -> bool:
+    def _repaired(self, goals: Sequence[Sequence[int]], wires: Sequence[Wire]) -> bool:
         """Move one line aside that would run on top of another one; False when none can be."""
-        tops = Counter([column for wire in wires for column in wire.tops])
+        by_top = {wire.top: wire for wire in wires}
         taken: set[int] = set()
-        for draft, wire in zip(drafts, wires, strict=True):
+        for lowers, wire in zip(goals, wires, strict=True):
             for at, column in enumerate(wire.bottoms):
-                if tops[column] <= (column in wire.tops) or not _overlaps(wire, column, wires):
+                if not _overlaps(wire, column, by_top):
                     continue
                 if not taken:
-                    taken = {*tops, *(column for wire in wires for column in wire.bottoms)}
+                    taken = {*by_top, *(column for wire in wires for column in wire.bottoms)}
                 for free in (column + 1, column - 1, column + 2, column - 2):
-                    if free not in taken and self._may_arrive(draft.lowers[at], free):
-                        self._arrive(draft.lowers[at], wire, at, free)
+                    if free not in taken and self._may_arrive(lowers[at], free):
+                        self._arrive(lowers[at], wire, at, free)
                         return True
         return False
 
@@ -287,36 +299,9 @@ class _Router:
         return first <= column <= last
 
     def _arrive(self, item: int, wire: Wire, at: int, column: int) -> None:
-        bottoms = list(wire.bottoms)
-        arrows = tuple(column if old == bottoms[at] else old for old in wire.arrows)
-        bottoms[at] = column
-        wire.move(tuple(bottoms), arrows)
+        wire.replace(wire.bottoms[at], column)
         if self.layers.is_chain(item):
             self.left[item] = column
-
-    def _drafts(
-        self, upper: Sequence[int]
-    ) -> tuple[list[_Draft], dict[tuple[int, int], list[int]]]:
-        """Return the lines of a gap, and where each end above goes to.
-
-        What goes to one vertex is joined before it and has one arrow. What comes from one tensor
-        and goes to things that take nothing else here is one line with branches.
-        """
-        layers = self.layers
-        ends: dict[tuple[int, int], list[int]] = {}
-        for item in upper:
-            for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
-                ends.setdefault((item, net), []).append(lower)
-        joined: dict[int, _Draft] = {}
-        drafts = []
-        for end, lowers in ends.items():
-            alone = [lower for lower in lowers if len(layers.above[lower]) == 1]
-            if alone:
-                drafts.append(_Draft([end], alone))
-            for lower in lowers:
-                if len(layers.above[lower]) > 1:
-                    joined.setdefault(lower, _Draft([], [lower])).uppers.append(end)
-        return [*drafts, *joined.values()], ends
 
     def _middle(self, item: int) -> int:
         return self.left[item] + (self.widths[item] - 1) // 2
@@ -326,35 +311,41 @@ class _Router:
         first, last = self.left[item], self.left[item] + self.widths[item] - 1
         return (first + 1, last - 1) if last - first >= 2 else (first, last)
 
-    def _out_ports(self, ends: dict[tuple[int, int], list[int]]) -> dict[tuple[int, int], int]:
+    def _out_ports(self, ends: Mapping[_End, list[int]]) -> dict[_End, int]:
         """Return the column in which each tensor leaves each item."""
         by_item: dict[int, list[tuple[float, int, int]]] = {}
-        bundles: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for (item, net), lowers in ends.items():
-            if len(lowers) > 1:  # tensors that go to the same places leave as one line
-                bundle = bundles.setdefault((item, tuple(lowers)), [])
-                bundle.append(net)
-                if len(bundle) > 1:
-                    continue
             goal = sum(map(self._middle, lowers)) / len(lowers)
             by_item.setdefault(item, []).append((goal, self._aim(item, lowers), net))
-        found: dict[tuple[int, int], int] = {}
+        found: dict[_End, int] = {}
         for item, tensors in by_item.items():
             if len(tensors) == 1:
                 found[item, tensors[0][2]] = tensors[0][1]  # the aim is in its range
                 continue
-            first, last = self._range(item)
-            if len(tensors) > last - first + 1:
-                first, last = self.left[item], self.left[item] + self.widths[item] - 1
             tensors.sort()
-            free = first
-            for at, (_, aim, net) in enumerate(tensors):
-                latest = max(first, last - (len(tensors) - 1 - at))
-                found[item, net] = column = min(max(free, aim), latest)
-                free = column + 1
-        for (item, _), nets in bundles.items():
-            for net in nets[1:]:
-                found[item, net] = found[item, nets[0]]
+            columns = _ports(*self._range(item), [aim for _, aim, _ in tensors])
+            found.update({(item, net): at for (*_, net), at in zip(tensors, columns, strict=True)})
+        return found
+
+    def _in_ports(
+        self, ends: Mapping[_End, list[int]], out_at: Mapping[_End, int]
+    ) -> dict[tuple[_End, int], int]:
+        """Return the column in which each tensor arrives at each item."""
+        by_item: dict[int, list[tuple[int, _End]]] = {}
+        for end, lowers in ends.items():
+            for lower in lowers:
+                by_item.setdefault(lower, []).append((out_at[end], end))
+        found: dict[tuple[_End, int], int] = {}
+        for item, tensors in by_item.items():
+            if len(tensors) == 1:
+                top, end = tensors[0]
+                found[end, item] = self._in_port(item, top)
+                continue
+            tensors.sort()
+            first, last = self._range(item)
+            wanted = [top if first <= top <= last else None for top, _ in tensors]
+            columns = _ports(first, last, wanted)
+            found.update({(end, item): at for (_, end), at in zip(tensors, columns, strict=True)})
         return found
 
     def _aim(self, item: int, lowers: Sequence[int]) -> int:
@@ -371,37 +362,103 @@ class _Router:
         under = [m for m in map(self._middle, lowers) if first <= m <= last]
         return min(under, key=lambda column: abs(column - own)) if under else own
 
-    def _in_port(self, item: int, tops: Sequence[int]) -> int:
+    def _in_port(self, item: int, top: int) -> int:
         """Return the column in which a line arrives: straight from above where that can be."""
-        if self.widths[item] == 1:
-            return self.left[item]
         first, last = self._range(item)
-        own = self._middle(item)
-        straight = [column for column in tops if first <= column <= last]
-        return min(straight, key=lambda column: abs(column - own)) if straight else own
+        return top if first <= top <= last else self._middle(item)
 
 
-def assign_tracks(wires: Sequence[Wire]) -> int:
+def _ports(first: int, last: int, wanted: Sequence[int | None]) -> list[int]:
+    """Return columns in order, all different: the wanted ones where that can be.
+
+    The others are beside those, or around the middle where none is wanted.
+
+    Args:
+        first: The first column that may be used.
+        last: The last one; there is room for all.
+        wanted: For each port the column that it would like.
+    """
+    count = len(wanted)
+    step = max(1, min(_STEP, (last - first) // (count - 1)))
+    fixed = [at for at, column in enumerate(wanted) if column is not None]
+    latest = [last] * count
+    for at in range(count - 2, -1, -1):
+        after = wanted[at + 1]
+        high = latest[at + 1] if after is None else min(latest[at + 1], after)
+        latest[at] = max(first + at, high - 1)
+    found: list[int] = []
+    free = first
+    for at, column in enumerate(wanted):
+        if column is None and fixed:
+            near = min(fixed, key=lambda other: abs(other - at))
+            column = (wanted[near] or 0) + step * (at - near)
+        elif column is None:
+            column = (first + last - step * (count - 1)) // 2 + step * at
+        found.append(max(free, min(column, latest[at])))
+        free = found[-1] + 1
+    return found
+
+
+def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
+    """Let one line that would run on top of another one run sideways twice; False without one.
+
+    What takes a column from each other in turn can be in no order of tracks. The branch that
+    arrives there is given to a wire of its own, which goes on from a column that is free.
+
+    Args:
+        wires: The wires of a gap, to which that one is added.
+        origins: For each wire that goes on from another one, that one.
+    """
+    by_top = {wire.top: wire for wire in wires if wire.begins < 0}
+    for at, wire in enumerate(wires):
+        if at in origins:
+            continue  # nothing has to run below it
+        for column in wire.bottoms:
+            if not _overlaps(wire, column, by_top):
+                continue
+            taken = {c for one in wires for c in (one.top, *one.bottoms, *one.reach)}
+            free = next(
+                c
+                for distance in range(1, len(taken) + 1)
+                for c in (column + distance, column - distance)
+                if c not in taken and c >= 0
+            )
+            arrows = tuple([c for c in wire.arrows if c != column])
+            bottoms = tuple([c for c in wire.bottoms if c != column])
+            branch = (column,) if arrows != wire.arrows else ()
+            wire.move(bottoms, arrows, (*wire.reach, free))
+            origins[len(wires)] = at
+            wires.append(Wire(wire.net, free, (column,), branch, begins=0))
+            return True
+    return False
+
+
+def assign_tracks(wires: Sequence[Wire], origins: Mapping[int, int] | None = None) -> int:
     """Give the wires that run sideways tracks, and return how many there are.
 
     Two wires share a track when they do not touch. A wire that arrives in a column where another
     one leaves must run above it, else their vertical parts would overlap: the classic channel
     routing problem (Hashimoto and Stevens 1971). A cycle of such wishes is cut where it closes.
     Of two wires that may be on either side, the one goes above with which they cross less often.
+
+    Args:
+        wires: The wires of a gap.
+        origins: For each wire that goes on from another one, that one, which is above it.
     """
-    bent = [wire for wire in wires if not wire.is_straight]
+    origins = origins or {}
+    places = [at for at, wire in enumerate(wires) if not wire.is_straight]
+    bent = [wires[at] for at in places]
     if not bent:
         return 0
-    leaving: dict[int, list[int]] = {}
-    for at, wire in enumerate(bent):
-        for column in wire.tops:
-            leaving.setdefault(column, []).append(at)
+    leaving = {wire.top: at for at, wire in enumerate(bent) if wire.begins < 0}
     below: list[set[int]] = [set() for _ in bent]
     for at, wire in enumerate(bent):
         for column in wire.bottoms:
-            for other in leaving.get(column, ()):
-                if other != at:
-                    below[other].add(at)  # `other` comes from above there: it must turn first
+            other = leaving.get(column, at)
+            if other != at:
+                below[other].add(at)  # `other` comes from above there: it must turn first
+    for branch, origin in origins.items():
+        below[places.index(origin)].add(places.index(branch))
     if len(bent) <= _WISHING:
         _wish(bent, below)
     levels = _levels(below)
@@ -443,7 +500,7 @@ def _wish(bent: Sequence[Wire], below: Sequence[set[int]]) -> None:
 
 def _crossings(upper: Wire, lower: Wire) -> int:
     """Return how often two wires cross when the one runs above the other."""
-    return sum([upper.left < column < upper.right for column in lower.tops]) + sum(
+    return (upper.left < lower.top < upper.right) + sum(
         [lower.left < column < lower.right for column in upper.bottoms]
     )
 
@@ -494,11 +551,9 @@ def _touch(one: Wire, other: Wire) -> bool:
     return one.left <= other.right + 1 and other.left <= one.right + 1
 
 
-def _overlaps(wire: Wire, column: int, wires: Sequence[Wire]) -> bool:
+def _overlaps(wire: Wire, column: int, by_top: Mapping[int, Wire]) -> bool:
     """Return whether a wire, arriving in a column, runs on top of one that leaves there."""
-    for other in wires:
-        if other is wire or column not in other.tops or set(other.nets) & set(wire.nets):
-            continue
-        if wire.is_straight or other.is_straight or other.track >= wire.track:
-            return True
-    return False
+    other = by_top.get(column)
+    if other is None or other is wire or wire.is_straight:
+        return False
+    return other.track >= wire.track

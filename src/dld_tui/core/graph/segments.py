@@ -179,7 +179,5 @@ def _local(layers: Layers, part: _Part) -> Layers:
 
 def _moved(lines: Gap, nets: Sequence[int], offset: int) -> Gap:
     """Return the lines of a gap with nets by their real numbers, and further to the right."""
-    wires = [
-        wire.shifted(tuple([nets[number] for number in wire.nets]), offset) for wire in lines.wires
-    ]
+    wires = [wire.shifted(nets[wire.net], offset) for wire in lines.wires]
     return Gap(wires, lines.tracks)

@@ -112,12 +112,7 @@ def line_styles(layout: Layout) -> dict[int, str]:
     found: dict[int, str] = {}
     passing = [[(column, column, net) for column, net in row] for row in layout.passing]
     for rank, gap in enumerate(layout.gaps):
-        bent = [
-            (wire.left, wire.right, net)
-            for wire in gap.wires
-            for net in wire.nets
-            if not wire.is_straight
-        ]
+        bent = [(wire.left, wire.right, wire.net) for wire in gap.wires if not wire.is_straight]
         spans = sorted({*bent, *passing[rank], *passing[rank + 1]})
         compared = spans if len(spans) <= _MOST_COMPARED else []
         for left, right, net in spans:
@@ -199,11 +194,9 @@ def drawn_line(
     row = line_row(layout, y, left, left + width - 1)
     for column in (*row.links, *row.arrows):
         if left <= column < left + width:
-            nets = row.nets.get(column, ())
-            # A cell of several tensors, where they cross or join, has the colour of none.
-            style = drawing.lines.get(nets[0], "dim") if len(set(nets)) == 1 else "dim"
-            is_lit = not lit.isdisjoint(nets)
-            cells[column - left] = (row.glyph(column), "accent" if is_lit else style)
+            net = row.nets[column]
+            style = "accent" if net in lit else drawing.lines.get(net, "dim")
+            cells[column - left] = (row.glyph(column), style)
     pieces: list[Piece] = []
     at = 0
     for box in boxes_in_row(layout, y, left, left + width - 1):
@@ -225,7 +218,11 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
     if not drawing.boxed:
         text = [(part, f"{own} strong" if is_cursor else own) for part, own in rows[0]]
         left, right = ("▐", "▌") if is_cursor else (mark, badge)
-        return [(left, "accent"), *text, (right, "accent" if is_cursor else badge_style)]
+        spare = box.width - 2 - _cells(rows[0])
+        return [
+            (left, "accent"), (" " * (spare // 2), ""), *text, (" " * (spare - spare // 2), ""),
+            (right, "accent" if is_cursor else badge_style),
+        ]  # fmt: skip
     border = _HEAVY if is_cursor else _THIN
     inside = box.width - 2
     if y == box.y:

@@ -41,7 +41,7 @@ def test_no_line_runs_through_a_card(seed: int) -> None:
 def test_an_arrow_ends_at_each_card() -> None:
     found = scene(graph_of_links([("A", "B"), ("A", "C"), ("B", "D"), ("C", "D")]))
     tops = {card.y for card in found.cards}
-    assert len(found.arrows) == 3  # both lines to D join
+    assert len(found.arrows) == 4
     assert all(y in tops for _, y in found.arrows)
 
 

@@ -74,7 +74,7 @@ class Card:
 
 @dataclass(slots=True)
 class Strand:
-    """The lines of a tensor, or of several that join."""
+    """The lines of a tensor."""
 
     title: str
     paths: list[tuple[Point, ...]] = field(default_factory=list)
@@ -124,7 +124,7 @@ class _Builder:
         """For each net whose type stands beside its line: column, room in pixels, text."""
         self._add_types_to_boxes()
         self._add_cards(top)
-        self._strands: dict[tuple[int, ...], Strand] = {}
+        self._strands: dict[int, Strand] = {}
         self._add_lines()
         self._finish()
 
@@ -220,24 +220,19 @@ class _Builder:
         graph, layout = self.content.graph, self.layout
         found: dict[int, tuple[int, int, str]] = {}
         for rank, gap in enumerate(layout.gaps):
-            columns = sorted({column for wire in gap.wires for column in wire.tops})
+            wires = [wire for wire in gap.wires if wire.begins < 0]
+            columns = sorted({wire.top for wire in wires})
             after = dict(zip(columns, [*columns[1:], 1 << 30], strict=True))
-            taken: set[int] = set()
-            for wire in gap.wires:
-                for net in wire.nets:
-                    source = graph.nets[net].source
-                    box = layout.boxes[source]
-                    text = clip(self.content.type_of(net), _NAME_CELLS)
-                    if box is None or not text or net in found or graph.kinds[source] in _ROUND:
-                        continue
-                    inside = [c for c in wire.tops if box.x <= c < box.x + box.width]
-                    free = [c for c in inside if c not in taken]
-                    if not free:
-                        continue
-                    taken.add(free[0])
-                    room = (after[free[0]] - free[0]) * style.CELL - 9
-                    if text_pixels(text, "link") <= room:
-                        found[net] = (rank, free[0], text)
+            for wire in wires:
+                net, at = wire.net, wire.top
+                source = graph.nets[net].source
+                box = layout.boxes[source]
+                text = clip(self.content.type_of(net), _NAME_CELLS)
+                if box is None or not text or net in found or graph.kinds[source] in _ROUND:
+                    continue
+                room = (after[at] - at) * style.CELL - 9
+                if box.x <= at < box.x + box.width and text_pixels(text, "link") <= room:
+                    found[net] = (rank, at, text)
         return found
 
     # --- lines ----------------------------------------------------------------------------------
@@ -255,13 +250,12 @@ class _Builder:
             return self.cards[boxes[low - 1].vertex]
         return None
 
-    def _strand(self, nets: tuple[int, ...]) -> Strand:
-        found = self._strands.get(nets)
+    def _strand(self, net: int) -> Strand:
+        found = self._strands.get(net)
         if found is None:
-            content, names = self.content, self.content.graph.nets
-            lines = (f"{visible(names[net].name)}  {content.type_of(net)}" for net in nets[:6])
-            title = "\n".join(clip(line.rstrip(), LONGEST_TOOLTIP, keep="middle") for line in lines)
-            found = self._strands[nets] = Strand(title)
+            content = self.content
+            title = f"{visible(content.graph.nets[net].name)}  {content.type_of(net)}".rstrip()
+            found = self._strands[net] = Strand(clip(title, LONGEST_TOOLTIP, keep="middle"))
             self.scene.strands.append(found)
         return found
 
@@ -271,13 +265,17 @@ class _Builder:
             for column, net in layout.passing[rank]:
                 x = self._x(column)
                 path = ((x, self.tops[rank]), (x, self.bottoms[rank]))
-                self._strand((net,)).paths.append(path)
+                self._strand(net).paths.append(path)
             tips: dict[Point, None] = {}
             for wire in gap.wires:
-                paths = self._strand(wire.nets).paths
-                across = self.bottoms[rank] + style.HEAD + wire.track * style.TRACK
+                paths = self._strand(wire.net).paths
+                head = self.bottoms[rank] + style.HEAD
+                across = head + wire.track * style.TRACK
                 arrows = set(wire.arrows)
-                starts = [(self._x(c), self._start(rank, c)) for c in wire.tops]
+                start = (self._x(wire.top), self._start(rank, wire.top))
+                if wire.begins >= 0:
+                    start = (start[0], head + wire.begins * style.TRACK)
+                paths += [_bent(start, across, (self._x(column), across)) for column in wire.reach]
                 for column in wire.bottoms:
                     end = (self._x(column), self.tops[rank + 1])
                     if column in arrows:
@@ -285,7 +283,7 @@ class _Builder:
                         end = (end[0], card.y if card is not None else end[1])
                         tips[end] = None
                         end = (end[0], end[1] - 4)
-                    paths += [_bent(start, across, end) for start in starts]
+                    paths.append(_bent(start, across, end))
             self.scene.arrows += tips
         for rank, column, text in self._links.values():
             x, y = self._x(column) + 6, self.bottoms[rank] + 11
