@@ -4,61 +4,77 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DEVELOPED := $(VENV)/.developed
+COMMA := ,
 # One more than there are cores: many tests wait for a process or a timer.
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-# What is installed beside the base; `cpu,dev,rtx` adds TensorRT-RTX, so that engines are built.
-EXTRAS ?= cpu,dev
+# What is installed beside the base; `cpu,rtx` adds TensorRT-RTX, so that engines are built.
+EXTRAS ?= cpu
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check bench wheels screenshots lock format clean
+.PHONY: help demo test test-all check bench wheels costs screenshots lock format clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 14
+
+# JetPack installs TensorRT for the system's Python alone; an environment of that Python can see it.
+# Python compiles a module when it is first imported: most of them never are.
+define install
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+  { echo "Python 3.10 or newer is needed; try make PYTHON=python3.12" >&2; exit 1; }
+@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+  { echo "Python's venv is missing; install it: apt-get install python3-venv" >&2; exit 1; }
+test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) \
+  `$(PYTHON) -Ic 'import sys; from importlib.util import find_spec; \
+    print("--system-site-packages" if sys.prefix == sys.base_prefix and find_spec("tensorrt") else "")'`
+$(PIP) --no-compile --constraint requirements/constraints.txt \
+  --constraint requirements/tensorrt.txt --editable '.[$(1)]'
+endef
 
 $(INSTALLED): pyproject.toml requirements/constraints.txt requirements/tensorrt.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	  { echo "Python 3.10 or newer is needed; try make PYTHON=python3.12" >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-	  { echo "Python's venv is missing; install it: apt-get install python3-venv" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --constraint requirements/constraints.txt --constraint requirements/tensorrt.txt \
-	  --editable '.[$(EXTRAS)]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
-	  --constraint requirements/tensorrt.txt tensorrt-stubs \
+	$(call install,$(EXTRAS))
+	@touch $@
+
+$(DEVELOPED): pyproject.toml requirements/constraints.txt requirements/tensorrt.txt
+	$(call install,$(EXTRAS)$(COMMA)dev)
+	$(PIP) --no-deps --constraint requirements/tensorrt.txt tensorrt-stubs \
 	  || echo "tensorrt-stubs cannot be installed: the names of TensorRT are not checked" >&2
 	$(BIN)/python -m scripts.type_stubs
-	@touch $@
+	@touch $(INSTALLED) $@
 
 demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
-test: $(INSTALLED)  ## run the tests, but for the tiers that take long
+test: $(DEVELOPED)  ## run the tests, but for the tiers that take long
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not models and not rtx and not slow and not ssh'
 
-test-all: $(INSTALLED)  ## run every test
+test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-check: $(INSTALLED)  ## what CI runs: format, lint, types, import contracts, tests
+check: $(DEVELOPED)  ## what CI runs: format, lint, types, import contracts, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-bench: $(INSTALLED)  ## measure speed and memory beside the peers
+bench: $(DEVELOPED)  ## measure speed and memory beside the peers
 	@$(BIN)/python -m benchmarks
 
-wheels: $(INSTALLED)  ## show that all dependencies have wheels for Jetson (aarch64)
+wheels: $(DEVELOPED)  ## show that all dependencies have wheels for Jetson (aarch64)
 	@$(BIN)/python -m scripts.check_wheels
 
-screenshots: $(INSTALLED)  ## take the pictures of the documentation again
+costs: $(DEVELOPED)  ## measure what each extra downloads and takes on the disk
+	@$(BIN)/python -m scripts.costs
+
+screenshots: $(DEVELOPED)  ## take the pictures of the documentation again
 	@$(BIN)/python -m scripts.screenshots
 
-lock: $(INSTALLED)  ## resolve requirements/constraints.txt again
+lock: $(DEVELOPED)  ## resolve requirements/constraints.txt again
 	@$(BIN)/python -m scripts.lock
 
-format: $(INSTALLED)  ## format the code and mend what the linter can
+format: $(DEVELOPED)  ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -1,0 +1,62 @@
+"""What `make` installs, and what the table of docs/install.md counts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import tomlkit
+
+from scripts import costs
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def steps(target: str, venv: Path, *settings: str) -> str:
+    command = ["make", "--dry-run", target, f"VENV={venv}", f"PYTHON={sys.executable}", *settings]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "extras"),
+    [
+        ("demo", (), "cpu"),
+        ("demo", ("EXTRAS=cpu,parquet",), "cpu,parquet"),
+        ("test", (), "cpu,dev"),
+        ("check", ("EXTRAS=cpu,rtx",), "cpu,rtx,dev"),
+    ],
+)
+def test_a_target_installs_what_it_runs(
+    tmp_path: Path, target: str, settings: tuple[str, ...], extras: str
+) -> None:
+    assert re.findall(r"--editable '\.\[(.*)\]'", steps(target, tmp_path, *settings)) == [extras]
+
+
+def test_what_the_tests_need_is_enough_for_the_demo(tmp_path: Path) -> None:
+    (tmp_path / ".installed").touch()
+    (tmp_path / ".developed").touch()
+    for target in ("demo", "test"):
+        assert "pip install" not in steps(target, tmp_path)
+    (tmp_path / ".developed").unlink()
+    assert "pip install" not in steps("demo", tmp_path)
+    assert "cpu,dev" in steps("test", tmp_path)
+
+
+def test_a_wheel_is_counted_in_blocks(tmp_path: Path) -> None:
+    wheel = tmp_path / "small.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, size in (("empty.py", 0), ("one.py", 1), ("block.py", 4096), ("more.py", 4097)):
+            archive.writestr(name, b"x" * size)
+    assert costs.unpacked(wheel) == (1 + 1 + 2) * 4096
+    assert costs.cell({"a": (1_000_000, 2_000_000), "b": (500_000, 1_000_000)}) == "1.5 / 3.0"
+
+
+def test_every_extra_is_in_the_table_of_the_documentation() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()
+    extras = set(project["project"]["optional-dependencies"]) - {"dev"}
+    assert extras <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
