@@ -1,4 +1,7 @@
-"""Write the schemas of the com.microsoft operators to a data file of the package.
+"""Write the schemas of ONNX Runtime's own operators to a data file of the package.
+
+Those are the operators of com.microsoft, and those of ai.onnx that the ONNX standard does not have,
+or has only in later versions.
 
 Needs onnxruntime; run it after a new release of it, and read the difference before committing::
 
@@ -19,6 +22,8 @@ TARGET = (
     Path(__file__).resolve().parents[1] / "src/dld_tui/core/operators/data/contrib_operators.json"
 )
 DOMAIN = "com.microsoft"
+INTERNAL = ("MemcpyFromHost", "MemcpyToHost")
+"""ONNX Runtime adds them itself; no model has them."""
 NOTICE = (
     "Operator schemas of ONNX Runtime {version}, taken from its registry by"
     " scripts/contrib_operators.py. Copyright (c) Microsoft Corporation. Licensed under the MIT"
@@ -39,8 +44,8 @@ NOTICE = (
 
 def main() -> None:
     """Write the file and say what it holds."""
-    schemas = [s for s in runtime.get_all_operator_schema() if s.domain == DOMAIN]
-    schemas.sort(key=lambda schema: (schema.name, schema.since_version))
+    schemas = [s for s in runtime.get_all_operator_schema() if _is_own(s)]
+    schemas.sort(key=lambda schema: (schema.domain, schema.name, schema.since_version))
     rows = ",\n".join(json.dumps(_row(schema), ensure_ascii=False) for schema in schemas)
     notice = json.dumps(NOTICE.format(version=runtime_version))
     TARGET.parent.mkdir(exist_ok=True)
@@ -48,9 +53,18 @@ def main() -> None:
     print(f"{TARGET.name}: {len(schemas)} operators, {TARGET.stat().st_size:,} bytes")
 
 
+def _is_own(schema: Any) -> bool:
+    if schema.domain == DOMAIN:
+        return True
+    if schema.domain or schema.name in INTERNAL:
+        return False
+    return not onnx.defs.has(schema.name, schema.since_version, "")
+
+
 def _row(schema: Any) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": schema.name,
+        "domain": "" if schema.domain == DOMAIN else "ai.onnx",
         "since": schema.since_version,
         "doc": (schema.doc or "").strip("\n").rstrip(),
         "inputs": [_formal(item) for item in schema.inputs],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import onnx
 import pytest
 
+from dld_tui.core.operators.contrib import standard_schema
 from dld_tui.core.operators.registry import known_domains, newest_opset, operators, schema_for
 from dld_tui.core.operators.schema import OperatorSchema
 
@@ -124,6 +126,40 @@ def test_contrib_operators_are_known_without_onnxruntime() -> None:
     assert fused is not None
     assert fused.default == b"NOTSET"
     assert known("EPContext", "com.microsoft").inputs[0].option == "variadic"
+
+
+@pytest.mark.parametrize("opset", [9, 10, 16, 17, 21])
+@pytest.mark.parametrize(
+    ("name", "attributes", "has_scale"),
+    [
+        ("SimplifiedLayerNormalization", {}, True),
+        ("LayerNormalization", {}, True),
+        ("ThresholdedRelu", {}, False),
+        ("Affine", {"alpha": 1.0, "beta": 0.0}, False),
+        ("ScaledTanh", {"alpha": 1.0, "beta": 1.0}, False),
+        ("NoSuchOperator", {}, False),
+    ],
+)
+def test_operators_of_ai_onnx_are_those_that_onnxruntime_loads(
+    name: str, attributes: dict[str, float], has_scale: bool, opset: int
+) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    value = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node(name, ["x", "w"] if has_scale else ["x"], ["y"], **attributes)
+    infos = [value(each, onnx.TensorProto.FLOAT, [1, 4]) for each in ("x", "y")]
+    weights = [onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [4], [1.0] * 4)]
+    graph = onnx.helper.make_graph([node], "one", infos[:1], infos[1:], weights)
+    imports = [onnx.helper.make_opsetid("", opset)]
+    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=8)
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        runtime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        loads = True
+    except Exception:
+        loads = False
+    known = schema_for(name, "", opset) or standard_schema(name, opset)
+    assert loads == (known is not None)
 
 
 def test_contrib_types_are_in_onnx_notation() -> None:

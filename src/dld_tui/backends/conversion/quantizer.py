@@ -46,6 +46,7 @@ from dld_tui.core.errors import ActivityError, InputError, UnavailableError, Usa
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.operators import contrib
 from dld_tui.core.types import JSON
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -143,7 +144,7 @@ class Quantizer:
         if lifted:
             self.notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
         settings = self._settings
-        self._computed = [] if settings.weights_only else _with_computed_weights(prepared)
+        self._refused = [] if settings.weights_only else _refused_by_library(prepared)
         self._per_channel = settings.per_channel
         if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
             self._per_channel = False
@@ -293,7 +294,7 @@ class Quantizer:
             "per_channel": self._per_channel, "reduce_range": settings.reduce_range,
             "inputs": inputs, "is_uniform": len(self._shapes) == 1,
             "calibration": "" if folder is None else str(folder.absolute()),
-            "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._computed, *kept],
+            "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._refused, *kept],
         }  # fmt: skip
 
 
@@ -326,14 +327,20 @@ def excluded_names(settings: QuantizationSettings) -> list[str]:
     return [*settings.exclude, *(line for line in text.splitlines() if line.strip())]
 
 
-def _with_computed_weights(prepared: Document) -> list[str]:
-    """Return the names of nodes whose weights are no initializers, which the library refuses."""
+def _refused_by_library(prepared: Document) -> list[str]:
+    """Return the names of nodes that the library cannot quantize, and fails at.
+
+    They have weights that are no initializers, or they only share the name with an operator that
+    it knows: it does not look at domains, and takes ai.onnx's Attention for com.microsoft's.
+    """
     main = prepared.main
     stored = main.named("initializer")
     return [
         node.name
         for node in main.nodes
-        if node.op_type in _WEIGHTED and len(node.inputs) > 1 and node.inputs[1] not in stored
+        if (node.op_type in _WEIGHTED and len(node.inputs) > 1 and node.inputs[1] not in stored)
+        or node.domain not in ("", contrib.DOMAIN)
+        or (node.op_type == "Attention" and node.domain == "")
     ]
 
 

@@ -37,7 +37,7 @@ from onnx import helper
 from dld_tui.backends.accuracy.runs import Comparison, State, types_with
 from dld_tui.backends.accuracy.sides import ModelSide
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
-from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups, settings_for_copies
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
@@ -164,7 +164,7 @@ def _run(document: Document, title: Path, shapes: Sequence[str]) -> tuple[str, G
     )
     try:
         is_large = _lighten(view)
-        session = Session(view, _SETTINGS, title)
+        session = Session(view, settings_for_copies(_SETTINGS, document), title)
         if is_large:
             return f"it has more than {fmt.size(_MANY)} of weights", None
         if any(spec.container for spec in session.inputs):

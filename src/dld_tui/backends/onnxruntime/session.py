@@ -172,6 +172,8 @@ class SessionSettings:
     ``none``, which takes no time and no room."""
     quiet: bool = False
     """Log errors only."""
+    reuse_memory: bool = True
+    """Whether a value may get the memory of one that is no longer needed."""
 
     @property
     def memory(self) -> str:
@@ -233,6 +235,7 @@ def session_options(runtime: Any, settings: SessionSettings) -> Any:
         "all": "ORT_ENABLE_ALL",
     }[settings.optimization_level]
     options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
+    options.enable_mem_reuse = settings.reuse_memory
     for name, size in settings.dimensions.items():
         options.add_free_dimension_override_by_name(name, size)
     for library in settings.custom_operators:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,22 @@ from dld_tui.core.types import CancelCheck
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _UNKNOWN_BYTES = 1 << 20
 """What a tensor of unknown size is taken for."""
+
+
+def settings_for_copies(settings: SessionSettings, document: Document) -> SessionSettings:
+    """Return settings by which a copy with casts around its nodes runs as the original does.
+
+    ONNX Runtime (to 1.31 at least) infers that the present cache of GroupQueryAttention is as long
+    as the past one. A past cache that is no input of the model, but cast from one, then leaves a
+    buffer that is too small for the next present one, and the run fails. And MatMulNBits with
+    ``accuracy_level`` 4 computes zeros where its scales are not constant: casts of them are folded.
+    """
+    operators = {node.op_type for scope in document.scopes() for node in scope.nodes}
+    if "GroupQueryAttention" in operators:
+        settings = replace(settings, reuse_memory=False)
+    if "MatMulNBits" in operators and settings.optimization_level == "disabled":
+        settings = replace(settings, optimization_level="basic")
+    return settings
 
 
 class TensorRunner:
@@ -51,7 +68,7 @@ class TensorRunner:
         if document.path is not None:
             folder = document.path.parent
         self._title = document.path or Path("model")
-        self._settings = settings
+        self._settings = settings_for_copies(settings, document)
         self._view = external_view(
             skeleton_bytes(document),
             document.blobs,

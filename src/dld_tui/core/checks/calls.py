@@ -389,6 +389,7 @@ class Root:
         domain, op_type = key
         if not self.operators:
             return Signature(name_of(op_type), checked=False)
+        from dld_tui.core.operators.contrib import standard_schema
         from dld_tui.core.operators.registry import known_domains, schema_for
 
         title = name_of(op_type)
@@ -402,6 +403,8 @@ class Root:
         if domain not in known_domains() or version is None:
             return Signature(title, checked=False)
         schema = schema_for(op_type, domain, version)
+        if schema is None and domain == "":
+            schema = standard_schema(op_type, version)  # such as LayerNormalization before 17
         if schema is None:
             if schema_for(op_type, domain, None) is not None:
                 message = f"Operator {title} does not exist in opset {version}"

@@ -316,9 +316,10 @@ _MADE: dict[tuple[str, str], Callable[[Call], _Made]] = {
         (_MICROSOFT, name): _as_first
         for name in (
             "BiasGelu", "FastGelu", "Gelu", "QuickGelu", "SkipLayerNormalization",
-            "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
+            "SkipSimplifiedLayerNormalization",
         )
     },
+    ("", "SimplifiedLayerNormalization"): _as_first,
     (_MICROSOFT, "MatMulIntegerToFloat"): _matmul_to_float,
     (_MICROSOFT, "DynamicQuantizeMatMul"): _matmul_to_float,
     (_MICROSOFT, "FusedMatMul"): _fused_matmul,

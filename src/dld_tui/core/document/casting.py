@@ -474,6 +474,10 @@ def add_switches(
     return set(found)
 
 
+_CONSTANT_WEIGHTS = "MatMulNBits"
+"""ONNX Runtime computes zeros where its scales are not constant: they are left unrounded."""
+
+
 class _Switching:
     """Adds the switches of one scope."""
 
@@ -503,6 +507,8 @@ class _Switching:
         chosen: dict[str, str] = {}
         for index, before in changes.inputs:
             value = names[index]
+            if node.op_type == _CONSTANT_WEIGHTS and self._scope.initializer(value) is not None:
+                continue
             if value not in chosen:
                 chosen[value] = self._names.take(f"{value}_chosen")
                 protos += self._choice(switch, value, chosen[value], value, before, changes.dtype)

@@ -23,7 +23,7 @@ def schema_for(op_type: str, domain: str, opset_version: int | None) -> Operator
         return contrib.contrib_schemas().get(op_type)
     versions = onnx_versions().get(domain, {}).get(op_type)
     if versions is None:
-        return None
+        return contrib.standard_schema(op_type, opset_version) if domain == "" else None
     if opset_version is None:
         opset_version = versions[-1]
     return onnx_schema(op_type, domain, opset_version) if opset_version >= versions[0] else None
