@@ -91,7 +91,7 @@ def decoder(path: Path, layers: int = 2) -> Path:
 
 def feeds(length: int, dtype: type = np.float32) -> dict[str, Any]:
     rng = np.random.default_rng(3)
-    empty = np.zeros((1, KV_HEADS, 0, SIZE), dtype)
+    empty: Any = np.zeros((1, KV_HEADS, 0, SIZE), dtype)
     return {
         "hidden": rng.standard_normal((1, length, HIDDEN)).astype(dtype),
         "last": np.array([length - 1], np.int32),
@@ -128,7 +128,8 @@ def test_fp16_of_a_decoder_with_int4_weights_is_good_and_is_called_so(tmp_path: 
 
 
 def test_attention_of_the_standard_is_not_taken_for_that_of_com_microsoft(tmp_path: Path) -> None:
-    value, shape = helper.make_tensor_value_info, [1, "sequence", HIDDEN]
+    value = helper.make_tensor_value_info
+    shape: list[int | str | None] = [1, "sequence", HIDDEN]
     weight = np.random.default_rng(1).standard_normal((HIDDEN, HIDDEN)).astype(np.float32)
     graph = helper.make_graph(
         [

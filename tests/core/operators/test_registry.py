@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import onnx
 import pytest
@@ -141,7 +142,7 @@ def test_contrib_operators_are_known_without_onnxruntime() -> None:
     ],
 )
 def test_operators_of_ai_onnx_are_those_that_onnxruntime_loads(
-    name: str, attributes: dict[str, float], has_scale: bool, opset: int
+    name: str, attributes: dict[str, Any], has_scale: bool, opset: int
 ) -> None:
     runtime = pytest.importorskip("onnxruntime")
     value = onnx.helper.make_tensor_value_info
