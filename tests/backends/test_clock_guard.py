@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.gpu.clock_guard import ClockLock
+from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock
 from dld_tui.core.errors import UnavailableError
 from tests.support import fake_pynvml
 
@@ -70,7 +70,7 @@ def test_without_nvml_it_says_why(log: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_they_are_given_back_when_the_one_who_holds_them_is_killed(log: Path) -> None:
     code = (
         "import os, signal\n"
-        "from dld_tui.backends.gpu.clock_guard import ClockLock\n"
+        "from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock\n"
         f"lock = ClockLock({ADDRESS!r})\n"
         "print(lock._guard.pid, flush=True)\n"
         "os.killpg(0, signal.SIGKILL)\n"
@@ -97,3 +97,82 @@ def wait_for_end(pid: int) -> None:
         assert select.select([descriptor], [], [], 30)[0], "the guard still runs"
     finally:
         os.close(descriptor)
+
+
+BOARD_TOOL = """#!/bin/sh
+echo "$*" >> "$FAKE_BOARD/log"
+case "$1" in
+  --store) [ ! -e "$2" ] || { echo "File $2 already exists. Can I overwrite it?"; exit 1; }
+    cp "$FAKE_BOARD/clocks" "$2";;
+  --restore) cp "$2" "$FAKE_BOARD/clocks";;
+  "") [ ! -e "$FAKE_BOARD/refuses" ] || { echo "Error: Please run as root user"; exit 1; }
+    echo highest > "$FAKE_BOARD/clocks";;
+esac
+"""
+
+
+@pytest.fixture
+def clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a ``jetson_clocks`` first on the PATH, and return the file that holds its clocks."""
+    (tmp_path / "jetson_clocks").write_text(BOARD_TOOL)
+    (tmp_path / "jetson_clocks").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_BOARD", str(tmp_path))
+    (tmp_path / "clocks").write_text("by the governor\n")
+    return tmp_path / "clocks"
+
+
+def test_a_board_is_at_its_highest_clocks_until_released(clocks: Path, tmp_path: Path) -> None:
+    stored = tmp_path / "stored"
+    lock = ClockLock(BOARD, stored)
+    assert clocks.read_text() == "highest\n"
+    assert stored.read_text() == "by the governor\n"
+    lock.release()
+    assert clocks.read_text() == "by the governor\n"
+    assert lock.problem is None
+    assert not stored.exists()
+
+
+def test_what_a_killed_guard_left_is_restored_before_clocks_are_locked_again(
+    clocks: Path, tmp_path: Path
+) -> None:
+    stored = tmp_path / "stored"
+    first = ClockLock(BOARD, stored)
+    first._guard.kill()
+    first.release()
+    assert f"sudo jetson_clocks --restore {stored}" in str(first.problem)
+    assert clocks.read_text() == "highest\n"
+    ClockLock(BOARD, stored).release()
+    assert clocks.read_text() == "by the governor\n"
+
+
+def test_a_board_without_rights_or_tool_is_left_as_it_is(
+    clocks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "refuses").touch()
+    with pytest.raises(UnavailableError, match="needs root: run dld with sudo"):
+        ClockLock(BOARD, tmp_path / "stored")
+    assert clocks.read_text() == "by the governor\n"
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UnavailableError, match="jetson_clocks is not there"):
+        ClockLock(BOARD, tmp_path / "stored")
+
+
+def test_a_board_is_given_back_when_the_one_who_holds_it_is_killed(
+    clocks: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; "
+        "from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock; "
+        f"lock = ClockLock(BOARD, Path({str(tmp_path / 'stored')!r})); "
+        "print(lock._guard.pid, flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    guard = int(holder.stdout.readline())
+    assert clocks.read_text() == "highest\n"
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    wait_for_end(guard)
+    assert clocks.read_text() == "by the governor\n"

@@ -66,6 +66,7 @@ def run(request: Request) -> Iterator[Event]:
 
 def _plan(request: Request) -> Plan:
     from dld_tui.backends.gpu.capture import GpuPlan
+    from dld_tui.backends.gpu.jetson import Jetson
     from dld_tui.backends.onnxruntime.profiling import Plan
     from dld_tui.core.latency import report_path
 
@@ -80,8 +81,8 @@ def _plan(request: Request) -> Plan:
         counter_passes=request.counter_passes,
         lock_clocks=request.lock_clocks,
     )
-    if request.lock_clocks and not session.uses_cuda:
-        raise UsageError("--lock-clocks needs a provider that runs on an NVIDIA GPU")
+    if request.lock_clocks and not session.uses_cuda and Jetson().board is None:
+        raise UsageError("--lock-clocks needs a Jetson, or a provider that runs on an NVIDIA GPU")
     if session.cuda_graph and not request.io_binding:
         raise UsageError(
             "a CUDA graph needs inputs and outputs that stay where they are",
@@ -100,6 +101,7 @@ def _plan(request: Request) -> Plan:
         layer_passes=request.layer_passes,
         recorded_settings=settings,
         gpu=gpu if session.uses_cuda else None,
+        lock_clocks=request.lock_clocks,
         io_binding=request.io_binding,
         optimized_model=request.optimized_model,
     )

@@ -238,8 +238,9 @@ class Request:
     lock_clocks: bool = param(
         False,
         label="Lock clocks",
-        help="Hold the GPU at its base clock during the run, for steady figures. Needs the right to"
-        " do so; afterwards the clocks are free, whatever happens.",
+        help="Hold the GPU at its base clock, or a Jetson at the highest clocks of its power"
+        " mode, for steady figures. Needs the right to do so; afterwards the clocks are as before,"
+        " whatever happens.",
         spellings=("--lock-clocks",),
         page="GPU",
     )

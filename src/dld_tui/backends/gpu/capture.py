@@ -201,7 +201,6 @@ class GpuCapture:
 
     def open(self) -> None:
         """Look at the GPU, and lock its clocks if that is wanted."""
-        self.environment.update(self._board.facts())
         try:
             self._gpu = Nvml(self._plan.device, self._module)
         except UnavailableError as error:
@@ -209,7 +208,9 @@ class GpuCapture:
         else:
             self._used_before = self._gpu.device_memory()
             self.environment.update(self._gpu.facts())
-        if self._plan.lock_clocks:
+        if (
+            self._plan.lock_clocks and self._board.board is None
+        ):  # BoardWatch locks those of a board
             self._lock_clocks()
         self._live, _ = self._meter(("gpm", "nvml", "sysfs"))
         if self._live is not None:

@@ -1,8 +1,12 @@
-"""Holds the clocks of a GPU at its base clock for as long as its standard input is open.
+"""Holds the clocks of a GPU, or of a Jetson, for as long as its standard input is open.
 
 A process of its own, in a session of its own: however the process that measures ends, killed or
 not, its end of the pipe closes and the clocks are released. Prints one line of JSON:
 ``{"locked": true, "mhz": 1590}`` or ``{"locked": false, "reason": "…"}``.
+
+A GPU is held at its base clock through NVML, a Jetson at the highest clocks of its power mode
+through ``jetson_clocks``. What the clocks of the board were is in a file meanwhile: should this
+process be killed, too, the next one begins with restoring them.
 """
 
 from __future__ import annotations
@@ -14,32 +18,44 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.gpu import nvml
+from dld_tui.backends.gpu.jetson import ABSENT, NO_RIGHTS, ask_tool
 from dld_tui.core.errors import DldError, UnavailableError
 
-_ANSWER_S = 20.0
+_ANSWER_S = 40.0
 _RELEASE_S = 20.0
+BOARD = "jetson"
+"""The device that means all clocks of a Jetson."""
+STORED = Path("/run/dld-tui-jetson-clocks")
+"""What the clocks of the board were; root alone writes there, and a boot empties it."""
 
 
 class ClockLock:
-    """The clocks of a GPU, locked to its base clock until :meth:`release`.
+    """Clocks that are locked until :meth:`release`.
 
     Args:
-        device: As :class:`dld_tui.backends.gpu.nvml.Nvml` takes it.
+        device: As :class:`dld_tui.backends.gpu.nvml.Nvml` takes it, or `BOARD`.
+        stored: Where the clocks of a board are kept meanwhile.
 
     Raises:
         UnavailableError: It is not permitted or not supported; nothing is changed then.
     """
 
-    def __init__(self, device: int | str) -> None:
+    def __init__(self, device: int | str, stored: Path = STORED) -> None:
         self.mhz: int | None = None
         """The base clock, or None when the driver does not tell it."""
+        self._by_hand = (
+            f"run sudo jetson_clocks --restore {stored}"
+            if device == BOARD
+            else "run nvidia-smi -rgc"
+        )
         self.problem: str | None = None
         """Why the release may not have worked; None when it did."""
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "dld_tui.backends.gpu.clock_guard", str(device)],
+            [sys.executable, "-m", "dld_tui.backends.gpu.clock_guard", str(device), str(stored)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -80,12 +96,12 @@ class ClockLock:
         try:
             status = guard.wait(_RELEASE_S)
         except subprocess.TimeoutExpired:
-            self.problem = "the driver does not answer: look with nvidia-smi -q -d CLOCK"
+            self.problem = f"the driver does not answer; {self._by_hand}"
             return
         if guard.stdout is not None:
             guard.stdout.close()
         if status:
-            self.problem = "the clocks may still be locked: run nvidia-smi -rgc"
+            self.problem = f"the clocks may still be locked: {self._by_hand}"
 
 
 def lock_to_base(gpu: nvml.Nvml, module: Any) -> None:
@@ -109,10 +125,44 @@ def lock_to_base(gpu: nvml.Nvml, module: Any) -> None:
             raise UnavailableError(str(second)) from second
 
 
-def main(device: str, module: Any = None) -> int:
+def hold_board(stored: Path) -> int:
+    """Hold the clocks of a board until the end of standard input. Returns the exit status."""
+    problem = "" if not stored.exists() else _board_tool("--restore", stored)
+    if not problem:
+        stored.unlink(missing_ok=True)  # it would ask whether to write over it
+        problem = _board_tool("--store", stored)
+    if problem:
+        _say(locked=False, reason=problem)
+        return 0
+    try:
+        problem = _board_tool()
+        _say(locked=not problem, reason=problem)
+        while not problem and os.read(0, 4096):
+            pass
+    finally:
+        problem = _board_tool("--restore", stored)
+    if problem:
+        return 1
+    stored.unlink(missing_ok=True)
+    return 0
+
+
+def _board_tool(*arguments: str | Path) -> str:
+    """Run ``jetson_clocks`` and return what went wrong; empty when nothing did."""
+    answer = ask_tool(["jetson_clocks", *map(str, arguments)])
+    if answer.problem == ABSENT:
+        return "jetson_clocks is not there"
+    if answer.problem == NO_RIGHTS:
+        return "jetson_clocks needs root: run dld with sudo"
+    return f"jetson_clocks: {answer.why}" if answer.problem else ""
+
+
+def main(device: str, stored: str = str(STORED), module: Any = None) -> int:
     """Lock, wait for the end of standard input, release. Returns the exit status."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    if device == BOARD:
+        return hold_board(Path(stored))
     try:
         module = module if module is not None else nvml.load()
         gpu = nvml.Nvml(int(device) if device.isdecimal() else device, module)
@@ -143,4 +193,4 @@ def _say(**answer: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -117,8 +117,10 @@ class Jetson:
         """What the device tree says, of any board; None when it cannot be read."""
         self.board = self._board()
         """The board's name, or None when this is no Jetson."""
-        self._load = self._first(_LOAD_FILES)
-        self._clock = self._first(f"{folder}/cur_freq" for folder in _CLOCK_FOLDERS)
+        self.load_file = self._first(_LOAD_FILES)
+        """The load of the GPU in thousandths; None when there is no such file."""
+        self.clock_file = self._first(f"{folder}/cur_freq" for folder in _CLOCK_FOLDERS)
+        """The clock of the GPU in Hz; None when there is no such file."""
 
     def _board(self) -> str | None:
         model = self.model or ""
@@ -176,9 +178,9 @@ class Jetson:
         clocks = [] if answer.problem else jetson.gpu_clocks(answer.printed)
         if clocks:
             return clocks
-        if self._clock is not None:
+        if self.clock_file is not None:
             names = ("min_freq", "max_freq", "cur_freq")
-            values = [self._number(self._clock.with_name(name)) for name in names]
+            values = [self._number(self.clock_file.with_name(name)) for name in names]
             if values[0] is not None and values[1] is not None:
                 low, high, now = (None if value is None else value / 1e6 for value in values)
                 return [jetson.GpuClock("GPU", low, high, now)]
@@ -188,8 +190,8 @@ class Jetson:
 
     def gpu_file(self) -> str | None:
         """Return a file that only a working driver of the GPU makes; None when there is none."""
-        if self._load is not None or self._clock is not None:
-            path = self._load or self._clock
+        if self.load_file is not None or self.clock_file is not None:
+            path = self.load_file or self.clock_file
             return f"/{path.relative_to(self.root)}" if path else None
         for name in ("dev/nvhost-gpu", "dev/nvgpu", "dev/nvidia0"):
             if (self.root / name).exists():
@@ -202,7 +204,7 @@ class Jetson:
 
     def state(self) -> Facts:
         """Return the clock of the GPU now; left out where it cannot be told."""
-        mhz = self._number(self._clock)
+        mhz = self._number(self.clock_file)
         return {} if self.board is None or mhz is None else {"gpu_sm_mhz": mhz / 1e6}
 
     def read(self) -> dict[str, float]:
@@ -210,7 +212,7 @@ class Jetson:
         if self.board is None:
             return {}
         found: dict[str, float] = {}
-        load, hertz = self._number(self._load), self._number(self._clock)
+        load, hertz = self._number(self.load_file), self._number(self.clock_file)
         if load is not None:
             found["gpu"] = load / 10  # the file counts in thousandths
         if hertz is not None:

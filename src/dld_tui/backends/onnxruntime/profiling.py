@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from dld_tui.backends.gpu.board_watch import BoardWatch
 from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
 from dld_tui.backends.onnxruntime.session import (
     SUFFIX,
@@ -70,6 +71,8 @@ class Plan:
     recorded_settings: dict[str, JSON]
     gpu: GpuPlan | None = None
     """What to capture of a GPU; None when the model runs on none."""
+    lock_clocks: bool = False
+    """Those of a Jetson; those of another GPU are in `gpu`."""
     io_binding: bool = False
     """Inputs and outputs stay on the device, so that latency is without copies."""
     optimized_model: Path | None = None
@@ -153,6 +156,7 @@ class ProfilingRun:
         self._document = document
         self._environment = environment
         self._gpu = GpuCapture(plan.gpu) if plan.gpu is not None else None
+        self._board = BoardWatch(lock_clocks=plan.lock_clocks, gpu=plan.gpu is None)
         self._bound: list[BoundFeed] = []
         self.optimized_path: Path | None = None
         """Where the optimised model is; None when it was not saved."""
@@ -168,6 +172,7 @@ class ProfilingRun:
         self._written_at = 0.0
         self._origin_ns: int | None = None
         """The zero of the report's clock; None where it is that of ONNX Runtime's profile."""
+        self._profile_ns: int | None = None
         self._writer: ReportWriter | None = None
 
     def events(self) -> Iterator[Event]:
@@ -178,18 +183,22 @@ class ProfilingRun:
         """
         try:
             yield from self._stages()
-            self._close_gpu()
+            self._close()
             self.report_path = self._report.finish()
         except BaseException as error:
-            self._close_gpu()
+            self._close()
             self._give_up(error)
             raise
 
-    def _close_gpu(self) -> None:
+    def _close(self) -> None:
+        self._board.close()
         if self._gpu is not None:
             self._gpu.close()
-            if self._writer is not None:
+        if self._writer is not None:
+            if self._gpu is not None:
                 self._gpu.write_notes(self._writer)
+            zero = self._profile_ns if self._origin_ns is None else self._origin_ns
+            self._board.write(self._writer, zero)
 
     def _stages(self) -> Iterator[Event]:
         self._model = yield from identify(self._plan.model, self._document)
@@ -197,6 +206,7 @@ class ProfilingRun:
             yield Progress(0, None, stage="Looking at the GPU")
             self._gpu.open()
             self._environment.update(self._gpu.environment)
+        self._environment.update(self._board.start())
         yield Progress(0, None, stage="Loading the model")
         if self._plan.session.cuda_graph:
             # The first run of a session captures the graph, with the memory that it uses.
@@ -299,7 +309,7 @@ class ProfilingRun:
     def _measure_latency(self, session: Session) -> Iterator[Event]:
         yield Progress(0, None, stage="Measuring latency")
         self._written_at = time.monotonic()
-        timer = self._timer(session)
+        timer, begin_ns = self._timer(session), time.time_ns()
         for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
             if time.monotonic() - self._written_at >= _WRITE_SECONDS:
@@ -308,6 +318,8 @@ class ProfilingRun:
             yield Metric("latency", sorted(burst.milliseconds)[len(burst.milliseconds) // 2], "ms")
             if self._gpu is not None:
                 yield from self._gpu.metrics()
+            yield from self._board.metrics()
+        self._board.measured((begin_ns, time.time_ns()), len(self.latencies))
         self._write_latencies()
         if self._bound:
             with errors_of(self._plan.model, "run"):
@@ -380,7 +392,7 @@ class ProfilingRun:
             if self._plan.io_binding:
                 self._bound = session.bind(self._feeds)
             yield from self._run_layers(session, passes)
-            origin_ns = session.profiling_start_ns()
+            origin_ns = self._profile_ns = session.profiling_start_ns()
             profile = session.end_profiling()
             self._bound.clear()
             del session

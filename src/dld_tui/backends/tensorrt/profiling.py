@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.backends.gpu.board_watch import BoardWatch
 from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
 from dld_tui.backends.tensorrt.cuda import Cuda
 from dld_tui.backends.tensorrt.execution import Execution, Values, engine_inputs, fitting_profile
@@ -493,6 +494,8 @@ class ProfilingRun:
         self._plan, self._library, self._document = plan, library, document
         self._environment = environment
         self._gpu = capture if capture is not None else GpuCapture(plan.gpu)
+        self._board = BoardWatch(lock_clocks=plan.gpu.lock_clocks, gpu=False)
+        self._origin_ns: int | None = None
         self._cuda = cuda
         self._executions: list[Execution] = []
         self._values: Values = {}
@@ -524,9 +527,11 @@ class ProfilingRun:
             with contextlib.suppress(DldError):
                 execution.close()
         self._executions.clear()
+        self._board.close()
         self._gpu.close()
         if self._writer is not None:
             self._gpu.write_notes(self._writer)
+            self._board.write(self._writer, self._origin_ns)
 
     def _stages(self) -> Iterator[Event]:
         plan = self._plan
@@ -537,6 +542,7 @@ class ProfilingRun:
             facts = cuda.facts()
             self._gpu.open()
             self._environment.update({**facts, **self._gpu.environment, **self._versions()})
+            self._environment.update(self._board.start())
             yield Progress(0, None, stage="Loading the engine")
             engine = self._load(facts)
             yield from self._said()
@@ -609,14 +615,16 @@ class ProfilingRun:
                 yield Progress(burst.seconds, plan.warm_up_seconds or None, "s", "Warming up")
             timer.times.clear()
             self.times = timer.times
-            begin = time.perf_counter()
+            begin, begin_ns = time.perf_counter(), time.time_ns()
             for burst in measure(timer, plan.timed):
                 self.latencies += burst.milliseconds
                 yield Progress(*plan.timed.progress(burst.calls, burst.seconds), _LATENCY)
                 middle = sorted(burst.milliseconds)[len(burst.milliseconds) // 2]
                 yield Metric("latency", middle, "ms")
                 yield from self._gpu.metrics()
+                yield from self._board.metrics()
             wall = time.perf_counter() - begin
+            self._board.measured((begin_ns, time.time_ns()), len(self.latencies))
         self._report.add_latencies(self.latencies)
         self._report.set_fact("throughput_per_s", len(self.latencies) / wall)
         write_phases(self._report, self.times, plan.transfers)
@@ -663,6 +671,7 @@ class ProfilingRun:
         rows = rows_of(names, plan, self._document, self._plan.hide_non_compute)
         spans = write_layers(self._report, passes, rows, origin_ns)
         if count:
+            self._origin_ns = origin_ns
             self._gpu.write_layers(self._report, origin_ns, spans)
             self._gpu.write_counters(self._report, origin_ns)
         if self._plan.layer_info is not None:

@@ -26,6 +26,7 @@ _NOT_SETTINGS = frozenset({"percentile", "output", "model", "layer_passes"})
 _EXTENT = frozenset({"duration", "iterations", "warm_up", "warm_up_ms", "seed"})
 """How long was measured, which should change no median."""
 _STATES = (
+    "jetson_clocks",
     "load_average",
     "load_average_after",
     "other_busy_threads",
@@ -212,8 +213,10 @@ def _clock_lines(subjects: Sequence[Comparable]) -> Iterator[str]:
     for difference in _section("environment", facts, ()):
         name = difference.name
         is_clock = "clock" in name or "_mhz" in name
-        if is_clock or name.endswith(("governor", "power_mode", "boost")):
-            values = " / ".join(_short(value) for value in difference.values)
+        values = " / ".join(_short(value) for value in difference.values)
+        if name.endswith("power_mode"):
+            yield f"Different power modes: {values}. Differences are of the mode, too."
+        elif is_clock or name.endswith(("governor", "boost")):
             yield f"Clocks: {visible(name)} was {values}."
 
 

@@ -121,6 +121,7 @@ _SIZES = {
     "gpu_memory_bytes": "GPU memory in use",
     "activation_bytes": "device memory of the engine",
 }
+_ENERGY = ("energy_per_inference_j", "board_power_w", "energy_rails")
 BUSY_THREADS = 0.25
 """Hardware threads that others kept busy, from which on it is worth a word."""
 
@@ -154,7 +155,7 @@ def measured_json(report: Report) -> dict[str, JSON]:
     phases = report.facts.get("phases_ms")
     if isinstance(phases, dict) and phases:
         found["phases_ms"] = phases
-    for name in ("throughput_per_s", "load_ms", "copies", "engine", *_SIZES):
+    for name in ("throughput_per_s", "load_ms", "copies", "engine", *_ENERGY, *_SIZES):
         value = report.facts.get(name)
         if value is not None:
             found[name] = value
@@ -190,6 +191,12 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     if isinstance(used, bool):
         refused = "asked for, but not used" if asked is True else "not used"
         yield MeasuredFact("CUDA graph", "used" if used else refused)
+    joules, watts = (_time(report.facts.get(name)) for name in _ENERGY[:2])
+    if joules is not None and watts is not None:
+        rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
+        energy = f"{1000 * joules:,.4g} mJ" if joules < 1 else f"{joules:,.4g} J"
+        text = f"{energy} an inference, {watts:,.3g} W of {rails}, the idle board's included"
+        yield MeasuredFact("energy", text, energy)
     load = _time(report.facts.get("load_ms"))
     if load is not None:
         yield MeasuredFact("model load", f"{fmt.milliseconds(load)} ms")

@@ -1,0 +1,501 @@
+"""What the sensors of a Jetson say during a run: tracks, a live meter, energy, what slowed it down.
+
+Layouts of sysfs: NVIDIA's Jetson Linux Developer Guide, R32 to R38, chapters on power management
+(``ina3221`` under ``hwmon``, ``soctherm_oc``, thermal zones and cooling devices), and the kernel's
+``Documentation/hwmon/ina3221.rst`` and ``ina238.rst``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock
+from dld_tui.backends.gpu.jetson import Jetson
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import Log, Metric
+from dld_tui.core.gpu.records import CounterSpec, Sample
+from dld_tui.core.report.records import Note
+from dld_tui.core.report.statistics import median
+from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON, Facts
+
+_INTERVAL_S = 0.2
+_PATIENCE_S = 1.0
+"""After which a sensor that has not answered is given up."""
+_NAME = 24
+_TOTALS = ("VDD_IN", "VIN", "POM_5V_IN", "5V_IN")
+"""Rails that feed all others: of Orin Nano and NX, Xavier NX, Thor, Nano."""
+_FED_BY_ANOTHER = ("VDDQ_VDD2_1V8AO",)
+"""Of an AGX Orin; it hangs on VIN_SYS_5V0."""
+_FAN = re.compile("fan", re.IGNORECASE)
+
+
+class NoValueError(Exception):
+    """A sensor says nothing; the text says why."""
+
+
+@dataclass(frozen=True)
+class Sensor:
+    """Something that tells a value."""
+
+    kind: str
+    """``load``, ``clock``, ``temperature``, ``power``, ``events`` or ``state``."""
+    label: str
+    """Its own name, e.g. ``VDD_IN``. Visible text."""
+    spec: CounterSpec
+    read: Callable[[], float]
+    """Raises `NoValueError`."""
+
+
+def read_number(path: Path) -> float:
+    """Return the number in a file of sysfs.
+
+    Raises:
+        NoValueError: There is none.
+    """
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace").strip()[:40]
+        number = float(text)
+    except FileNotFoundError:
+        raise NoValueError("it is not there") from None
+    except OSError as error:
+        raise NoValueError((error.strerror or str(error)).lower()) from None
+    except ValueError:
+        number, text = math.nan, text or "nothing"
+    if not math.isfinite(number):
+        raise NoValueError(f"it says {visible(text)}")
+    return number
+
+
+def _scaled(path: Path, scale: float) -> Callable[[], float]:
+    return lambda: read_number(path) / scale
+
+
+def _watts(volts: Path, amperes: Path) -> Callable[[], float]:
+    """Return what multiplies millivolts and milliamperes."""
+    return lambda: read_number(volts) * read_number(amperes) / 1e6
+
+
+def find_sensors(board: Jetson, *, gpu: bool = True) -> list[Sensor]:
+    """Return what a board has, by what its folders are called; no value is read yet.
+
+    Args:
+        board: The board.
+        gpu: With load and clock of the GPU.
+    """
+    sys = board.root / "sys"
+    found = [*_clocks(board, gpu=gpu), *_temperatures(sys), *_rails(sys), *_limits(sys)]
+    alike: dict[str, Sensor] = {}
+    for sensor in found:  # a folder may be reached on two ways
+        alike.setdefault(sensor.spec.title, sensor)
+    return list(alike.values())
+
+
+def _label(folder: Path, name: str) -> str:
+    try:
+        text = (folder / name).read_text(encoding="utf-8", errors="replace")[:200]
+    except OSError:
+        return ""
+    return clip(visible(text.strip().strip("\0")), _NAME, keep="end")
+
+
+def _sensor(
+    kind: str, label: str, path: Path, spec: tuple[str, str, float | None], scale: float
+) -> Sensor:
+    title, unit, maximum = spec
+    row = CounterSpec(f"{path.parent.name}/{path.name}", f"{label} {title}".strip(), unit, maximum)
+    return Sensor(kind, label, row, _scaled(path, scale))
+
+
+def _clocks(board: Jetson, *, gpu: bool) -> Iterator[Sensor]:
+    if gpu and board.load_file is not None:
+        yield _sensor("load", "GPU", board.load_file, ("load", "%", 100.0), 10)
+    if gpu and board.clock_file is not None:
+        yield _sensor("clock", "GPU", board.clock_file, ("clock", "MHz", None), 1e6)
+    sys = board.root / "sys"
+    for name in ("kernel/debug/bpmp/debug/clk/emc/rate", "kernel/debug/clk/emc/clk_rate"):
+        if _is_readable(sys / name):  # root alone may
+            yield _sensor("clock", "EMC", sys / name, ("clock", "MHz", None), 1e6)
+            break
+    for policy in sorted((sys / "devices/system/cpu/cpufreq").glob("policy*"), key=_number_of):
+        path = policy / "scaling_cur_freq"
+        if path.exists():
+            cores = "CPU " + (_label(policy, "related_cpus").replace(" ", ",") or policy.name[6:])
+            yield _sensor("clock", _range(cores), path, ("clock", "MHz", None), 1e3)
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        return os.access(path, os.R_OK)
+    except OSError:
+        return False
+
+
+def _range(cores: str) -> str:
+    numbers = re.findall(r"\d+", cores)
+    if len(numbers) > 2 and [int(n) for n in numbers] == [
+        *range(int(numbers[0]), int(numbers[-1]) + 1)
+    ]:
+        return f"CPU {numbers[0]}-{numbers[-1]}"
+    return cores
+
+
+def _number_of(path: Path) -> tuple[int, str]:
+    digits = re.search(r"\d+$", path.name)
+    return (int(digits[0]) if digits else -1, path.name)
+
+
+def _temperatures(sys: Path) -> Iterator[Sensor]:
+    for zone in sorted((sys / "class/thermal").glob("thermal_zone*"), key=_number_of):
+        name = _label(zone, "type")
+        label = re.sub(r"[-_]?therm(al)?$", "", name, flags=re.IGNORECASE) or name or zone.name
+        if "PMIC" in name.upper() or _FAN.search(name):  # a constant; a mean of the others
+            continue
+        yield _sensor("temperature", label, zone / "temp", ("temperature", "°C", None), 1e3)
+
+
+def _rails(sys: Path) -> Iterator[Sensor]:
+    spec = ("power", "W", None)
+    for chip in sorted((sys / "class/hwmon").glob("hwmon*"), key=_number_of):
+        name = _label(chip, "name")
+        if not name.startswith("ina"):
+            continue
+        for path in sorted(chip.glob("in*_label")):
+            label, number = _label(chip, path.name), path.name[2 : -len("_label")]
+            amperes = chip / f"curr{number}_input"
+            if label not in ("", "NC") and amperes.exists():  # shunt voltages have no current
+                row = CounterSpec(f"{name}/in{number}", f"{label} power", "W", None)
+                yield Sensor("power", label, row, _watts(chip / f"in{number}_input", amperes))
+        if not any(chip.glob("in*_label")) and (chip / "power1_input").exists():
+            label = _label(chip, "power1_label") or _label(chip, "label") or "VIN"
+            yield _sensor("power", label, chip / "power1_input", spec, 1e6)
+    for path in sorted((sys / "bus/i2c/drivers").glob("ina3221x/*/iio:device*/rail_name_*")):
+        label, number = _label(path.parent, path.name), path.name.removeprefix("rail_name_")
+        if label not in ("", "NC"):
+            power = path.with_name(f"in_power{number}_input")
+            yield _sensor("power", label, power, spec, 1e3)
+
+
+def _limits(sys: Path) -> Iterator[Sensor]:
+    for chip in sorted((sys / "class/hwmon").glob("hwmon*"), key=_number_of):
+        if _label(chip, "name").startswith("soctherm"):
+            for path in sorted(chip.glob("oc*_event_cnt")):
+                label = f"over-current {path.name.split('_')[0]}"
+                yield _sensor("events", label, path, ("", "events", None), 1)
+    for device in sorted((sys / "class/thermal").glob("cooling_device*"), key=_number_of):
+        label = _label(device, "type")
+        if label and not _FAN.search(label):
+            yield _sensor("state", label, device / "cur_state", ("", "", None), 1)
+
+
+Window: TypeAlias = "tuple[int, int]"
+"""Two times in nanoseconds of the Unix epoch."""
+
+
+def energy(samples: Sequence[Sample], window: Window) -> float | None:
+    """Return the joules of a window: the area under its watts, whose ends are the nearest samples.
+
+    None when no sample is in the window or next to it.
+    """
+    begin, end = window
+    inside = [one for one in samples if begin <= one[0] <= end]
+    before = max((one for one in samples if one[0] < begin), default=None)
+    after = min((one for one in samples if one[0] > end), default=None)
+    near = [one for one in (before, *inside, after) if one is not None]
+    if not near or end <= begin:
+        return None
+    points = [(begin, _at(near, begin)), *inside, (end, _at(near, end))]
+    return sum(
+        (right - left) / 1e9 * (low + high) / 2 for (left, low), (right, high) in pairwise(points)
+    )
+
+
+def _at(samples: Sequence[Sample], when: int) -> float:
+    """Return the value at a time, on the line between its neighbours."""
+    for (left, low), (right, high) in pairwise(samples):
+        if left <= when <= right:
+            return low + (high - low) * (when - left) / max(1, right - left)
+    return samples[0][1] if when < samples[0][0] else samples[-1][1]
+
+
+def total_rails(labels: Sequence[str]) -> list[str]:
+    """Return the rails that add up to the board's power: one that feeds all, or all unfed ones."""
+    for name in _TOTALS:
+        if name in labels:
+            return [name]
+    return [label for label in labels if label not in _FED_BY_ANOTHER]
+
+
+@dataclass
+class _Track:
+    sensor: Sensor
+    samples: list[Sample] = field(default_factory=list)
+    problem: str = ""
+    """Why there is no newer value; empty while there is one."""
+    given_up: bool = False
+
+
+class BoardWatch:
+    """Asks the sensors of a Jetson, five times a second, on a thread of its own.
+
+    A sensor that does not answer is given up: the thread is left to it, and another one asks the
+    rest. On another machine nothing happens.
+
+    Args:
+        board: The board.
+        lock_clocks: Hold the clocks at the highest of the power mode until the end.
+        gpu: With load and clock of the GPU, where nobody else records them.
+        interval_s: From one round to the next.
+        patience_s: How long to wait for a sensor.
+    """
+
+    def __init__(
+        self,
+        board: Jetson | None = None,
+        *,
+        lock_clocks: bool = False,
+        gpu: bool = True,
+        interval_s: float = _INTERVAL_S,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
+        self._board = board or Jetson()
+        self._gpu, self._interval_s, self._patience_s = gpu, interval_s, patience_s
+        self._tracks: list[_Track] = []
+        self._over = threading.Event()
+        self._generation = 0
+        self._asking: tuple[_Track, float] | None = None
+        self._window: Window | None = None
+        self._passes = 0
+        self._told: set[str] = set()
+        self._lock_clocks = lock_clocks
+        self._lock: ClockLock | None = None
+        self._notes: list[Note] = []
+        self._is_written = False
+
+    def start(self) -> Facts:
+        """Begin, and return what the board is, its power mode and its clocks."""
+        if self._board.board is None:
+            return {}
+        facts: Facts = {}
+        if self._lock_clocks:
+            facts["jetson_clocks_locked"] = self._locked()
+        facts |= self._board.facts()
+        self._tracks = [_Track(one) for one in find_sensors(self._board, gpu=self._gpu)]
+        if self._tracks:
+            self._ask_on()
+        return facts
+
+    def _locked(self) -> bool:
+        try:
+            self._lock = ClockLock(BOARD)
+        except UnavailableError as error:
+            self._notes.append(Note(f"{error.message[0].upper()}{error.message[1:]}.", "warning"))
+        return self._lock is not None
+
+    def _ask_on(self) -> None:
+        self._generation += 1
+        self._asking = None
+        threading.Thread(
+            target=self._run, args=(self._generation,), name="board-watch", daemon=True
+        ).start()
+
+    def _run(self, generation: int) -> None:
+        while True:
+            self._round(generation)
+            if self._over.wait(self._interval_s) or generation != self._generation:
+                return
+
+    def _round(self, generation: int) -> None:
+        for track in self._tracks:
+            if track.given_up:
+                continue
+            self._asking = (track, time.monotonic())
+            try:
+                value = track.sensor.read()
+            except NoValueError as error:
+                problem = str(error)
+            else:
+                problem = ""
+            if generation != self._generation:
+                return  # given up meanwhile
+            track.problem = problem
+            if not problem:
+                track.samples.append((time.time_ns(), value))
+        self._asking = None
+
+    def _look_after(self) -> None:
+        """Give up the sensor that does not answer, and ask the others."""
+        asking = self._asking
+        if asking is not None and time.monotonic() - asking[1] > self._patience_s:
+            track, _ = asking
+            track.problem, track.given_up = "it does not answer", True
+            self._ask_on()
+
+    def metrics(self) -> Iterator[Metric | Log]:
+        """Yield what the live meter says now, and what begins to slow the board down."""
+        self._look_after()
+        now = {id(one): one.samples[-1][1] for one in self._live()}
+        loads = [one for one in self._live() if one.sensor.kind == "load"]
+        for one in loads:
+            yield Metric("GPU load", now[id(one)], "%")
+        watts = self._power()
+        if watts is not None:
+            yield Metric("power", watts, "W")
+        hottest = self._of("temperature")
+        if hottest:
+            yield Metric("hottest", max(now[id(one)] for one in hottest), "°C")
+        for label in ("GPU", "EMC", "CPU"):
+            clocks = [one for one in self._of("clock") if one.sensor.label.startswith(label)]
+            if clocks:
+                yield Metric(label, max(now[id(one)] for one in clocks), "MHz")
+        slowed = self.throttling() or []
+        for what in [name for name in slowed if name.split(" (")[0] not in self._told]:
+            self._told.add(what.split(" (")[0])
+            yield Log(f"The board slows down: {what}", "warning")
+
+    def _live(self) -> list[_Track]:
+        return [one for one in self._tracks if one.samples and not one.problem]
+
+    def _of(self, kind: str) -> list[_Track]:
+        return [one for one in self._live() if one.sensor.kind == kind]
+
+    def _power(self) -> float | None:
+        rails = {one.sensor.label: one.samples[-1][1] for one in self._of("power")}
+        return sum(rails[name] for name in total_rails(list(rails))) if rails else None
+
+    def measured(self, window: Window, passes: int) -> None:
+        """Say between which times the passes ran whose energy is wanted, and how many."""
+        self._window, self._passes = window, passes
+
+    def close(self) -> None:
+        """Stop asking and give the clocks back; safe to call again."""
+        self._look_after()
+        self._over.set()
+        if self._lock is not None:
+            self._lock.release()
+            if self._lock.problem:
+                self._notes.append(Note(f"The clocks: {self._lock.problem}.", "warning"))
+            self._lock = None
+
+    def write(self, writer: ReportWriter, origin_ns: int | None) -> None:
+        """Write tracks, energy, what slowed the board down, and a remark on each silent sensor.
+
+        Does so once, after :meth:`close`.
+
+        Args:
+            writer: The report.
+            origin_ns: The zero of its clock; None for the first of the passes.
+        """
+        if self._board.board is None or self._is_written:
+            return
+        self._is_written = True
+        if origin_ns is None:
+            origin_ns = self._window[0] if self._window is not None else time.time_ns()
+        for note in [*self._notes, *self._remarks()]:
+            writer.note(note.text, note.level)
+        for track in self._tracks:
+            if track.sensor.kind in ("events", "state"):
+                continue
+            _write_series(writer, track, origin_ns)
+        writer.add_environment(self.environment())
+        for name, value in self.energy_facts().items():
+            writer.set_fact(name, value)
+
+    def environment(self) -> dict[str, JSON]:
+        """Return clocks, temperatures, power and throttling in the time of the passes."""
+        made: dict[str, JSON] = {}
+        for track in self._tracks:
+            values = [value for _, value in self._inside(track)]
+            kind, label = track.sensor.kind, re.sub(r"\W+", "_", track.sensor.label)
+            if not values or label == "GPU":
+                continue
+            if kind == "clock":
+                made[f"jetson_{label}_mhz"] = median(values)
+            elif kind == "temperature":
+                made[f"jetson_{label}_temperature_c"] = max(values)
+            elif kind == "power":
+                made[f"jetson_{label}_power_w"] = sum(values) / len(values)
+        throttling = self.throttling()
+        if throttling is not None:
+            made["jetson_throttling"] = ", ".join(throttling) or "none"
+        return made
+
+    def _inside(self, track: _Track) -> list[Sample]:
+        """Return the samples of the time of the passes, or all when none was taken then."""
+        if self._window is None:
+            return track.samples
+        begin, end = self._window
+        return [one for one in track.samples if begin <= one[0] <= end] or track.samples
+
+    def throttling(self) -> list[str] | None:
+        """Return what slowed the board down; None when nothing tells it."""
+        watched = [one for one in self._tracks if one.sensor.kind in ("events", "state")]
+        if not any(one.samples for one in watched):
+            return None
+        found = []
+        for one in watched:
+            values = [value for _, value in one.samples]
+            if one.sensor.kind == "state" and any(value > 0 for value in values):
+                found.append(one.sensor.label)
+            elif one.sensor.kind == "events" and values and values[-1] > values[0]:
+                found.append(f"{one.sensor.label} ({values[-1] - values[0]:.0f} times)")
+        return found
+
+    def energy_facts(self) -> dict[str, JSON]:
+        """Return the joules of the passes, of one, and the rails that were counted."""
+        rails = {
+            one.sensor.label: one.samples
+            for one in self._tracks
+            if one.sensor.kind == "power" and one.samples
+        }
+        if self._window is None or not self._passes or not rails:
+            return {}
+        names = total_rails(list(rails))
+        parts = [energy(rails[name], self._window) for name in names]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return {}
+        joules = sum(known)
+        seconds = (self._window[1] - self._window[0]) / 1e9
+        return {
+            "energy_per_inference_j": joules / self._passes,
+            "board_power_w": joules / seconds,
+            "energy_rails": " + ".join(names),
+        }
+
+    def _remarks(self) -> Iterator[Note]:
+        if not self._tracks:
+            yield Note(
+                "No sensor of the board can be seen: its sysfs is not here, as in a container."
+            )
+        if self._board.power_mode() is None:
+            yield Note("The power mode is not known: nvpmodel does not tell it.")
+        slowed = self.throttling()
+        if slowed:
+            yield Note(f"The board slowed down during the run: {', '.join(slowed)}.", "warning")
+        for track in self._tracks:
+            if track.problem:
+                what = track.sensor.spec.title or track.sensor.label
+                when = "stopped" if track.samples else "has no track"
+                yield Note(f"Sensor {what} {when}: {track.problem}.")
+
+
+def _write_series(writer: ReportWriter, track: _Track, origin_ns: int) -> None:
+    spec = track.sensor.spec
+    if not track.samples:
+        why = track.problem or "no sample came in the time of the run"
+        writer.add_absent_counter(spec.title, why, name=spec.name, source="sysfs")
+        return
+    number = writer.add_counter(spec.name, spec.title, spec.unit, spec.maximum, "sysfs")
+    rows = (((when - origin_ns) / 1000, value) for when, value in track.samples)
+    writer.add_counter_samples(number, rows)

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dld_tui.activities.profile_onnxruntime import Request, run
+from dld_tui.backends.gpu.board_watch import BoardWatch, energy, find_sensors, total_rails
+from dld_tui.backends.gpu.jetson import Jetson
+from dld_tui.core.compare.conditions import doubts, unfair
+from dld_tui.core.compare.subject import subject_of
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Log, Metric
+from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.model import Report
+from dld_tui.core.report.store import ReportWriter
+from tests.support import jetson_sysfs, models
+from tests.support.jetson_boards import answers, put
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Callable[..., Jetson]:
+    def make(files: jetson_sysfs.Files, mode: str = "15W\n0") -> Jetson:
+        root = tmp_path / "board"
+        put(root, "proc/device-tree/model", "NVIDIA Jetson Orin Nano Developer Kit\0")
+        for name, text in files.items():
+            put(root, name, text + "\n")
+        return Jetson(root, answers(f"NV Power Mode: {mode}\n"))
+
+    return make
+
+
+def values(board: Jetson) -> dict[str, float]:
+    return {
+        one.spec.title: one.read()
+        for one in find_sensors(board)
+        if one.kind not in ("events", "state") and "cv0" not in one.label
+    }
+
+
+def test_what_an_orin_nano_tells(board: Callable[..., Jetson]) -> None:
+    assert values(board(jetson_sysfs.ORIN_NANO)) == {
+        "GPU load": 45.6,
+        "GPU clock": 624.75,
+        "EMC clock": 2133.0,
+        "CPU 0-3 clock": 1344.0,
+        "CPU 4,5 clock": 729.6,
+        "cpu temperature": 48.281,
+        "gpu temperature": 47.343,
+        "soc0 temperature": 46.0,
+        "tj temperature": 48.281,
+        "VDD_IN power": 7.0,
+        "VDD_CPU_GPU_CV power": 2.0,
+        "VDD_SOC power": 1.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "power", "total"),
+    [
+        (
+            jetson_sysfs.AGX_ORIN,
+            {"VDD_GPU_SOC": 6.0, "VDD_CPU_CV": 2.0, "VIN_SYS_5V0": 4.0, "VDDQ_VDD2_1V8AO": 1.0},
+            12.0,
+        ),
+        (jetson_sysfs.XAVIER_JETPACK_4, {"GPU": 1.5, "SYS5V": 2.0}, 3.5),
+        (jetson_sysfs.THOR, {"VIN": 31.0, "VDD_GPU": 6.0, "VDD_CPU_SOC_MSS": 8.4}, 31.0),
+    ],
+)
+def test_rails_of_other_boards(
+    board: Callable[..., Jetson], files: jetson_sysfs.Files, power: dict[str, float], total: float
+) -> None:
+    found = {one.label: one.read() for one in find_sensors(board(files)) if one.kind == "power"}
+    assert found == pytest.approx(power)
+    assert sum(found[name] for name in total_rails(list(found))) == pytest.approx(total)
+
+
+def test_a_constant_and_a_mean_are_no_temperatures(board: Callable[..., Jetson]) -> None:
+    found = find_sensors(board(jetson_sysfs.XAVIER_JETPACK_4))
+    assert [one.label for one in found if one.kind == "temperature"] == ["AO"]
+
+
+def test_energy_is_the_area_under_the_power() -> None:
+    ramp = [(second * SECOND, 2.0 * second) for second in range(11)]
+    assert energy(ramp, (2 * SECOND, 5 * SECOND)) == pytest.approx(25 - 4)  # of t squared
+    assert energy(ramp, (int(2.25 * SECOND), int(2.75 * SECOND))) == pytest.approx(2.5)
+    assert energy([(0, 5.0)], (SECOND, 3 * SECOND)) == pytest.approx(10.0)
+    assert energy([], (0, SECOND)) is None
+
+
+def watched(
+    watch: BoardWatch, tmp_path: Path, until: Callable[[], bool], passes: int = 4
+) -> tuple[Report, list[Metric | Log]]:
+    writer = ReportWriter.create(
+        tmp_path / "r.dldprof",
+        network="n",
+        backend="b",
+        execution_provider="CPU",
+        device="d",
+        model={},
+        settings={},
+        environment=dict(watch.start()),
+    )
+    begin, said = time.time_ns(), list[Metric | Log]()
+    for _ in range(500):
+        said += watch.metrics()
+        if until():
+            break
+        time.sleep(0.01)
+    assert until()
+    watch.measured((begin, time.time_ns()), passes)
+    watch.close()
+    watch.write(writer, begin)
+    watch.write(writer, begin)
+    return Report.open(writer.finish()), said
+
+
+def quick(board: Jetson, **settings: float) -> BoardWatch:
+    return BoardWatch(board, interval_s=0.01, **settings)  # type: ignore[arg-type]
+
+
+def rounds(watch: BoardWatch, count: int) -> Callable[[], bool]:
+    return lambda: max(len(one.samples) for one in watch._tracks) >= count
+
+
+def test_tracks_energy_mode_and_what_is_silent(
+    board: Callable[..., Jetson], tmp_path: Path
+) -> None:
+    watch = quick(board(jetson_sysfs.ORIN_NANO))
+    report, said = watched(watch, tmp_path, rounds(watch, 3))
+    with report:
+        tracks = {one.title: one for one in report.counters}
+        assert tracks["VDD_IN power"].samples >= 3
+        assert tracks["VDD_IN power"].highest == pytest.approx(7.0)
+        assert tracks["VDD_IN power"].unit == "W"
+        assert tracks["cv0 temperature"].absent == "it says nothing"
+        environment = report.environment
+        assert environment["jetson_power_mode"] == "15W"
+        assert environment["jetson_throttling"] == "none"  # two events were before the run
+        assert environment["jetson_CPU_0_3_mhz"] == 1344.0
+        assert environment["jetson_VDD_IN_power_w"] == pytest.approx(7.0)
+        assert [note.text for note in report.notes] == [
+            "Sensor cv0 temperature has no track: it says nothing."
+        ]
+        assert report.facts["board_power_w"] == pytest.approx(7.0)
+        assert report.facts["energy_rails"] == "VDD_IN"
+        (fact,) = [one for one in measured_facts(report) if one.name == "energy"]
+        assert "7 W of VDD_IN" in fact.text
+    metrics = {one.name: one.value for one in said if isinstance(one, Metric)}
+    assert metrics["power"] == pytest.approx(7.0)
+    assert metrics["hottest"] == 48.281
+    assert metrics["CPU"] == 1344.0
+
+
+def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
+    board: Callable[..., Jetson], tmp_path: Path
+) -> None:
+    jetson = board(jetson_sysfs.ORIN_NANO)
+    watch = quick(jetson)
+
+    def hot() -> bool:
+        if rounds(watch, 1)():
+            put(jetson.root, "sys/class/thermal/cooling_device1/cur_state", "1\n")
+            put(jetson.root, "sys/class/hwmon/hwmon3/oc3_event_cnt", "5\n")
+        return (watch.throttling() or []) == ["over-current oc3 (3 times)", "cpu-throttle-alert"]
+
+    report, said = watched(watch, tmp_path, hot)
+    told = [one.text for one in said if isinstance(one, Log)]
+    assert set(told) <= {
+        "The board slows down: cpu-throttle-alert",
+        "The board slows down: over-current oc3 (3 times)",
+    }
+    with report:
+        (note,) = [one for one in report.notes if one.level == "warning"]
+        assert note.text.endswith("over-current oc3 (3 times), cpu-throttle-alert.")
+        assert any("clocks were held back" in line for line in doubts([subject_of(report)]))
+
+
+def test_sensors_that_vanish_say_nan_or_block(board: Callable[..., Jetson], tmp_path: Path) -> None:
+    jetson = board(jetson_sysfs.ORIN_NANO)
+    put(jetson.root, "sys/class/thermal/thermal_zone3/temp", "nan\n")
+    blocked = jetson.root / "sys/class/thermal/thermal_zone1/temp"
+    blocked.unlink()
+    os.mkfifo(blocked)  # opening it waits for a writer
+    gone = jetson.root / "sys/class/hwmon/hwmon1/curr1_input"
+    watch = quick(jetson, patience_s=0.05)
+
+    def over() -> bool:
+        if rounds(watch, 2)() and gone.exists():
+            gone.unlink()
+        problems = {one.sensor.spec.title: one.problem for one in watch._tracks}
+        return problems["VDD_IN power"] != "" and problems["gpu temperature"] != ""
+
+    report, _ = watched(watch, tmp_path, over)
+    with report:
+        assert {note.text for note in report.notes} == {
+            "Sensor VDD_IN power stopped: it is not there.",
+            "Sensor gpu temperature has no track: it does not answer.",
+            "Sensor soc0 temperature has no track: it says nan.",
+            "Sensor cv0 temperature has no track: it says nothing.",
+        }
+        tracks = {one.title: one for one in report.counters}
+        assert tracks["VDD_SOC power"].samples > tracks["VDD_IN power"].samples > 0
+        assert tracks["gpu temperature"].absent == "it does not answer"
+    for thread in threading.enumerate():  # the one that is left to the sensor
+        if thread.name == "board-watch":
+            os.close(os.open(blocked, os.O_RDWR | os.O_NONBLOCK))
+            thread.join(5)
+
+
+def test_a_container_without_sysfs_is_one_line(
+    board: Callable[..., Jetson], tmp_path: Path
+) -> None:
+    root = board({}).root
+    watch = BoardWatch(Jetson(root, answers()))
+    report, said = watched(watch, tmp_path, lambda: True)
+    with report:
+        assert [note.text for note in report.notes] == [
+            "No sensor of the board can be seen: its sysfs is not here, as in a container.",
+            "The power mode is not known: nvpmodel does not tell it.",
+        ]
+        assert report.counters == ()
+    assert said == []
+
+
+def test_another_machine_is_left_alone(tmp_path: Path) -> None:
+    watch = BoardWatch(Jetson(tmp_path / "nothing", answers()))
+    report, said = watched(watch, tmp_path, lambda: True)
+    with report:
+        assert not report.notes
+        assert not report.counters
+        assert report.environment == {}
+    assert said == []
+
+
+def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
+    board: Callable[..., Jetson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    reports: list[Report] = []
+    for mode in ("15W\n0", "MAXN_SUPER\n2"):
+        jetson = board(jetson_sysfs.ORIN_NANO, mode)
+        monkeypatch.setattr("dld_tui.backends.gpu.board_watch.Jetson", lambda jetson=jetson: jetson)
+        output = tmp_path / f"{len(reports)}.dldprof"
+        events = list(
+            run(Request(models.write(tmp_path, models.CHAIN), iterations=20, output=output))
+        )
+        assert any(isinstance(event, Metric) and event.name == "power" for event in events)
+        reports.append(Report.open(output))
+    with reports[0], reports[1]:
+        for report in reports:
+            energy_j, watts = (
+                float(str(report.facts[name]))
+                for name in ("energy_per_inference_j", "board_power_w")
+            )
+            assert watts == pytest.approx(7.0)
+            assert energy_j > 7.0 * min(report.latencies) / 1000
+            assert "VDD_IN power" in {one.title for one in report.counters}
+        lines = unfair([subject_of(report) for report in reports])
+        assert "Different power modes: 15W / MAXN_SUPER. Differences are of the mode, too." in lines
+
+
+def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
+    board: Callable[..., Jetson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    jetson = board(jetson_sysfs.ORIN_NANO)
+    for name in ("jetson", "board_watch"):
+        monkeypatch.setattr(f"dld_tui.backends.gpu.{name}.Jetson", lambda: jetson)
+    done: list[str] = []
+
+    class Lock:
+        problem = "the clocks may still be locked"
+
+        def __init__(self, device: str) -> None:
+            done.append(device)
+
+        def release(self) -> None:
+            done.append("released")
+
+    monkeypatch.setattr("dld_tui.backends.gpu.board_watch.ClockLock", Lock)
+    model = models.write(tmp_path, models.CHAIN.replace("Relu", "NoSuchOperator"))
+    with pytest.raises(ActivityError):
+        list(run(Request(model, lock_clocks=True)))
+    assert done == ["jetson", "released"]
+    model = models.write(tmp_path, models.CHAIN)
+    output = tmp_path / "r.dldprof"
+    list(run(Request(model, iterations=3, lock_clocks=True, output=output)))
+    assert done[2:] == ["jetson", "released"]
+    with Report.open(output) as report:
+        assert report.environment["jetson_clocks_locked"] is True
+        assert "The clocks: the clocks may still be locked." in {one.text for one in report.notes}
