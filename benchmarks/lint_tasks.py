@@ -20,7 +20,8 @@ _ROUNDS = 20
 
 def document_lint(path: str) -> dict[str, float]:
     """Check an open model with our own rules, all at once, and in slices."""
-    from dld_tui.core.checks import Checker, check
+    from dld_tui.core.checks import check
+    from dld_tui.core.checks.checker import Checker
     from dld_tui.core.document import Document
     from dld_tui.core.operators.registry import known_domains
 
@@ -47,7 +48,7 @@ def document_lint(path: str) -> dict[str, float]:
 
 def document_updates(path: str) -> dict[str, float]:
     """Make single-node edits and undo them, and check after each what it may have changed."""
-    from dld_tui.core.checks import Checker
+    from dld_tui.core.checks.checker import Checker
     from dld_tui.core.document import Change, Document
 
     document = Document.open(path)

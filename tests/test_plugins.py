@@ -8,7 +8,8 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
-from dld_tui.core.checks import Checker, check
+from dld_tui.core.checks import check
+from dld_tui.core.checks.checker import Checker
 from dld_tui.core.config import load as load_config
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError, UnavailableError

@@ -6,6 +6,7 @@ import os
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -30,7 +31,6 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
 from dld_tui.widgets import hints
-from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for
@@ -76,7 +76,6 @@ class DldApp(Tabs, Commands, App[int]):
     ENABLE_COMMAND_PALETTE = False
     MODES: ClassVar[dict[str, str | Callable[[], Screen[object]]]] = {
         START: cast("Callable[[], Screen[object]]", _start_page),
-        OPENING: cast("Callable[[], Screen[object]]", OpeningPage),
     }
     DEFAULT_MODE = START
 
@@ -92,6 +91,10 @@ class DldApp(Tabs, Commands, App[int]):
         if paths:
             self.DEFAULT_MODE = OPENING  # type: ignore[misc] # of this run
         super().__init__(driver_class)
+        if paths:
+            self.add_mode(
+                OPENING, cast("Callable[[], Screen[object]]", partial(OpeningPage, Path(paths[0])))
+            )
         self.stylesheet = KeptStylesheet(variables=self.get_css_variables())
         self.config = settings.load() if config is None else config
         if no_colour:
@@ -142,7 +145,8 @@ class DldApp(Tabs, Commands, App[int]):
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
         if self._first_paths:
-            self.open_all(self._first_paths)
+            # Nothing is imported for them before the first paint.
+            self.call_after_refresh(self.open_all, self._first_paths)
         if self.first_comparison is not None:
             old, new, weights = self.first_comparison
             self.compare(old, new, weights=weights)
@@ -377,6 +381,8 @@ class DldApp(Tabs, Commands, App[int]):
 
     def show_error(self, error: BaseException, title: str = "") -> None:
         """Show an error in a dialog; the traceback of a bug goes to the log too."""
+        from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+
         if not isinstance(error, DldError):
             terminal.log("".join(traceback.format_exception(error)))
         self.push_screen(ErrorDialog(error, title))

@@ -9,6 +9,7 @@ import pytest
 
 from dld_tui.cli import output
 from dld_tui.cli.output import require_free, write_json, write_table
+from dld_tui.core import terminal
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import Unit
@@ -72,7 +73,7 @@ def test_dumb_terminal_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
             return True
 
     stream = Terminal()
-    assert output.is_terminal(stream)  # type: ignore[arg-type]
+    assert terminal.is_terminal(stream)  # type: ignore[arg-type]
     monkeypatch.setenv("TERM", "dumb")
-    assert not output.is_terminal(stream)  # type: ignore[arg-type]
-    assert not output.is_terminal(None)
+    assert not terminal.is_terminal(stream)  # type: ignore[arg-type]
+    assert not terminal.is_terminal(None)

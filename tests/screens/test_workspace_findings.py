@@ -9,7 +9,8 @@ import onnx
 import onnx.helper as oh
 import pytest
 
-from dld_tui.core.checks import Checker, Finding
+from dld_tui.core.checks import Finding
+from dld_tui.core.checks.checker import Checker
 from dld_tui.screens.workspace.checks import Checks
 from tests.support import models
 from tests.support.work import steps_in

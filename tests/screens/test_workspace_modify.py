@@ -10,8 +10,8 @@ import pytest
 
 from dld_tui.core.document.payloads import reference
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
-from dld_tui.screens.model.opset_dialogs import ConversionDialog
-from dld_tui.screens.workspace.conversion import LossDialog, PreviewDialog, result_lines
+from dld_tui.screens.model.opset_dialogs import ConversionDialog, LossDialog, PreviewDialog
+from dld_tui.screens.workspace.conversion import result_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.dialogs.tick_dialog import TickDialog
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.table import COMMANDS, HELP_OPTIONS, OPEN, CommandInfo, help_text
+from dld_tui.cli.table import COMMANDS, HELP_OPTIONS, OPEN, CommandInfo, help_text, is_path
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -106,7 +106,7 @@ class MainGroup(LazyGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or the hidden one that opens paths."""
-        if args[0] not in self.table and _looks_like_a_path(args[0]):
+        if is_path(args[0]):
             return OPEN, self.get_command(ctx, OPEN), args
         return super().resolve_command(ctx, args)
 
@@ -121,8 +121,13 @@ class MainGroup(LazyGroup):
         return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
-def _looks_like_a_path(argument: str) -> bool:
-    return argument[:1] != "-" and ("/" in argument or "." in argument or os.path.lexists(argument))
+@click.command("open", hidden=True)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+def open_files(paths: tuple[Path, ...]) -> int | None:
+    """Open files in the user interface, one tab each."""
+    from dld_tui.cli.tui import open_paths
+
+    return open_paths(paths)
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

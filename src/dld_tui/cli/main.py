@@ -9,8 +9,9 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from dld_tui.cli.table import HELP_OPTIONS, help_text
+from dld_tui.cli.table import HELP_OPTIONS, are_paths, help_text
 from dld_tui.core.errors import DldError, ExitStatus
 
 COMPLETE = "_DLD_COMPLETE"
@@ -63,6 +64,19 @@ def _guarded(argv: Sequence[str], as_json: bool) -> int:
     if argv and argv[0] in HELP_OPTIONS:
         sys.stdout.write(help_text())  # before click, which takes most of the time
         return 0
+    try:
+        if are_paths(argv) and not os.environ.get(COMPLETE):
+            from dld_tui.cli.tui import open_paths
+
+            return open_paths([Path(path) for path in argv]) or 0
+        return _parsed(argv, as_json)
+    except KeyboardInterrupt:
+        return _report(ExitStatus.CANCELLED, f"cancelled: {_named(argv)}", as_json)
+    except DldError as error:
+        return _report(error.status, f"{error}{_kept(error.details)}", as_json, error)
+
+
+def _parsed(argv: Sequence[str], as_json: bool) -> int:
     import click
 
     try:
@@ -74,10 +88,6 @@ def _guarded(argv: Sequence[str], as_json: bool) -> int:
         return _report(ExitStatus.USAGE, f"{message}{stop} See '{place} --help'", as_json)
     except click.ClickException as error:
         return _report(ExitStatus.INPUT, error.format_message(), as_json)
-    except KeyboardInterrupt:
-        return _report(ExitStatus.CANCELLED, f"cancelled: {_named(argv)}", as_json)
-    except DldError as error:
-        return _report(error.status, f"{error}{_kept(error.details)}", as_json, error)
 
 
 def _named(argv: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -17,6 +17,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tables.as_text import text_lines
 from dld_tui.core.tables.table import Table
+from dld_tui.core.terminal import is_terminal
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -64,11 +65,6 @@ def _finite(value: JSON) -> JSON:
 def narrate(text: str) -> None:
     """Write a line for people to standard error; `text` may be foreign."""
     click.echo(visible(text), err=True)
-
-
-def is_terminal(stream: IO[str] | None) -> bool:
-    """Tell whether a stream is a terminal that can move its cursor."""
-    return stream is not None and stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
 def require_free(path: Path, force: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 OPEN = "open"
@@ -53,8 +55,27 @@ COMMANDS = (
     CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.setup.doctor"),
     CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
     CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),
-    CommandInfo(OPEN, "Open files in the user interface.", "dld_tui.cli.tui", hidden=True),
+    CommandInfo(
+        OPEN, "Open files in the user interface.", "dld_tui.cli.group:open_files", hidden=True
+    ),
 )
+
+
+def are_paths(arguments: Sequence[str]) -> bool:
+    """Tell whether a command line only names files to open, or nothing: it needs no parser."""
+    return not any(argument[:1] == "-" for argument in arguments) and (
+        not arguments or is_path(arguments[0])
+    )
+
+
+def is_path(argument: str) -> bool:
+    """Tell whether the first word of a command line is a file to open, and no command."""
+    return (
+        argument[:1] != "-"
+        and all(argument != command.name for command in COMMANDS)
+        and ("/" in argument or "." in argument or os.path.lexists(argument))
+    )
+
 
 _HEAD = """\
 Usage: dld [OPTIONS] [COMMAND] [ARGS]...

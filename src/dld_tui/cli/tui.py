@@ -6,17 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
-from dld_tui.cli.output import is_terminal, write
-from dld_tui.cli.table import help_text
-
-
-@click.command("open", hidden=True)
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-def command(paths: tuple[Path, ...]) -> int | None:
-    """Open files in the user interface, one tab each."""
-    return open_paths(paths)
+from dld_tui.core.terminal import is_terminal
 
 
 def has_terminal() -> bool:
@@ -27,9 +17,14 @@ def has_terminal() -> bool:
 def open_paths(paths: Sequence[Path]) -> int | None:
     """Open the user interface, or print what is in the files when there is no terminal for it."""
     if has_terminal():
-        from dld_tui.app import run
+        from dld_tui.core.collector import collector_paused
 
+        with collector_paused():  # it would walk over the modules again and again
+            from dld_tui.app import run
         return run([str(path) for path in paths])
+    from dld_tui.cli.output import write
+    from dld_tui.cli.table import help_text
+
     if not paths:
         write(help_text().rstrip())
     for index, path in enumerate(paths):

@@ -17,7 +17,6 @@ from typing import Any
 from dld_tui.core import paths
 from dld_tui.core.custom_tools.model import Tool, added_tools, tools_of, unavailable_tools
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import Setting, param, settings_of
 
 if typing.TYPE_CHECKING:
@@ -157,6 +156,8 @@ def write_document(path: Path, document: TOMLDocument) -> None:
         SaveError: The file cannot be written; the old one is intact.
     """
     import tomlkit
+
+    from dld_tui.core.files.writer import write_text
 
     try:
         paths.ensure(path.parent)

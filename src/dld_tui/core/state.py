@@ -20,7 +20,6 @@ from typing import Any
 
 from dld_tui.core import paths
 from dld_tui.core.errors import SaveError
-from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import Setting
 from dld_tui.core.types import JSON
 
@@ -89,6 +88,8 @@ class State:
         return data if isinstance(data, dict) else {}
 
     def _write(self, name: str, data: Mapping[str, JSON]) -> None:
+        from dld_tui.core.files.writer import write_text
+
         # A full or read-only home must not disturb the user's work.
         with contextlib.suppress(OSError, SaveError):
             paths.ensure(self.folder)

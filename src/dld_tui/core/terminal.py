@@ -12,11 +12,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from dld_tui.core import paths
 
 _MOST = 2_000_000
 """Bytes of the log after which it starts again."""
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Tell whether a stream is a terminal that can move its cursor."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
 def log_path() -> Path:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from typing_extensions import TypeIs
 
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 """A value that ``json`` can write and read back."""
@@ -35,3 +40,9 @@ CancelCheck: TypeAlias = Callable[[], bool]
 def plain_domain(domain: str) -> str:
     """Return a domain with ``ai.onnx``, which is another name of the default one, as ``""``."""
     return "" if domain == "ai.onnx" else domain
+
+
+def is_array(value: object) -> TypeIs[np.ndarray[Any, Any]]:
+    """Tell whether a value is an array of numpy, without importing that where nothing has."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)

@@ -6,12 +6,13 @@ from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, TypeVar
 
 from dld_tui.core.text import visible
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import App
+
+    from dld_tui.widgets.dialogs.dialogs import Dialog
 
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ class DialogAsker:
 
     def confirm(self, question: str, detail: str) -> bool:
         """Return whether yes was chosen."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         lines = [visible(line) for line in detail.split("\n")]
         answers = [Choice("n", "no", "no"), Choice("y", "yes", "yes")]
         title = visible(question)

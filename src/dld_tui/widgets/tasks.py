@@ -17,13 +17,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from dld_tui.core.errors import DldError
-from dld_tui.core.events import Event, Failed
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.screen import Screen
     from textual.worker import Worker
+
+    from dld_tui.core.events import Event
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -353,6 +354,8 @@ class JobRun:
         try:
             job = self._start()
         except DldError as error:
+            from dld_tui.core.events import Failed
+
             return add(Failed.from_error(error))
         with self._lock:
             self._job = job

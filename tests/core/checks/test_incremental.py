@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.checks import Checker, Finding, ordering
+from dld_tui.core.checks import Finding, ordering
 from dld_tui.core.checks import checker as checker_module
+from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import DldError

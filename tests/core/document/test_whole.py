@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.checks import Checker
+from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
 from dld_tui.core.document.edits.model_swap import PresentModel, keep_model
 from dld_tui.core.document.journal import discard, left_journals

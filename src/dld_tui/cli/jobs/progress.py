@@ -16,11 +16,12 @@ from typing import Any
 import click
 
 from dld_tui.activities import registry as activities
-from dld_tui.cli.output import is_terminal, narrate
+from dld_tui.cli.output import narrate
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Event, Log, Progress, RateMeter
 from dld_tui.core.params import settings_of
+from dld_tui.core.terminal import is_terminal
 from dld_tui.core.text import clip, visible
 
 _RATE_S = 0.5

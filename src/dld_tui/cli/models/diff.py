@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.output import is_terminal, narrate, write, write_json
+from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.tui import has_terminal, open_diff
 from dld_tui.core import fmt
 from dld_tui.core.diff import ModelDiff, diff_documents
@@ -20,6 +20,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
 from dld_tui.core.events import Progress
+from dld_tui.core.terminal import is_terminal
 from dld_tui.core.text import visible
 
 _COLOURS = {

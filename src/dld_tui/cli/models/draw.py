@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.output import is_terminal, narrate, require_free, write, write_json
+from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.graph.overview import Overview
 from dld_tui.core.graph.pictures import style
@@ -19,6 +19,7 @@ from dld_tui.core.graph.pictures.text import rows_text
 from dld_tui.core.plan.graph import drawn_plan, plan_content
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.terminal import is_terminal
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
+
     from dld_tui.core.accuracy.tolerance import Tolerance
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -90,6 +90,8 @@ def compare(reference: Array, other: Array, tolerance: Tolerance | None = None) 
 
 
 def _compared_texts(reference: Array, other: Array) -> TensorError:
+    import numpy as np
+
     different = int(np.count_nonzero(reference != other))
     return TensorError(
         reference.shape, reference.size, special=different,
@@ -109,10 +111,14 @@ class _Sums:
 
     def add(self, reference: Array, other: Array, tolerance: Tolerance | None) -> None:
         """Take in a part."""
+        import numpy as np
+
         with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are left out
             self._add(reference.astype(np.float64), other.astype(np.float64), tolerance)
 
     def _add(self, one: Array, two: Array, tolerance: Tolerance | None) -> None:
+        import numpy as np
+
         if np.isfinite(one).all() and np.isfinite(two).all():
             if one.size:
                 self._add_finite(one, two, tolerance)
@@ -135,6 +141,8 @@ class _Sums:
             self._add_finite(one, two, tolerance)
 
     def _add_finite(self, one: Array, two: Array, tolerance: Tolerance | None) -> None:
+        import numpy as np
+
         size = np.abs(one)
         difference = np.abs(one - two)
         self.finite += one.size

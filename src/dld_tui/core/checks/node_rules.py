@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.checks.calls import UNLIMITED, Key, Signature, Taken
 from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of, names_of
 from dld_tui.core.checks.model_rules import odd_name

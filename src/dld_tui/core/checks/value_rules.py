@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of
 from dld_tui.core.checks.model_rules import odd_name
 from dld_tui.core.checks.state import ScopeState

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import onnx
-
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.diff.attributes import same_bytes, values_difference
 from dld_tui.core.diff.matching import Pairs
 from dld_tui.core.diff.model import Change, Field
@@ -360,4 +359,6 @@ def _plain_bytes(proto: onnx.AttributeProto | None, side: Side) -> bytes:
 
 
 def _default_text(proto: onnx.AttributeProto | None) -> str | None:
-    return None if proto is None else str(onnx.helper.printable_attribute(proto))
+    from onnx.helper import printable_attribute
+
+    return None if proto is None else str(printable_attribute(proto))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, InputError

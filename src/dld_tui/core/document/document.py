@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.journal import Journal, Recorder
@@ -131,10 +131,12 @@ class Document:
     @classmethod
     def new(cls, opsets: dict[str, int]) -> Document:
         """Return an empty model that imports the given operator sets, ``""`` being ai.onnx."""
+        from onnx import helper
+
         model = onnx.ModelProto(producer_name="dld-tui")
-        imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         model.opset_import.extend(imports)
-        model.ir_version = onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True)
+        model.ir_version = helper.find_min_ir_version_for(imports, ignore_unknown=True)
         model.graph.name = "main"
         return cls(model)
 

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.extraction import parts_of, small_model, typed
 from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.node import Node

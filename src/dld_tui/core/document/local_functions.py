@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-import onnx
-
-from dld_tui.core.document.literals import format_literal
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
@@ -208,6 +206,8 @@ def _kind(number: int) -> str:
 
 
 def _literal(default: onnx.AttributeProto, kind: str) -> str:
+    from dld_tui.core.document.literals import format_literal
+
     if kind not in _TYPED:
         return "…"
     value = getattr(default, VALUE_FIELDS[attribute_type(default)])

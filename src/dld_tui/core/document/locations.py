@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.text import clip, visible
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.types import plain_domain
 

@@ -16,9 +16,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
-import onnx
 from google.protobuf.message import Message
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.node import Node, body_count
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope

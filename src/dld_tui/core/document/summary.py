@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope

@@ -14,9 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.value_types import dtype_name
 from dld_tui.core.errors import CancelledError, DldError, InputError
@@ -33,6 +31,8 @@ from dld_tui.core.files.wire import fixed_width
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from dld_tui.core.document.payloads import PayloadOwner
 
 _T = onnx.TensorProto
@@ -50,6 +50,12 @@ _FIXED_WIDTH = {"raw_data": 0, "float_data": 4, "double_data": 8}
 _SUB_BYTE_BITS = {name.lower(): bits for name, bits in NARROW_BITS.items()}
 MAX_DIMENSION_PRODUCT = 2**63 - 1
 """ONNX counts elements in int64."""
+
+
+def _np_dtype(proto: onnx.TensorProto) -> np.dtype[Any]:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    return tensor_dtype_to_np_dtype(proto.data_type)
 
 
 class Tensor:
@@ -245,6 +251,8 @@ class Tensor:
         if field == "string_data":
             return b""
         if field in _FIXED_WIDTH:
+            import numpy as np
+
             width = _FIXED_WIDTH[field]
             if len(values) * width == SENTINEL_LENGTH:
                 blob = self._blob(np.asarray(values, f"<f{width}").tobytes())
@@ -314,10 +322,13 @@ class Tensor:
         part = data[first:last] if isinstance(data, bytes) else data.read(first, last - first)
         if self.dtype in _SUB_BYTE_BITS:
             return self._unpack(part, start - aligned, stop - start)
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(self.proto.data_type).newbyteorder("<")
-        return np.frombuffer(part, dtype)
+        import numpy as np
+
+        return np.frombuffer(part, _np_dtype(self.proto).newbyteorder("<"))
 
     def _unpack(self, data: bytes, skipped: int, count: int) -> np.ndarray[Any, Any]:
+        import numpy as np
+
         bits = _SUB_BYTE_BITS[self.dtype]
         stream = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
         rows = stream[: len(stream) // bits * bits].reshape(-1, bits)
@@ -326,11 +337,12 @@ class Tensor:
 
     def _from_codes(self, codes: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
         if self.dtype in ("int4", "int2"):
+            import numpy as np
+
             sign = 1 << (bits - 1)
             return ((codes ^ sign).astype(np.int8) - sign).astype(np.int8)
         if self.dtype.startswith("float"):
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(self.proto.data_type)
-            return codes.view(dtype)
+            return codes.view(_np_dtype(self.proto))
         return codes
 
     def _read_varints(self, field: str, start: int, stop: int) -> np.ndarray[Any, Any]:
@@ -344,6 +356,8 @@ class Tensor:
                 where=self.name or None,
             )
         if field == "string_data":
+            import numpy as np
+
             return np.array(list(values[start:stop]) or [], dtype=object)
         if per_entry > 1:
             packed = bytes(value & 0xFF for value in values)
@@ -351,7 +365,9 @@ class Tensor:
         return self._typed(values[start:stop])
 
     def _typed(self, values: Any) -> np.ndarray[Any, Any]:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(self.proto.data_type)
+        import numpy as np
+
+        dtype = _np_dtype(self.proto)
         wide = np.asarray(list(values), np.uint64 if dtype.kind == "u" else np.int64)
         if dtype.kind in "iub" and dtype.itemsize <= 8 and self.dtype not in _SUB_BYTE_BITS:
             return wide.astype(dtype)
@@ -388,6 +404,8 @@ class _Moments:
     squares: float = 0.0
 
     def merge(self, values: np.ndarray[Any, Any]) -> None:
+        import numpy as np
+
         added = len(values)
         if not added:
             return
@@ -415,6 +433,8 @@ def tensor_statistics(
     """
     if tensor.dtype in ("string", "complex64", "complex128"):
         return None
+    import numpy as np
+
     moments = _Moments()
     low, high = math.inf, -math.inf
     zeros = nans = infinities = 0

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TypeAlias
 
-import onnx
-
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.errors import UsageError
 

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.files.blobs import Blob, BlobTable
 from dld_tui.core.files.source import Source, open_error

@@ -15,10 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import onnx
 from google.protobuf.message import DecodeError
 
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalDataError, ExternalFiles

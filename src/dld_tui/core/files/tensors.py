@@ -6,9 +6,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator
 
-import onnx
-from onnx import numpy_helper
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.wire import TENSOR, splice
 
@@ -165,6 +163,8 @@ def decoded(tensor: onnx.TensorProto, blobs: BlobTable) -> bytes:
         DecodeError: The payload is no list of varints.
         ValueError: Its length does not fit the dimensions.
     """
+    from onnx import numpy_helper
+
     pieces = splice(tensor.SerializeToString(), blobs, kind=TENSOR)
     data = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
     return numpy_helper.from_array(
@@ -182,18 +182,24 @@ NARROW_BITS = {
     "FLOAT6E3M2": 6,
 }
 """Element types that are packed without regard to bytes. By name: older onnx packages lack some."""
+_BITS = {
+    **NARROW_BITS,
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 8),
+    **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"), 8),
+    "FLOAT8E8M0": 8,
+    **dict.fromkeys(("INT16", "UINT16", "FLOAT16", "BFLOAT16"), 16),
+    **dict.fromkeys(("INT32", "UINT32", "FLOAT"), 32),
+    **dict.fromkeys(("INT64", "UINT64", "DOUBLE", "COMPLEX64"), 64),
+    "COMPLEX128": 128,
+}
 
 
 def element_bits(data_type: int) -> int | None:
     """Return the bits of an element of a ``TensorProto.DataType``; None for strings and unknown."""
     try:
-        bits = NARROW_BITS.get(onnx.TensorProto.DataType.Name(data_type))
-        if bits is None:
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(data_type)
-            bits = None if dtype.kind == "O" else int(dtype.itemsize) * 8
-    except (KeyError, ValueError, TypeError):
+        return _BITS.get(onnx.TensorProto.DataType.Name(data_type))
+    except (ValueError, TypeError):
         return None
-    return bits
 
 
 def payload_length(tensor: onnx.TensorProto) -> int | None:

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.source import Source
 from dld_tui.core.types import CancelCheck, ProgressCallback
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _LONGEST = 10
 """Bytes of the longest varint: 64 bits in groups of seven."""
@@ -41,6 +42,8 @@ def fixed_width(parts: Iterable[bytes], width: int) -> Iterator[bytes]:
     Raises:
         InputError: The bytes are no varints.
     """
+    import numpy as np
+
     rest = b""
     for part in parts:
         data = np.frombuffer(rest + part, np.uint8)
@@ -55,6 +58,8 @@ def fixed_width(parts: Iterable[bytes], width: int) -> Iterator[bytes]:
 
 
 def _numbers(data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
     if not len(ends):
         return np.empty(0, np.uint64)
     starts = np.concatenate(([0], ends[:-1] + 1))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from dld_tui.core.document.value_types import shown
 from dld_tui.core.operators import contrib
 from dld_tui.core.operators.onnx_schemas import onnx_versions
@@ -130,4 +128,6 @@ def _same_formals(there: Sequence[Formal], here: Sequence[Formal]) -> bool:
 def _same_attribute(there: AttributeSchema, here: AttributeSchema) -> bool:
     if (there.name, there.kind, there.required) != (here.name, here.kind, here.required):
         return False
+    import numpy as np
+
     return bool(np.array_equal(np.asarray(there.default), np.asarray(here.default)))

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
-import numpy as np
-
 from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
@@ -20,7 +18,7 @@ from dld_tui.core.operators.schema import AttributeSchema, AttributeValue, Forma
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE, PLACE
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, plain_domain
+from dld_tui.core.types import JSON, is_array, plain_domain
 
 Line: TypeAlias = "tuple[str, str]"
 """(role, text): ``title``, ``note``, ``head``, ``term``, ``text`` or ``warning``."""
@@ -258,7 +256,7 @@ def _plain(value: AttributeValue) -> JSON:
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         listed: JSON = value.tolist()
         return listed
     return value

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from textual._styles_cache import StylesCache
 from textual.app import App
+from textual.containers import Container
 
+from dld_tui.core import fmt
 from dld_tui.core.collector import collect
-from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.tab_strip import TabStrip
+from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from textual.screen import Screen
+    from textual.widget import Widget
 
     _Base = App[int]
 else:
@@ -46,7 +53,45 @@ share_border_colours()
 
 
 class OpeningPage(Page):
-    """Empty: what is behind it is not worth making for the moment that it is seen."""
+    """The name of a file and its size, seen before anything that can show the file is imported.
+
+    Args:
+        path: The first of the files.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether keys wait: always."""
+        return True
+
+    def body(self) -> Iterable[Widget]:
+        """Return a frame, as the first pane of the file will have."""
+        pane = OpeningPane()
+        pane.frame(self.path.name)
+        yield pane
+
+    def on_mount(self) -> None:
+        """Say how large the file is: a network may take long over that."""
+        self.tasks.start(self._say_size(), "disk")
+
+    async def _say_size(self) -> None:
+        size = await on_thread(_size_text, str(self.path))
+        self.query_one(OpeningPane).frame(self.path.name, size)
+
+
+class OpeningPane(Frame, Container):
+    """What is empty for the moment that it is seen."""
+
+
+def _size_text(path: str) -> str:
+    try:
+        return fmt.size(os.stat(path).st_size)
+    except (OSError, ValueError):  # what opens it says why
+        return ""
 
 
 class Tabs(_Base):
@@ -83,6 +128,8 @@ class Tabs(_Base):
         """Close a tab without asking."""
         if page not in self.pages:
             return
+        from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+
         at = self.pages.index(page)
         self.pages.remove(page)
         unread: list[ErrorDialog] = []

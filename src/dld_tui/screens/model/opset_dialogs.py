@@ -127,3 +127,23 @@ class AppliedDialog(ConversionDialog):
     def action_undo(self) -> None:
         """Take it back."""
         self.dismiss(True)
+
+
+class PreviewDialog(ConversionDialog):
+    """What casts would do; Enter gives True: write the copy."""
+
+    TITLE_TEXT = "Casts for the layers' precisions"
+    KEYS = "Enter write a copy  Esc close"
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(lines, "")
+
+
+class LossDialog(ConversionDialog):
+    """What tensors would lose in another type."""
+
+    TITLE_TEXT = "What they would lose"
+    KEYS = "Esc close"
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(lines, "")

@@ -15,7 +15,7 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.text import visible
 from dld_tui.screens.panes import Panes
 from dld_tui.widgets.dialogs.search import PickItem
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables")
 _BESIDE = ("findings", "graph", "charts", "tables")

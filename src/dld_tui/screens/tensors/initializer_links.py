@@ -13,7 +13,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.screens.page_work import PageWork
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.model import formal_name, node_schema
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import InitializerRow, initializer_rows

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.activities import registry
-from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.document import Change, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON, CancelCheck
@@ -21,6 +19,7 @@ from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import NodeErrors
 
 if TYPE_CHECKING:
+    from dld_tui.core.accuracy.result import AccuracyReport
     from dld_tui.core.document import Change, Node
     from dld_tui.screens.model.state import ModelState
 
@@ -52,6 +51,8 @@ class Accuracy(Controller):
 
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity whose results are about the model's nodes."""
+        from dld_tui.activities import registry
+
         if not registry.find(activity).of_open_model or not self.model.is_open:
             return False
         self._show_run_form(activity)

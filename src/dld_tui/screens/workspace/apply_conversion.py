@@ -16,7 +16,6 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Watch
-from dld_tui.targets import registry
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -81,6 +80,8 @@ class Result:
 
 def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
     """Refuse a result with new errors; a process of its own looks for them."""
+    from dld_tui.targets import registry
+
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}
     with registry.get().start("check_sound", request) as job, Watch(job.close, cancelled):
         job.result(lambda event: None)

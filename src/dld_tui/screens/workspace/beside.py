@@ -16,10 +16,7 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
 from dld_tui.core import fmt
-from dld_tui.core.diff.compare import diff_documents
-from dld_tui.core.diff.model import node_pairs
 from dld_tui.core.document import Change, Node, Scope
-from dld_tui.core.document.fragment import Fragment, fragment_of
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.keys import with_keys
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -30,7 +27,6 @@ from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.lists.line_source import Piece
@@ -43,6 +39,7 @@ from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.fragment import Fragment
     from dld_tui.screens.workspace.page import WorkspaceScreen
 
 COLUMNS, ROWS = 120, 40
@@ -174,6 +171,9 @@ class BesidePane(Commands, Vertical):
 
     def action_couple(self) -> None:
         """Couple the two cursors, or no longer."""
+        from dld_tui.core.diff.compare import diff_documents
+        from dld_tui.core.diff.model import node_pairs
+
         if self.pairs is not None:
             self.pairs = None
             self._say_title()
@@ -227,6 +227,8 @@ class BesidePane(Commands, Vertical):
 
     def action_copy(self) -> None:
         """Copy nodes; they are pasted into the model that has the tab, or any other."""
+        from dld_tui.core.document.fragment import fragment_of
+
         nodes = outer_nodes(self._chosen)
         found: list[Fragment] = []
 
@@ -394,6 +396,8 @@ class Beside(Controller):
             self._ask(others)
 
     def _ask(self, others: Sequence[Page]) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         shown = others[:_MOST_CHOICES]
         choices = [
             Choice(str(number), visible(page.tab_title), str(number))

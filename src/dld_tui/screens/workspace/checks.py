@@ -10,10 +10,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from dld_tui.activities.check_full import Result
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import by_severity
-from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
@@ -22,10 +20,21 @@ from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.model import Cursor
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.findings import Findings
+from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.checks import Checker, Finding
+    from dld_tui.activities.check_full import Result
+    from dld_tui.core.checks import Finding
+    from dld_tui.core.checks.checker import Checker
     from dld_tui.core.document import Change, Transaction
+
+
+def _checker_type() -> type[Checker]:
+    from dld_tui.core.checks.checker import Checker
+    from dld_tui.core.operators.registry import known_domains
+
+    known_domains()
+    return Checker
 
 
 _BREAK_S = 0.002
@@ -94,12 +103,18 @@ class Checks(Controller):
 
     def check(self) -> None:
         """Check the whole model."""
-        from dld_tui.core.checks import Checker
-
         if self._checker is None:
-            self._checker = Checker(self.document)
-        self._checker.restart()
-        self._check_later()
+            self.page.tasks.start(self._begin(), "check")
+        else:
+            self._checker.restart()
+            self._check_later()
+
+    async def _begin(self) -> None:
+        """Import the rules and read the operator sets, on a thread, and check."""
+        checker = await on_thread(_checker_type)
+        if not self.model.is_closed:
+            self._checker = self._checker or checker(self.document)
+            self.check()
 
     def types_changed(self) -> None:
         """Compare the types that shape inference has found with what the model says."""
@@ -210,6 +225,8 @@ class Checks(Controller):
         self._repair(self._found)
 
     def _repair(self, findings: list[Finding]) -> None:
+        from dld_tui.core.checks.repairs import repair_steps
+
         if not self.is_checked:
             self.say("The model is still being checked")
             return

@@ -6,23 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities import registry as activities
 from dld_tui.core.commands import Command
-from dld_tui.core.conversion.report_text import loss_lines
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.registry import newest_opset
 from dld_tui.core.params import is_same_file, settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.model.opset_dialogs import ConversionDialog, VersionDialog
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.activities.registry import Modification
 
 _OPSET = "convert_opset"
 _SHOWN = 8
@@ -40,6 +38,8 @@ class Conversion(Controller):
 
     def commands(self) -> Sequence[Command]:
         """Return a command for each batch modification that the table has none for."""
+        from dld_tui.activities import registry as activities
+
         return [
             Command(
                 f"convert.{about.id}",
@@ -61,6 +61,9 @@ class Conversion(Controller):
 
     def choose(self) -> None:
         """Ask which batch modification is meant, and show its form."""
+        from dld_tui.activities import registry as activities
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         rows = [
             Choice(about.modification.key, f"{about.title}   {about.help}", about.id)
             for about in activities.activities()
@@ -102,6 +105,7 @@ class Conversion(Controller):
         return path.with_name(f"{path.stem}-{_modification(activity).ending}{version}.onnx")
 
     def _modify(self, activity: str, values: dict[str, JSON], *, applies: bool = False) -> None:
+        from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.report_text import is_wrong
         from dld_tui.core.files.view import discard_view, external_view
 
@@ -175,7 +179,9 @@ class Conversion(Controller):
         is_current: bool,
     ) -> None:
         """Apply a result with wrong values only when that is asked for."""
+        from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.report_text import values_lines
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         settings = settings_of(activities.load(activity).request)
         choices = [
@@ -198,6 +204,8 @@ class Conversion(Controller):
         self.ask(dialog, answered)
 
     def _show_modified(self, lines: list[str], target: Path) -> None:
+        from dld_tui.screens.model.opset_dialogs import ConversionDialog
+
         def answered(wanted: bool | None) -> None:
             if wanted:
                 host(self.page).open_path(target)
@@ -205,6 +213,8 @@ class Conversion(Controller):
         self.ask(ConversionDialog(lines, target.name), answered)
 
     def _show_preview(self, activity: str, values: dict[str, JSON], lines: list[str]) -> None:
+        from dld_tui.screens.model.opset_dialogs import LossDialog, PreviewDialog
+
         if not _modification(activity).preview:
             self.ask(LossDialog(lines))
             return
@@ -219,6 +229,9 @@ class Conversion(Controller):
 
     def convert_opset(self) -> None:
         """Ask for a version, and show the form of the conversion."""
+        from dld_tui.core.operators.registry import newest_opset
+        from dld_tui.screens.model.opset_dialogs import VersionDialog
+
         present = self.document.opset_imports.get("")
         newest = newest_opset()
         if present is None or newest is None:
@@ -232,35 +245,17 @@ class Conversion(Controller):
         self.ask(VersionDialog(present, newest), chosen)
 
 
-def _modification(activity: str) -> activities.Modification:
+def _modification(activity: str) -> Modification:
+    from dld_tui.activities import registry as activities
+
     found = activities.find(activity).modification
     assert found is not None
     return found
 
 
-class PreviewDialog(ConversionDialog):
-    """What casts would do; Enter gives True: write the copy."""
-
-    TITLE_TEXT = "Casts for the layers' precisions"
-    KEYS = "Enter write a copy  Esc close"
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(lines, "")
-
-
-class LossDialog(ConversionDialog):
-    """What tensors would lose in another type."""
-
-    TITLE_TEXT = "What they would lose"
-    KEYS = "Esc close"
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(lines, "")
-
-
 def result_lines(result: Mapping[str, Any]) -> list[str]:
     """Return what a conversion did, or would do. Fit for a terminal."""
-    from dld_tui.core.conversion.report_text import report_lines
+    from dld_tui.core.conversion.report_text import loss_lines, report_lines
 
     lines = [*result.get("lines", [])]
     if "tensors" in result:

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dld_tui.activities.run_tool import Result
 from dld_tui.core.commands import Command
 from dld_tui.core.custom_tools.model import Tool, output_beside
 from dld_tui.core.errors import DldError
@@ -18,8 +18,10 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.shell.host import host
+
+if TYPE_CHECKING:
+    from dld_tui.activities.run_tool import Result
 
 
 @dataclass(eq=False)
@@ -53,6 +55,8 @@ class CustomTools(Controller):
 
     def run_tool(self, tool: Tool) -> None:
         """Ask for the output where it wants that, and run a tool on the model."""
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
+
         if not tool.output:
             self._run_tool(tool, None)
             return

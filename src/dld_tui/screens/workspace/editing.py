@@ -16,7 +16,6 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Target
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
@@ -173,6 +172,7 @@ class Editing(Controller):
 
     def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
         from dld_tui.core.document.edits.deletion import bypass_source
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         many = uses > _MOST_COUNTED
         what = (

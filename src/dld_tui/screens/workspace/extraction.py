@@ -16,7 +16,6 @@ from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.model import below
 from dld_tui.widgets.shell.host import host
 
@@ -34,6 +33,8 @@ class Extraction(Controller):
 
     def extract(self) -> None:
         """Write the marked nodes, or what is at the cursor, as a model of its own."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         cursor = self.cursor
         marked = self.model.marked(cursor) if not cursor.in_parameters else []
         node = cursor.node
@@ -134,6 +135,8 @@ class Extraction(Controller):
         self.work.run(f"Writing {clip(visible(str(path)), 60, keep='end')}", task, ended)
 
     def _offer_to_open(self, path: Path) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         def answered(answer: str | None) -> None:
             if answer:
                 host(self.page).open_path(path)

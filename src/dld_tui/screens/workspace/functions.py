@@ -17,7 +17,6 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Cursor, by_scope
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.parameters.model import place_text
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class Bodies(Controller):
 
     def show_menu(self) -> None:
         """Ask what is to be done with the bodies of the node."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         node = self.cursor.node
         if node is None:
             return
@@ -84,6 +85,7 @@ class Bodies(Controller):
 
     def _ask_slot(self, node: Node, then: Callable[[Slot], None]) -> None:
         """Ask for the attribute that a new body goes into, unless there is only one."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
         from dld_tui.widgets.parameters.model import node_schema
 
         slots = body_slots(node)
@@ -108,6 +110,8 @@ class Bodies(Controller):
         self.ask(ChoiceDialog("Body", "Which body is it to be?", choices), chosen)
 
     def _ask_attribute(self, then: Callable[[Slot], None]) -> None:
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
+
         def typed(text: str | None) -> None:
             if text is not None and (name := text.strip()):
                 many = name.endswith("[]")

@@ -13,28 +13,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.timer import Timer
 
-from dld_tui.activities.infer_shapes import InferredPart, Result
 from dld_tui.core.checks.findings import Prediction
-from dld_tui.core.codec import decode
 from dld_tui.core.document import Change
 from dld_tui.core.document.locations import Place, scope_at
-from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.events import Event, Part
-from dld_tui.core.files.writer import SNAPSHOTS, hold_folder, let_go
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import SLICE_S, Jobs, Watch
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.targets import registry
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Change
     from dld_tui.core.document.staleness import Staleness
+    from dld_tui.core.events import Event
 
 
 RULE = "onnx:shape-inference"
@@ -136,6 +131,8 @@ class TypeInference(Controller):
         self.page.tasks.start(snapshot, "snapshot", replace=True)
 
     async def _take_snapshot(self, version: int) -> None:
+        from dld_tui.core.files.writer import SNAPSHOTS, hold_folder
+
         folder = hold_folder(Path(tempfile.gettempdir()), SNAPSHOTS)
         try:
             path = folder / "snapshot.onnx"
@@ -219,6 +216,8 @@ class TypeInference(Controller):
 
 
 def _remove(folder: Path) -> None:
+    from dld_tui.core.files.writer import let_go
+
     shutil.rmtree(folder, ignore_errors=True)
     let_go(folder)
 
@@ -247,6 +246,9 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
         ActivityError: Inference refuses the model.
         CancelledError: `cancelled` said so.
     """
+    from dld_tui.activities.infer_shapes import Result
+    from dld_tui.targets import registry
+
     found = InferredTypes()
     types = _Types(found)
     request: dict[str, JSON] = {
@@ -266,6 +268,10 @@ class _Types:
 
     def take(self, event: Event) -> None:
         """Take in a part, and let the event loop go on."""
+        from dld_tui.activities.infer_shapes import InferredPart
+        from dld_tui.core.codec import decode
+        from dld_tui.core.events import Part
+
         if not isinstance(event, Part):
             return
         part = decode(InferredPart, event.data)

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from time import perf_counter, sleep
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dld_tui.activities.registry import decode_result
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.events import Event as JobEvent
 from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.targets import registry
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.progress import JobLine
 from dld_tui.widgets.tasks import begin_thread, on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.events import Event as JobEvent
 
 SLICE_S = 0.004
 """How long the event loop works on one thing before it looks at the keys."""
@@ -201,6 +201,9 @@ class Jobs(Controller):
     def _job_result(
         self, activity: str, request: Mapping[str, JSON], cancel: Event, line: JobLine
     ) -> Any:
+        from dld_tui.activities.registry import decode_result
+        from dld_tui.targets import registry
+
         stage = ""
 
         def heard(event: JobEvent) -> None:

@@ -16,7 +16,6 @@ from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.parameters.model import place_text
@@ -217,6 +216,8 @@ class Navigation(Controller):
             self._choose(title, [(_node_label(node), partial(self.go_to, node)) for node in nodes])
 
     def _choose(self, title: str, options: Sequence[tuple[str, Callable[[], None]]]) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         shown = options[:_MOST_CHOICES]
         more = len(options) - len(shown)
         message = f"{len(options)} nodes" + (f", the first {len(shown)} of them" if more else "")

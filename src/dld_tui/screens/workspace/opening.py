@@ -15,8 +15,6 @@ from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_jour
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.files.writer import sweep
-from dld_tui.core.operators.registry import known_domains
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.model import ExplorerModel
 
@@ -48,11 +46,12 @@ class OpenedModel:
 
     def finish(self) -> None:
         """Work out what can wait until the first picture of a large model is on the screen."""
-        known_domains()  # the check asks for it
         self.explorer.prepare()
 
     def clean_up(self) -> None:
         """Remove, on a thread, what killed programs have left beside the model, and elsewhere."""
+        from dld_tui.core.files.writer import sweep
+
         sweep_journals()
         sweep(Path(tempfile.gettempdir()))
         if self.document.path is not None:
@@ -140,8 +139,6 @@ def _with_rows(
     explorer.rows()
     if cancelled():
         raise CancelledError
-    if len(document.main.nodes) <= AT_ONCE:
-        known_domains()  # the check asks for it
     op_types = Counter(op_type for _, read in texts for _, op_type in read.kinds)
     left = left_journals(path) if path is not None else []
     return OpenedModel(document, explorer, summarise(document, op_types), main, early, left)

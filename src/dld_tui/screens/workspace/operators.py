@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.palette import PaletteOperator, warm_up
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.inference import TypeInference
@@ -16,6 +15,7 @@ from dld_tui.widgets.tasks import on_thread
 if TYPE_CHECKING:
     from dld_tui.core.document import Scope
     from dld_tui.core.document.wiring import Wiring
+    from dld_tui.core.operators.palette import PaletteOperator
 
 
 @dataclass(eq=False)
@@ -28,6 +28,8 @@ class Operators(Controller):
 
     def warm_up(self) -> None:
         """Read the schemas on a thread: a tenth of a second that the first key must not wait."""
+        from dld_tui.core.operators.palette import warm_up
+
         self.page.tasks.start(on_thread(warm_up), "schemas")
 
     def add(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.binding import BindingType
@@ -18,9 +18,7 @@ from dld_tui.core.commands import Command
 from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.journal import LeftJournal, discard
-from dld_tui.core.document.scripts import ReplayResult, replay
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.new_model import NewModel
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.work import Work
 from dld_tui.screens.workspace.accuracy import Accuracy
@@ -49,7 +47,6 @@ from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.styles import STYLES
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
@@ -60,6 +57,10 @@ from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkPanel
 from dld_tui.widgets.tasks import on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.scripts import ReplayResult
+    from dld_tui.core.new_model import NewModel
 
 _PAINTED_S = 0.05
 """So long after the panes are there the first rows are painted."""
@@ -290,11 +291,11 @@ class WorkspaceScreen(Page):
         self.navigation.reveal_waiting()
         if opened.left:
             self._ask_restore(opened.left[0])
-        self.checks.check()
         self.set_timer(_PAINTED_S, partial(self._prepare, opened))
 
     def _prepare(self, opened: OpenedModel) -> None:
         """Begin what nobody sees in the first rows."""
+        self.checks.check()
         self.inference.infer()
         self.operators.warm_up()
         self.tasks.start(on_thread(opened.clean_up), "clean up")
@@ -312,6 +313,8 @@ class WorkspaceScreen(Page):
     # --- journals -------------------------------------------------------------------------------
 
     def _ask_restore(self, left: LeftJournal) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         steps = fmt.plural(len(left.lines), "edit")
         message = f"The last session ended without saving this model: {steps} can be made again."
         if not left.matches:
@@ -331,6 +334,8 @@ class WorkspaceScreen(Page):
         self.app.push_screen(ChoiceDialog("Unsaved edits were found", message, choices), answered)
 
     def _restore(self, left: LeftJournal) -> None:
+        from dld_tui.core.document.scripts import replay
+
         document = self.document
         results: list[ReplayResult] = []
         document.hold_changes()

@@ -15,7 +15,6 @@ from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import DOC_STRING
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.parameters.rows import ParameterRow
 
@@ -92,6 +91,8 @@ class Metadata(Controller):
 
     def choose_precision(self) -> None:
         """Ask for the precision of the marked nodes, or of the one under the cursor."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         nodes = self.model.chosen_nodes
         if not nodes:
             return

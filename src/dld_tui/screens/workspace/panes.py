@@ -14,7 +14,6 @@ from textual.widget import Widget
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.model import Cursor
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.model import ExplorerModel
@@ -354,6 +353,7 @@ class Panes(Controller):
 
     def save_layout(self) -> None:
         """Keep the present layout under a name."""
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
 
         def named(name: str | None) -> None:
             if name and name.strip():
@@ -365,6 +365,8 @@ class Panes(Controller):
 
     def choose_layout(self) -> None:
         """Take a layout that was kept under a name."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         known = host(self.page).state.get(_SECTION, _NAMED)
         if not known:
             self.say("No layout is saved yet")

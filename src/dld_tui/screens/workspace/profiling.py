@@ -15,7 +15,6 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.saving import Saving
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.host import host
 
 
@@ -46,6 +45,8 @@ class Profiling(Controller):
 
     def _start_form(self, activity: str, verb: str) -> None:
         """Show the form of an activity; asks first which model when there are unsaved edits."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         document = self.document
         if document.path is not None and not document.dirty:
             self._show_form(activity, document.path)

@@ -12,7 +12,6 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
 
@@ -124,6 +123,8 @@ class Saving(Controller):
             self._found_changed()
 
     def _found_changed(self) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         if self._said_changed or self.app.screen is not self.page:
             return
         self._said_changed = True
@@ -149,6 +150,8 @@ class Saving(Controller):
         )
 
     def _ask_changed(self, done: Callable[[], None]) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         def answered(answer: str | None) -> None:
             if answer == "overwrite":
                 self._write(None, done, force=True)

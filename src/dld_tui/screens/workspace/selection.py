@@ -21,7 +21,6 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.explorer.items import name_separator
 from dld_tui.widgets.explorer.model import all_nodes, matching_nodes
 from dld_tui.widgets.hints import hint
@@ -75,6 +74,8 @@ class Selection(Controller):
 
     def mark_more(self) -> None:
         """Ask what to mark."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         marks, node = self.cursor.marks, self.cursor.node
         at_node = node is not None
         rows: Sequence[tuple[str, str, bool, Callable[[], None]]] = (
@@ -127,6 +128,8 @@ class Selection(Controller):
 
     def mark_name(self) -> None:
         """Mark the nodes whose shown names begin with a text."""
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
+
         model = self.model.listing
         entries = [model.entry(node) for node in all_nodes(model)]
 
@@ -206,6 +209,8 @@ class Selection(Controller):
 
     def mark_precision(self) -> None:
         """Ask for a precision and mark the nodes that are set to it."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         counts = Counter(map(precision_of, all_nodes(self.model.listing)))
         counts.pop("", None)
         if not counts:

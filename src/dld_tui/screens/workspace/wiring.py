@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.document.value_types import format_type, parse_type
 from dld_tui.core.errors import UsageError
-from dld_tui.core.operators.palette import PaletteOperator
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
@@ -19,11 +18,11 @@ from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.operators import Operators
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.parameters.rows import ParameterLines
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
+    from dld_tui.core.operators.palette import PaletteOperator
     from dld_tui.widgets.parameters.terminals import Terminal
 
 
@@ -192,6 +191,8 @@ class Wiring(Controller):
             self._disconnect_value(terminal)
 
     def _disconnect_input(self, terminal: Terminal) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         node = terminal.node
         if node is None:
             return
@@ -215,6 +216,8 @@ class Wiring(Controller):
         self.ask(ChoiceDialog("Disconnect", message + "not valid.", choices), answered)
 
     def _disconnect_value(self, terminal: Terminal) -> None:
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
         uses = terminal.scope.users(terminal.value)
         if not uses:
             self.say("No node uses it")

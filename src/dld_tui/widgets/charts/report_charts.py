@@ -26,7 +26,7 @@ from dld_tui.widgets.charts.bars import (
     hottest,
 )
 from dld_tui.widgets.lists.table_view import bar_ramp
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import digits
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.timescale import time_text

@@ -23,7 +23,7 @@ from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.literal_preview import attribute_text, edit_value, editable_text
 from dld_tui.widgets.parameters.model import node_schema
 from dld_tui.widgets.shell import glyphs

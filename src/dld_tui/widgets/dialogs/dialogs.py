@@ -15,7 +15,6 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from dld_tui.core.document.literals import format_literal, lines_literal, list_lines, parse_literal
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.forms.text_field import TextField
@@ -406,6 +405,8 @@ def list_dialog(title: str, literal: str, kind: str) -> TextDialog:
     Raises:
         UsageError: `literal` is no such list.
     """
+    from dld_tui.core.document.literals import lines_literal, list_lines, parse_literal
+
     text = list_lines(parse_literal(literal, kind), kind) if literal.strip() else ""
     return TextDialog(
         title, text, check=lambda typed: lines_literal(typed, kind), note="One value a line."
@@ -420,6 +421,7 @@ def text_editor(text: str) -> tuple[str, Callable[[str], str]]:
     lines = text.split("\n")
     if all(visible(line.replace("\t", "")) == line.replace("\t", "") for line in lines):
         return text, lambda typed: typed
+    from dld_tui.core.document.literals import format_literal, parse_literal
 
     def shown(line: str) -> str:
         return format_literal(line.encode("utf-8", "surrogateescape"), "string")[1:-1]

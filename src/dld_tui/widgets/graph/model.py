@@ -22,7 +22,7 @@ from dld_tui.widgets.graph.viewed import CANVAS_BOXES as CANVAS_BOXES
 from dld_tui.widgets.graph.viewed import GraphView as GraphView
 from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.rows import shown_type
 from dld_tui.widgets.shell import glyphs
 

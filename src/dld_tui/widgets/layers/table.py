@@ -26,7 +26,7 @@ from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core import fmt
-from dld_tui.core.operators.categories import colour_class
 from dld_tui.core.operators.history import versions_of
 from dld_tui.core.operators.listing import operator_page
 from dld_tui.core.operators.palette import Grouping, OperatorPalette, Origin, PaletteOperator
@@ -25,20 +24,7 @@ from dld_tui.widgets.dialogs.dialogs import text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-
-
-def operator_style(op_type: str, domain: str = "") -> str:
-    """Return the style class, e.g. ``op-conv``, of an operator."""
-    return f"op-{colour_class(op_type, domain)}"
-
-
-def layer_style(kind: str) -> str:
-    """Return the style class of a layer's type, which may be an operator's or TensorRT's own."""
-    from dld_tui.core.plan.graph import colour_of_type
-
-    found = colour_class(kind)
-    return f"op-{colour_of_type(kind) if found == 'other' else found}"
-
+from dld_tui.widgets.operators.styles import operator_style
 
 WIDE = 96
 """Cells from which the documentation stands at the right of the list."""

@@ -6,9 +6,6 @@ import base64
 import re
 from typing import Any
 
-import numpy as np
-import onnx
-
 from dld_tui.core import fmt
 from dld_tui.core.document.literals import LiteralError, format_literal, parse_literal
 from dld_tui.core.document.node import Attribute
@@ -16,7 +13,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import dtype_name, value_type_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, is_array
 
 MAX_ITEMS = 32
 _MAX_BYTES = 400
@@ -45,7 +42,7 @@ def literal_text(value: Any, kind: str) -> str:
         return fmt.UNKNOWN
     if isinstance(value, Tensor):
         return f"{value.dtype}{visible(fmt.shape(value.shape))}"
-    if isinstance(value, np.ndarray):
+    if is_array(value):
         value_list = value.reshape(-1)[:MAX_ITEMS].tolist()
         return f"{value.dtype}{fmt.shape(value.shape)} {visible(str(value_list))}"
     if isinstance(value, list) and value and isinstance(value[0], Tensor):
@@ -131,12 +128,14 @@ def _json_value(value: Any) -> JSON:
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, list):
         return [_json_value(item) for item in value]
-    if not isinstance(value, np.ndarray):
+    if not is_array(value):
         plain: JSON = value
         return plain
     if value.dtype == object:
         raise LiteralError("a tensor of strings cannot be typed here")
-    proto = onnx.numpy_helper.from_array(value)
+    from onnx import numpy_helper
+
+    proto = numpy_helper.from_array(value)
     return {
         "dtype": dtype_name(proto.data_type),
         "dims": list(proto.dims),

@@ -13,13 +13,10 @@ from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators import plain_text
-from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.paths import short
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.operators.browser import operator_style
-from dld_tui.widgets.parameters.literal_preview import attribute_text, literal_text
+from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.rows import ParameterRow, section, shown_type, wrapped
 from dld_tui.widgets.shell import glyphs
 
@@ -335,6 +332,8 @@ class NodeRows:
             yield ParameterRow(("none",), value="none set", value_style="faint")
 
     def _attribute(self, attribute: Attribute) -> Iterator[ParameterRow]:
+        from dld_tui.widgets.parameters.literal_preview import attribute_text
+
         name, kind = attribute.name, attribute.kind
         key = ("attribute", name)
         row = ParameterRow(
@@ -380,6 +379,8 @@ class NodeRows:
         return list(self.schema.attributes) if self.schema is not None else []
 
     def _defaults(self) -> Iterator[ParameterRow]:
+        from dld_tui.widgets.parameters.literal_preview import literal_text
+
         left_out = [
             item
             for item in self._known_attributes()
@@ -431,6 +432,8 @@ class NodeRows:
 
     def _signature(self, schema: OperatorSchema) -> Iterator[ParameterRow]:
         """Yield what each input, output and attribute is for."""
+        from dld_tui.core.operators import plain_text
+
         described = [
             *(("input", item.name, item.description) for item in schema.inputs),
             *(("output", item.name, item.description) for item in schema.outputs),
@@ -449,6 +452,8 @@ DOCUMENTATION: Hashable = ("section", "Documentation")
 
 def node_schema(node: Node) -> OperatorSchema | None:
     """Return the schema of a node's operator in the version that the model imports."""
+    from dld_tui.core.operators.registry import schema_for
+
     versions = node.scope.document.opset_imports
     return schema_for(node.op_type, node.domain, versions.get(node.domain))
 

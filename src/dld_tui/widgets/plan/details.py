@@ -19,7 +19,7 @@ from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
 

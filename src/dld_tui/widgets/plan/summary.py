@@ -18,7 +18,7 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import Block, Line, bar, block, fitted, flow, width_of
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.table_view import bar_ramp
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import (
     Advice,
     advice_lines,

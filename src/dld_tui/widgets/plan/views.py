@@ -14,7 +14,7 @@ from dld_tui.widgets.charts.report_charts import Chart, distribution_lines
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import bar_ramp
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.plan.summary import PlanFacts, summary_lines
 from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.shell.frame import Frame

@@ -39,7 +39,7 @@ from dld_tui.widgets.charts.bars import (
 )
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.lists.table_view import bar_ramp
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.big_digits import big_digits
 

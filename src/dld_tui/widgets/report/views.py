@@ -41,7 +41,7 @@ from dld_tui.widgets.charts.report_charts import (
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.browser import layer_style
+from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import Advice, digits, summary_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame

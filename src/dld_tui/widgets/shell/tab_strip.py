@@ -36,7 +36,9 @@ class TabStrip(Rows):
         owner = host(self)
         self._spans = []
         if not owner.pages:
-            return [(" dld-tui ", "bar-row strong accent")]
+            path = getattr(self.screen, "path", None)
+            name = visible(path.name) if path else "dld-tui"
+            return [(f" {clip(name, room - 2)} ", "bar-row strong accent")]
         labels = [visible(page.tab_title[:200]) or "untitled" for page in owner.pages]
         current = owner.pages.index(owner.page) if owner.page in owner.pages else -1
         first, last, most = _shown(labels, max(current, 0), room)

@@ -11,7 +11,7 @@ from dld_tui.core.report.records import GpuEvent, Layer
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.report.views import layer_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.model import kernel_name

@@ -22,7 +22,7 @@ from dld_tui.core.report.records import Bucket, GpuEvent
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, columns
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.operators.browser import operator_style
+from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 from dld_tui.widgets.shell.frame import Frame
