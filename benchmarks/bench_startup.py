@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import statistics
 import sys
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from benchmarks import harness, models
 from benchmarks.terminal import Terminal
 
+FIRST_NAME = 1.5
+"""Start to the name and the size of a small model, in starts of Textual to the paint of one line:
+the bound of the start page, too."""
 FIRST_ROWS = 2.2
-"""Start to the first rows of a small model, in starts of Textual to the paint of one line."""
+"""The same to the first rows of it."""
+OPEN_MB, START_MB = 70.0, 40.0
+"""The most resident memory with a small model open, and on the start page."""
 HELLO = """
 from textual.app import App
 from textual.widgets import Static
@@ -57,34 +63,66 @@ def main(argv: list[str]) -> int:
         rule="1.5 x import onnx",
     )
     with harness.work_folder() as folder:
-        ours, hello = first_paints_ms(folder, options.rounds)
-    table.add(
-        "dld, 10 nodes, to the first rows",
-        ours,
-        hello,
-        bound=FIRST_ROWS * hello,
-        rule=f"{FIRST_ROWS:g} x a hello-world of Textual",
-    )
+        paints = first_paints(folder, options.rounds)
+    hello = paints["hello"]
+    for name, what, most in (
+        ("name", "dld FILE, to its name and size", FIRST_NAME),
+        ("rows", "dld FILE, 10 nodes, to the first rows", FIRST_ROWS),
+        ("start", "dld, to the start page", FIRST_NAME),
+    ):
+        bound = most * hello.cpu_ms
+        rule = f"{most:g} x a hello-world of Textual"
+        table.add(f"{what}, processor", paints[name].cpu_ms, hello.cpu_ms, bound=bound, rule=rule)
+        table.add(f"{what}, wall", paints[name].wall_ms, hello.wall_ms)
+    for name, what, most in (("rows", "10 nodes open", OPEN_MB), ("start", "start page", START_MB)):
+        memory, least = paints[name].memory_mb, hello.memory_mb
+        table.add(f"memory, {what}", memory, least, unit="MB", bound=most, rule=f"{most:g} MB")
     return table.finish()
 
 
-def first_paints_ms(folder: Path, rounds: int) -> tuple[float, float]:
-    """Return how long a small model and a hello-world of Textual take to be seen, in turns."""
+@dataclass(frozen=True)
+class Paint:
+    """Something seen for the first time: medians."""
+
+    wall_ms: float
+    cpu_ms: float
+    """Of the processor, which other programs do not slow down; in steps of 10."""
+    memory_mb: float
+    """Resident when the program had come to rest; 0 where that was not measured."""
+
+
+def first_paints(folder: Path, rounds: int) -> dict[str, Paint]:
+    """Return what a small model, the start page and a hello-world of Textual take, in turns."""
     model = folder / "small.onnx"
     models.write_small_model(model)
     peers = {
-        "ours": ([*harness.dld(), str(model)], r"Sigmoid|layers\.0"),
-        "hello": ([sys.executable, "-c", HELLO], "hello world"),
+        "hello": ([sys.executable, "-c", HELLO], {"hello": "hello world"}),
+        "file": (
+            [*harness.dld(), str(model)],
+            {"name": r"small\.onnx.*B", "rows": r"Sigmoid|layers\.0"},
+        ),
+        "start": (harness.dld(), {"start": "dld-tui"}),
     }
     variables = harness.environment(**harness.private_folders(folder))
-    times: dict[str, list[float]] = {name: [] for name in peers}
+    found: dict[str, list[Paint]] = {}
     for attempt in range(rounds + 1):
-        for name, (command, text) in peers.items():
+        for command, texts in peers.values():
             with Terminal(command, variables, 80, 24) as terminal:
-                seconds = terminal.wait_for(text, timeout=60)
-            if attempt:  # the first round fills the caches
-                times[name].append(seconds * 1000)
-    return statistics.median(times["ours"]), statistics.median(times["hello"])
+                for last, (name, text) in enumerate(texts.items(), 1 - len(texts)):
+                    seconds = terminal.wait_for(text, timeout=60)
+                    cpu_ms = terminal.processor_ms()
+                    if not last:
+                        terminal.wait_idle()
+                    memory = 0.0 if last else terminal.memory_mb()
+                    if attempt:  # the first round fills the caches
+                        paint = Paint(seconds * 1000, cpu_ms, memory)
+                        found.setdefault(name, []).append(paint)
+    return {
+        name: Paint(
+            *(statistics.median(values) for values in zip(*map(astuple, paints), strict=True))
+        )
+        for name, paints in found.items()
+    }
 
 
 if __name__ == "__main__":

@@ -146,6 +146,15 @@ class Terminal:
         while time.perf_counter() < until:
             self._read(0.05)
 
+    def processor_ms(self) -> float:
+        """Return the processor time of the program and its children so far."""
+        return self._ticks() * 1000 / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self) -> float:
+        """Return the resident memory of the program."""
+        pages = int(Path(f"/proc/{self._child.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
     def _ticks(self) -> int:
         """Return the processor time of the whole session so far, in clock ticks."""
         total = 0

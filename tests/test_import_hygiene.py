@@ -82,6 +82,33 @@ def test_inspect_loads_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
     assert not any(name.startswith("dld_tui.core.operators") for name in modules)
 
 
+OPEN = """
+import asyncio, json, os, sys
+from dld_tui.app import DldApp
+
+async def main():
+    app = DldApp(sys.argv[1:-1])
+    async with app.run_test(size=(80, 24)) as pilot:
+        while not app.pages if len(sys.argv) > 2 else not app.screen_stack:
+            await pilot.pause(0.01)
+        os.write(int(sys.argv[-1]), json.dumps(sorted(sys.modules)).encode())
+        os._exit(0)
+
+asyncio.run(main())
+"""
+
+
+def test_the_start_page_loads_no_library_for_models() -> None:
+    assert not packages(loaded(OPEN)) & {"asyncssh", "click", "google", "numpy", "onnx", *RUNTIMES}
+
+
+def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: Path) -> None:
+    modules = loaded(OPEN, str(models.write(tmp_path, models.CHAIN)))
+    assert "dld_tui.screens.workspace.page" in modules
+    assert not packages(modules) & {"asyncssh", "numpy", "onnx.helper", *RUNTIMES}
+    assert not {"onnx", "dld_tui.core.checks.checker", "dld_tui.core.operators.registry"} & modules
+
+
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
 def test_profiling_loads_the_runtime_in_the_worker_only(tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN)

@@ -17,8 +17,8 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
+from dld_tui.core import collector, terminal
 from dld_tui.core import config as settings
-from dld_tui.core import terminal
 from dld_tui.core.commands import Command, by_id
 from dld_tui.core.config import Config
 from dld_tui.core.connections import prompts
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 
 _CLIPBOARD_LIMIT = 74_000
 """Bytes that every terminal's OSC 52 takes: 100,000 characters of base64, less the frame."""
+
+
+_STARTED_S = 2.0
+"""So long after the first paint what was asked for is seen, too."""
 
 
 def _recognised(path: Path) -> str:
@@ -142,6 +146,7 @@ class DldApp(Tabs, Commands, App[int]):
     def on_mount(self) -> None:
         """Say what is wrong with the settings, and open what was asked for."""
         prompts.use(DialogAsker(self))
+        self.set_timer(_STARTED_S, collector.resume)
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
         if self._first_paths:

@@ -115,7 +115,7 @@ def test_errors_become_a_line_and_a_status(
     dld: Dld, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int
 ) -> None:
     replace_dld(monkeypatch, error)
-    dld.fails(status)
+    dld.fails(status, "check")
 
 
 def test_error_line_has_place_reason_and_hint_and_no_escapes(
@@ -123,12 +123,12 @@ def test_error_line_has_place_reason_and_hint_and_no_escapes(
 ) -> None:
     error: DldError = InputError("is\x1b[2J odd\nfile", where="a.onnx", hint="Look again")
     replace_dld(monkeypatch, error)
-    assert dld.fails(3) == r"dld: a.onnx: is\x1b[2J odd\nfile. Look again"
+    assert dld.fails(3, "check") == r"dld: a.onnx: is\x1b[2J odd\nfile. Look again"
 
 
 def test_details_of_an_error_are_kept_in_a_file(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_dld(monkeypatch, ActivityError("it failed", details="line 1\nline 2"))
-    line = dld.fails(5)
+    line = dld.fails(5, "check")
     path = state_dir() / "last-error.txt"
     assert line == f"dld: it failed (details: {short(path)})"
     assert path.read_text() == "line 1\nline 2\n"
@@ -138,7 +138,7 @@ def test_bug_shows_its_traceback_and_is_not_taken_for_a_finding(
     dld: Dld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace_dld(monkeypatch, ZeroDivisionError("odd"))
-    outcome = dld()
+    outcome = dld("check")
     assert outcome.status == 5
     assert "ZeroDivisionError: odd" in outcome.err
     assert outcome.err.endswith("dld: this is a bug in dld; please report the lines above\n")

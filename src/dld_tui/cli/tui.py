@@ -17,10 +17,11 @@ def has_terminal() -> bool:
 def open_paths(paths: Sequence[Path]) -> int | None:
     """Open the user interface, or print what is in the files when there is no terminal for it."""
     if has_terminal():
-        from dld_tui.core.collector import collector_paused
+        from dld_tui.core.collector import pause
 
-        with collector_paused():  # it would walk over the modules again and again
-            from dld_tui.app import run
+        pause()
+        from dld_tui.app import run
+
         return run([str(path) for path in paths])
     from dld_tui.cli.output import write
     from dld_tui.cli.table import help_text

@@ -34,6 +34,18 @@ def freeze() -> None:
         gc.freeze()
 
 
+def pause() -> None:
+    """Let the collector rest until :func:`resume`: while a program starts, nothing is garbage."""
+    gc.disable()
+
+
+def resume() -> None:
+    """Let the collector work again, if it was told to rest; what there is by now stays."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking the many small objects that are being made.

@@ -32,7 +32,8 @@ from dld_tui.core.text import visible
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.page_work import PageWork
 from dld_tui.screens.workspace.history import History
-from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
+from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows

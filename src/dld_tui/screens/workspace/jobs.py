@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.events import Progress
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.widgets.hints import hint
@@ -202,6 +201,7 @@ class Jobs(Controller):
         self, activity: str, request: Mapping[str, JSON], cancel: Event, line: JobLine
     ) -> Any:
         from dld_tui.activities.registry import decode_result
+        from dld_tui.core.events import Progress
         from dld_tui.targets import registry
 
         stage = ""

@@ -79,10 +79,11 @@ def open_model(
         CancelledError: `cancelled` said so.
     """
     from dld_tui.core.document import Document
-    from dld_tui.core.new_model import NewModel, new_document
 
     with collector_paused():
         if path is None:
+            from dld_tui.core.new_model import NewModel, new_document
+
             document = new_document(new or NewModel())
             document.journaled = True
         else:

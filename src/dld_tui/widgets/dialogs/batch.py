@@ -19,7 +19,8 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
+from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows

@@ -17,7 +17,7 @@ from textual.widgets import Input, TextArea
 
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import clip, visible
-from dld_tui.widgets.forms.text_field import TextField
+from dld_tui.widgets.forms.text_field import TextField, text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
@@ -274,11 +274,6 @@ def put_next(field: Input, choices: Sequence[str], step: int) -> None:
         at = 0 if step > 0 else len(choices) - 1
     field.value = choices[at]
     field.cursor_position = len(field.value)
-
-
-def text_field(value: str = "", placeholder: str = "", *, id: str | None = None) -> Input:
-    """Return a text field; see :class:`~dld_tui.widgets.forms.text_field.TextField`."""
-    return TextField(value, placeholder, id=id)
 
 
 class SecretDialog(Dialog[str]):

@@ -14,7 +14,8 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.collector import collector_paused
-from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, text_field
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
+from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows

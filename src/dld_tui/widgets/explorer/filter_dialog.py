@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input, Label
+from textual.widgets import Input
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.dialogs.dialogs import Dialog, text_field
+from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
+from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
@@ -192,53 +189,3 @@ class FilterDialog(Dialog[NodeFilter]):
         """Choose nothing."""
         self.query_one(TypeList).set_marks(set())
         self.query_one(Input).value = ""
-
-
-class FilterBar(Horizontal):
-    """The line in which the filter is typed."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "clear", "clear", show=False),
-        Binding("down", "leave", "to the list", show=False),
-    ]
-
-    @dataclass
-    class Changed(Message):
-        """Another text was typed."""
-
-        text: str
-
-    @dataclass
-    class Left(Message):
-        """The keys go back to the list."""
-
-        clear: bool
-
-    def __init__(self, hint: str = "type or name", field: str = "explorer-filter") -> None:
-        super().__init__()
-        self._hint, self._field = hint, field
-
-    def compose(self) -> ComposeResult:
-        """Lay out the prompt and the field."""
-        yield Label("/", markup=False)
-        yield text_field("", self._hint, id=self._field)
-
-    @on(Input.Changed)
-    def text_changed(self, event: Input.Changed) -> None:
-        """Pass the text on."""
-        event.stop()
-        self.post_message(self.Changed(event.value))
-
-    @on(Input.Submitted)
-    def submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter."""
-        event.stop()
-        self.post_message(self.Left(clear=False))
-
-    def action_leave(self) -> None:
-        """Keep the filter and go to the list."""
-        self.post_message(self.Left(clear=False))
-
-    def action_clear(self) -> None:
-        """Forget the filter."""
-        self.post_message(self.Left(clear=True))

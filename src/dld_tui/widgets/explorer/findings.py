@@ -16,8 +16,8 @@ from textual.widgets import Input
 
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.explorer.filter_dialog import FilterBar
 from dld_tui.widgets.hints import hint
+from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows

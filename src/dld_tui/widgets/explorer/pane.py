@@ -21,7 +21,6 @@ from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
-from dld_tui.widgets.explorer.filter_dialog import FilterBar
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.model import (
     NOTHING,
@@ -35,6 +34,7 @@ from dld_tui.widgets.explorer.model import (
 )
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.hints import hint
+from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs

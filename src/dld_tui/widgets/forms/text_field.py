@@ -44,3 +44,8 @@ def drawn(text: str) -> str:
 def _symbol(char: str) -> str:
     code = ord(char)
     return chr(0x2400 + code) if code < 0x20 else "\N{REPLACEMENT CHARACTER}"
+
+
+def text_field(value: str = "", placeholder: str = "", *, id: str | None = None) -> Input:
+    """Return a text field; see :class:`~dld_tui.widgets.forms.text_field.TextField`."""
+    return TextField(value, placeholder, id=id)

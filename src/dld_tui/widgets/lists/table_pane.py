@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from dld_tui.widgets.explorer.filter_dialog import FilterBar
+from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_view import MarksChanged
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.lists.table_view import TableView

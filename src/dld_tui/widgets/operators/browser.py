@@ -20,7 +20,7 @@ from dld_tui.core.operators.palette import Grouping, OperatorPalette, Origin, Pa
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.text import clip, fit, visible
-from dld_tui.widgets.dialogs.dialogs import text_field
+from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows

@@ -15,7 +15,8 @@ from textual.widgets import Input, Label
 from dld_tui.core.document.literals import lines_literal
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
-from dld_tui.widgets.dialogs.dialogs import put_next, text_field
+from dld_tui.widgets.dialogs.dialogs import put_next
+from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from dld_tui.core import fmt
-from dld_tui.core.events import Progress, RateMeter
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.hints import hint
@@ -16,6 +16,9 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.glyphs import bar
+
+if TYPE_CHECKING:
+    from dld_tui.core.events import Progress
 
 _MOST_PHASES = 6
 _DEEPEST = 8
@@ -31,6 +34,8 @@ class ProgressRows(Rows):
     """
 
     def __init__(self) -> None:
+        from dld_tui.core.events import RateMeter
+
         super().__init__([[], []])
         self.progress: Progress | None = None
         self._phase_rows = 0
