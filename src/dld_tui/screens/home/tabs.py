@@ -62,6 +62,8 @@ class OpeningPage(Page):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
+        self._file = str(path)
+        self._file_name = path.name
 
     @property
     def is_opening(self) -> bool:
@@ -71,7 +73,7 @@ class OpeningPage(Page):
     def body(self) -> Iterable[Widget]:
         """Return a frame, as the first pane of the file will have."""
         pane = OpeningPane()
-        pane.frame(self.path.name)
+        pane.frame(self._file_name)
         yield pane
 
     def on_mount(self) -> None:
@@ -79,8 +81,8 @@ class OpeningPage(Page):
         self.tasks.start(self._say_size(), "disk")
 
     async def _say_size(self) -> None:
-        size = await on_thread(_size_text, str(self.path))
-        self.query_one(OpeningPane).frame(self.path.name, size)
+        size = await on_thread(_size_text, self._file)
+        self.query_one(OpeningPane).frame(self._file_name, size)
 
 
 class OpeningPane(Frame, Container):
