@@ -91,6 +91,7 @@ CONVERSIONS = (
                ("quantize", "--weights-only", "--weights", "int4", "--block", "32"), {}),
     Conversion("sanitize", "SAME", ("sanitize",), {
         "onnxslim": ("onnxslim", "MODEL", "OUT"),
+        "onnxsim": (sys.executable, "-m", "onnxsim", "MODEL", "OUT"),
         "polygraphy": ("polygraphy", "surgeon", "sanitize", "--fold-constants", "--cleanup",
                        "MODEL", "-o", "OUT"),
     }),

@@ -19,11 +19,13 @@ _LIMIT_S = 300
 _THRESHOLD_MIB = "2000"
 """The others have no bound on what is folded, or a higher one."""
 _BIN = Path(sys.executable).parent
+# Peers that are installed elsewhere are found by PYTHONPATH.
 PEERS: dict[str, Sequence[str]] = {
-    "onnxslim": ("onnxslim", "{}", "{}"),
-    "onnxsim": ("onnxsim", "{}", "{}"),
+    "onnxslim": ("-c", "from onnxslim.cli import main; main()", "{}", "{}"),
+    "onnxsim": ("-m", "onnxsim", "{}", "{}"),
     "polygraphy": (
-        "polygraphy", "surgeon", "sanitize", "--fold-constants", "--cleanup", "{}", "-o", "{}"
+        "-c", "from polygraphy.tools import main; main()", "surgeon", "sanitize",
+        "--fold-constants", "--cleanup", "{}", "-o", "{}",
     ),
 }  # fmt: skip
 
@@ -77,7 +79,7 @@ def _nodes(path: Path) -> int:
 def _peer(name: str, model: Path, output: Path) -> tuple[int | None, str | None]:
     texts = iter((str(model), str(output)))
     command = [next(texts) if part == "{}" else part for part in PEERS[name]]
-    return _run([str(_BIN / command[0]), *command[1:]], model, output)
+    return _run([sys.executable, *command], model, output)
 
 
 def _ours(model: Path, output: Path) -> tuple[int | None, str | None]:

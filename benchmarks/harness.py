@@ -101,10 +101,14 @@ class Table:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Return the variables for child processes: no user settings, this checkout importable."""
+    """Return the variables for child processes: no user settings, this checkout importable.
+
+    What ``PYTHONPATH`` names comes behind it: peers that are installed elsewhere.
+    """
     kept = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
     variables = {name: value for name, value in os.environ.items() if name in kept}
-    paths = os.pathsep.join((str(REPOSITORY / "src"), str(REPOSITORY)))
+    also = filter(None, [os.environ.get("PYTHONPATH")])
+    paths = os.pathsep.join((str(REPOSITORY / "src"), str(REPOSITORY), *also))
     return {**variables, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "", **extra}
 
 

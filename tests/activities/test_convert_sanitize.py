@@ -48,7 +48,13 @@ def simplified(
     """Sanitize with simplifiers that make certain models, or fail."""
 
     def by_library(
-        document: Document, module: str, options: dict[str, Any], stage: str, stack: Any
+        document: Document,
+        module: str,
+        options: dict[str, Any],
+        stage: str,
+        stack: Any,
+        *,
+        limit_s: float,
     ) -> Generator[Event, None, Document]:
         result = made[options["by"]]
         if isinstance(result, Exception):
@@ -91,6 +97,16 @@ def test_a_failure_of_all_leaves_the_model_as_it_is(
     result, model = simplified(monkeypatch, tmp_path, made)
     assert len(model.graph.node) == 3
     assert "it crashed" in str(result["notes"])
+
+
+def test_one_that_failed_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"onnxslim": SMALLER, "Polygraphy": ActivityError("stopped after 120 s")}
+    result, model = simplified(monkeypatch, tmp_path, made)
+    assert len(model.graph.node) == 2
+    told = [entry for entry in result["tried"] if "Polygraphy" in entry["by"]]  # type: ignore[union-attr, index, call-overload]
+    assert [entry["problem"] for entry in told] == ["stopped after 120 s"]  # type: ignore[index, call-overload]
 
 
 def test_unverified_results_are_taken_on_demand_only(

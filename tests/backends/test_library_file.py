@@ -61,3 +61,20 @@ def test_the_last_that_a_library_says_is_told(
     monkeypatch.setattr(library_file, "run_tool", run_tool)
     with pytest.raises(ActivityError, match=r"^Working: set_1: too long$"):
         events(models.write(tmp_path, models.CHAIN), 0)
+
+
+def test_one_that_takes_too_long_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_tool(
+        module: str, arguments: Sequence[str], limit_s: float | None
+    ) -> Generator[float, None, ToolEnd]:
+        yield 0.1
+        return ToolEnd(-15, 7.1, timed_out=limit_s == 7, said="")
+
+    monkeypatch.setattr(library_file, "run_tool", run_tool)
+    path = models.write(tmp_path, models.CHAIN)
+    with contextlib.closing(Document.open(path)) as document, contextlib.ExitStack() as stack:
+        steps = by_library(document, "none", {}, "onnxsim simplifies", stack, limit_s=7)
+        with pytest.raises(ActivityError, match="onnxsim simplifies: stopped after 7 s"):
+            [*steps]

@@ -102,6 +102,15 @@ class Request(Verification, ConversionRequest):
         help="Put nodes into an order in which each comes after its inputs.",
         spellings=("--toposort",),
     )
+    time_limit: float = param(
+        120.0,
+        label="Time limit",
+        help="Stop a simplifier after so long, and go on with the others.",
+        unit="s",
+        minimum=1,
+        spellings=("--time-limit",),
+        metavar="S",
+    )
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -196,6 +205,8 @@ class _Search:
     steps: list[str] = field(default_factory=list)
     """The simplifiers that made the best result, one after the other."""
     tried: list[JSON] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    """The simplifiers that failed, or took too long, which are not asked again."""
 
     def run(self, libraries: list[str]) -> Iterator[Event]:
         """Try each, and then each on the best result, until that changes nothing."""
@@ -207,6 +218,8 @@ class _Search:
         for _ in range(_MOST_ROUNDS if len(libraries) > 1 else 0):
             before = self.best
             for name in libraries:
+                if name in self.failed:
+                    continue
                 if self.best is not None and (name, id(self.best)) not in done:
                     done.add((name, id(self.best)))
                     yield from self._try(name, self.best, self.steps)
@@ -236,12 +249,16 @@ class _Search:
         problem: str | None = None
         result: Document | None = None
         try:
-            result = yield from by_library(source, simplifiers.__name__, options, stage, self.stack)
-            problem = self._problem(result)
+            result = yield from by_library(
+                source, simplifiers.__name__, options, stage, self.stack, limit_s=request.time_limit
+            )
         except CancelledError:
             raise
         except DldError as error:
             problem = error.message
+            self.failed.add(name)
+        else:
+            problem = self._problem(result)
         count = None if result is None else nodes(result)
         chain = ", then ".join([*steps, name])
         self.tried.append({"by": chain, "nodes": count, "problem": problem})

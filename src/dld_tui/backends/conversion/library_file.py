@@ -28,6 +28,7 @@ def by_library(
     stage: str,
     stack: contextlib.ExitStack,
     steps: int = 0,
+    limit_s: float | None = None,
 ) -> Generator[Event, None, Document]:
     """Convert a model with ``main`` of a module, and put back what that loses.
 
@@ -40,12 +41,13 @@ def by_library(
         stack: Closes the result and removes what was made for it.
         steps: How many sets of inputs it reads, if it says in the file :func:`step_file` how many
             it has read.
+        limit_s: Stop it after so many seconds; None is no limit.
 
     Returns:
         The result, without a path.
 
     Raises:
-        ActivityError: The library failed; says what it said last.
+        ActivityError: The library failed, and what it said last; or it took too long.
         SaveError: There is no room for the view.
     """
     folder = document.path.parent if document.path is not None else None
@@ -58,7 +60,7 @@ def by_library(
     also = (result.with_name(f"{result.name}.{kind}") for kind in ("data", "plan"))
     for made in (result, *also, counter):
         stack.callback(made.unlink, missing_ok=True)
-    running = run_tool(module, [str(view), str(result), json.dumps(dict(options))], None)
+    running = run_tool(module, [str(view), str(result), json.dumps(dict(options))], limit_s)
     with contextlib.closing(running):
         while True:
             try:
@@ -71,6 +73,8 @@ def by_library(
                 yield Progress(done, steps, "sets", stage)
             else:
                 yield Progress(round(passed, 1), None, "s", stage)
+    if end.timed_out:
+        raise ActivityError(f"{stage}: stopped after {limit_s:g} s")
     if end.status != 0 or not result.exists():
         raise ActivityError(f"{stage}: {_last(end.said, end.crashed)}", details=end.said)
     converted = open_model(result)

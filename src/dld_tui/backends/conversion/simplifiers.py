@@ -32,23 +32,9 @@ def main() -> None:
     source, target, text = sys.argv[1:4]
     options = json.loads(text)
     os.chdir(Path(source).parent)
-    _leave_nothing_behind()
     {"Polygraphy": _polygraphy, "onnxslim": _onnxslim, "onnxsim": _onnxsim}[options["by"]](
         source, target, options
     )
-
-
-def _leave_nothing_behind() -> None:
-    """Let ONNX Runtime's symbolic inference not save its failures to the folder of the model."""
-    import onnx
-
-    save = onnx.save_model
-
-    def guarded(proto: Any, file: Any, *arguments: Any, **options: Any) -> None:
-        if file != "sym_shape_infer_temp.onnx":
-            save(proto, file, *arguments, **options)
-
-    vars(onnx)["save_model"] = guarded
 
 
 def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:
@@ -68,6 +54,8 @@ def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:
             partitioning=None if partitioning == "none" else partitioning,
             fold_shapes=options["shapes"],
             size_threshold=options["threshold"],
+            # ONNX Runtime's takes minutes for a detector (sympy), and folds no more.
+            allow_onnxruntime_shape_inference=False,
         )
     if options["cleanup"] or options["toposort"]:
         graph = onnx_graphsurgeon.import_onnx(model)
