@@ -106,7 +106,7 @@ def _run(command: list[str], model: Path, output: Path) -> tuple[int | None, str
 
 
 def _problem(model: Path, output: Path) -> str | None:
-    from dld_tui.backends.conversion.verification import SameValues
+    from dld_tui.backends.conversion.verification import Question, ValueCheck, same_arithmetic
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
 
@@ -115,10 +115,15 @@ def _problem(model: Path, output: Path) -> str | None:
         contextlib.closing(Document.open(output)) as after,
     ):
         try:
-            same = SameValues(before, (), model)
+            check = ValueCheck(before, Question(), same_arithmetic(before))
         except DldError:
             return None  # the model itself cannot be run
-        return same.problem(after)
+        with contextlib.closing(check):
+            try:
+                rows = check.outputs(after).outputs
+            except DldError as error:
+                return error.message
+            return next((f"{row.name}: {row.problem}" for row in rows if row.problem), None)
 
 
 if __name__ == "__main__":

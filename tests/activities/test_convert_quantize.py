@@ -134,7 +134,9 @@ def test_token_inputs_of_several_lengths_are_taken_by_a_method_that_keeps_all_va
     path, out = tokens(tmp_path), tmp_path / "out.onnx"
     folder = token_sets(tmp_path / "c", [[1, 2, 3]], [[4, 5]], [[6]])
     result = convert("quantize", path, out, calibration=folder, method="percentile")
-    assert (result["sets"], result["notes"]) == (3, [])
+    # Without VNNI sums of products of 8 bits are cut off, and 7 bits are taken instead.
+    notes = cast("list[str]", result["notes"])
+    assert (result["sets"], [one for one in notes if "7 bits" not in one]) == (3, [])
     assert "QuantizeLinear" in [node.op_type for node in onnx.load(out).graph.node]
 
 
@@ -235,7 +237,7 @@ def test_scores_that_are_lost_among_boxes_are_wrong_values_and_repaired(tmp_path
     result = convert("quantize", path, kept, calibration=folder, repair=True)
     values = cast("dict[str, Any]", result["values"])
     assert values["is_good"]
-    assert "all" in [node["node"] for node in values["repaired"]]
+    assert [node["node"] for node in values["repaired"]] == ["all"], "one is enough"
     error = outputs(kept, folder)[:, 4:] - before[:, 4:]
     assert np.abs(error).max() < 0.1
     assert any(node.op_type == "QuantizeLinear" for node in onnx.load(kept).graph.node)

@@ -58,8 +58,7 @@ def run(request: Request) -> Iterator[Event]:
 def _converted(request: Request, document: Document) -> Iterator[Event]:
     import onnx
 
-    from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import SAME
+    from dld_tui.backends.conversion.verification import same_arithmetic, verified
     from dld_tui.core.conversion.request import written
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.opset_conversion import ConversionError, convert_opset
@@ -74,7 +73,7 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
     result = Document(model, blobs=document.blobs.again(), external=document.external.again())
     with contextlib.closing(result):
         outcome, notes = yield from verified(
-            request, document, result, request.output, SAME, hint=_HINT
+            request, document, result, request.output, same_arithmetic(document), hint=_HINT
         )
         yield from written(
             document, result, request.output, notes=notes, more={**report, **outcome}

@@ -13,7 +13,8 @@ import contextlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from time import monotonic
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from dld_tui.core.conversion.quantization_plan import point_lines
 from dld_tui.core.conversion.request import (
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormalization")
 """Operators that dynamic quantization takes, but for convolutions."""
 _ROUNDS = 12
+_TRIALS, _TRIAL_SECONDS = 16, 120.0
+"""So many trials for the fewest nodes are made, and more for as long as this takes."""
+_NEEDED = "outputs are not near enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
 
 
@@ -113,6 +117,13 @@ class _Variant:
     reduce_range: bool = False
     """7 bits for weights, though nobody has asked for them."""
 
+    @property
+    def text(self) -> str:
+        """What is tried."""
+        if self.reduce_range:
+            return "7 bits for weights"
+        return "convolutions in floating point" if self.ops == _MATRICES else self.method
+
 
 @dataclass
 class _Quantized:
@@ -136,6 +147,11 @@ class _Quantized:
         return None if latency is None else latency["after"]
 
 
+_Wins: TypeAlias = "Callable[[_Quantized, _Quantized], str]"
+"""Says why the first of two is better, empty where it is not."""
+_Attempt: TypeAlias = "Callable[[_Variant], Generator[Event, None, _Quantized]]"
+
+
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
     points = yield from quantizer.points(_chosen_ops(request))
     yield Finished({"points": [one.to_json() for one in points], "notes": [*quantizer.notes],
@@ -152,8 +168,14 @@ def _quantized(
     yield from quantizer.check_calibration()
     notes = quantizer.notes
     calibration = None if request.inputs else request.calibration
+    # ONNX Runtime's own kernels of 8 bits count where they are what will run it.
+    is_fused = request.runtime == "onnxruntime" and "fp8" not in (
+        request.weights,
+        request.activations,
+    )
+    agreement = replace(QUANTIZED, is_fused=is_fused)
     verification = Verifier(
-        request, document, output, QUANTIZED, hint=_HINT, calibration=calibration
+        request, document, output, agreement, hint=_HINT, calibration=calibration
     )
     with verification as verifier:
 
@@ -165,7 +187,12 @@ def _quantized(
             verified = yield from verifier.figures(made.document, checked, variant.kept, _advice)
             return _Quantized(variant, made, checked, verified)
 
-        best = yield from _best(request, document, verifier, attempt, notes)
+        best = yield from _best(request, document, attempt, notes)
+        if request.repair and best.checked.is_wrong:
+            fewest = yield from _with_fewest_kept(best, verifier, quantizer, attempt, notes)
+            best = fewest if not fewest.checked.is_wrong else (
+                yield from _repaired(best, verifier, attempt)
+            )  # fmt: skip
         result = best.made.document
         if _quantized_nodes(result) <= _quantized_nodes(document):
             notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
@@ -181,8 +208,7 @@ def _quantized(
 def _best(
     request: Request,
     document: Document,
-    verifier: Verifier,
-    attempt: Callable[[_Variant], Generator[Event, None, _Quantized]],
+    attempt: _Attempt,
     notes: list[str],
 ) -> Generator[Event, None, _Quantized]:
     """Quantize in several ways where nobody has chosen one, and return the best."""
@@ -193,20 +219,28 @@ def _best(
     if "fp8" in (request.weights, request.activations):
         methods = ["distribution"]
     best = yield from attempt(_Variant(methods[0], ops))
+    told: dict[_Wins, str] = {}
+
+    def against(variant: _Variant, why: str, wins: _Wins) -> Generator[Event, None, None]:
+        """Try another way; where it `wins`, which says by what, it is the best."""
+        nonlocal best
+        yield Log(f"{why}; trying {variant.text}")
+        other = yield from attempt(variant)
+        if note := wins(other, best):
+            told[wins], best = note, other
+
     if request.dynamic and not ops and _has(document, "Conv"):
-        best = yield from _faster(best, attempt, notes)
-    if not (request.dynamic or request.weights_only):
-        for method in methods[1:] if best.checked.is_wrong else ():
-            yield Log(f"values are wrong with {best.variant.method}; trying {method}")
-            other = yield from attempt(_Variant(method, ops))
-            if (other.checked.is_wrong, other.noise) < (best.checked.is_wrong, best.noise):
-                best = other
-        if best.variant.method != methods[0]:
-            notes.append(f"ranges found by {best.variant.method}, which gives better values here")
+        yield from against(
+            _Variant(methods[0], _MATRICES), "integer convolutions mostly are slow", _is_faster
+        )
+    is_static = not (request.dynamic or request.weights_only)
+    for method in methods[1:] if is_static and best.checked.is_wrong else ():
+        yield from against(_Variant(method, ops), "values are wrong", _is_nearer)
     if best.checked.is_wrong and _may_saturate(request):
-        best = yield from _with_seven_bits(best, attempt, notes)
-    if request.repair:
-        best = yield from _repaired(best, verifier, attempt)
+        yield from against(
+            replace(best.variant, reduce_range=True), "some processors cut off sums", _is_right
+        )
+    notes += told.values()
     return best
 
 
@@ -216,27 +250,20 @@ def _may_saturate(request: Request) -> bool:
     return is_whole and request.runtime == "onnxruntime" and not request.reduce_range
 
 
-def _with_seven_bits(
-    best: _Quantized,
-    attempt: Callable[[_Variant], Generator[Event, None, _Quantized]],
-    notes: list[str],
-) -> Generator[Event, None, _Quantized]:
-    yield Log("values are wrong; trying 7 bits for weights, as some processors cut off sums")
-    other = yield from attempt(replace(best.variant, reduce_range=True))
-    if other.checked.is_wrong or other.noise >= best.noise:
-        return best
-    notes.append("7 bits for weights, with which values are near enough here (--reduce-range)")
-    return other
+def _is_nearer(one: _Quantized, other: _Quantized) -> str:
+    if (one.checked.is_wrong, one.noise) < (other.checked.is_wrong, other.noise):
+        return f"ranges found by {one.variant.method}, which gives better values here"
+    return ""
 
 
-def _faster(
-    every: _Quantized,
-    attempt: Callable[[_Variant], Generator[Event, None, _Quantized]],
-    notes: list[str],
-) -> Generator[Event, None, _Quantized]:
-    """Leave convolutions in floating point where that is faster: ConvInteger mostly is slow."""
-    yield Log("measuring the model with convolutions in floating point, too")
-    matrices = yield from attempt(_Variant(every.variant.method, _MATRICES))
+def _is_right(one: _Quantized, other: _Quantized) -> str:
+    if one.checked.is_wrong or one.noise >= other.noise:
+        return ""
+    return "7 bits for weights, with which values are near enough here (--reduce-range)"
+
+
+def _is_faster(matrices: _Quantized, every: _Quantized) -> str:
+    """Return why convolutions stay in floating point, if so."""
     times = every.milliseconds, matrices.milliseconds
     if times[0] is None or times[1] is None:
         why = "latency was not measured, and integer convolutions mostly take longer"
@@ -245,15 +272,56 @@ def _faster(
     elif every.checked.is_wrong:
         why = "wrong values with them"
     else:
-        return every
-    notes.append(f"convolutions stay in floating point: {why} (--ops)")
-    return matrices
+        return ""
+    return f"convolutions stay in floating point: {why} (--ops)"
+
+
+def _with_fewest_kept(
+    wrong: _Quantized,
+    verifier: Verifier,
+    quantizer: Quantizer,
+    attempt: _Attempt,
+    notes: list[str],
+) -> Generator[Event, None, _Quantized]:
+    """Leave the fewest nodes in floating point; `wrong` where no trials of that can be made.
+
+    As the precision search does: all trials share one session.
+    """
+    from dld_tui.backends.accuracy.quantization_trials import QuantizationTrials
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.core.accuracy.search import Outcome, guided_set, unproven
+
+    plan, terms = wrong.made.plan, verifier.terms()
+    if plan is None or terms is None:
+        return wrong
+    settings = SessionSettings(optimization_level="disabled", quiet=True)
+    method, ops = wrong.variant.method, wrong.variant.ops
+    trials = QuantizationTrials(
+        quantizer, plan, method, ops, terms.sets, terms.tolerances, settings, terms.agreement
+    )
+    known: dict[frozenset[str], Outcome] = {}
+    with contextlib.closing(trials):
+        if not trials.is_quick:
+            return wrong
+        nodes = {str(at): node for at, node in enumerate(trials.candidates())}
+        search, begin = guided_set([*nodes], known), monotonic()
+        kept = next(search)
+        with contextlib.suppress(StopIteration):
+            while len(known) < _TRIALS or monotonic() - begin < _TRIAL_SECONDS:
+                yield Progress(len(known), None, "trials", "Looking for nodes that must stay")
+                kept = search.send(trials.run([nodes[key] for key in kept]).outcome)
+    good = [kept for kept, outcome in known.items() if outcome.good]
+    if not good:
+        return wrong
+    fewest = min(good, key=len)
+    if unproven(fewest, {kept: outcome.good for kept, outcome in known.items()}):
+        notes.append("fewer nodes may be enough: the search for the fewest was ended")
+    reasons = dict.fromkeys((nodes[key] for key in nodes if key in fewest), _NEEDED)
+    return (yield from attempt(replace(wrong.variant, kept=reasons)))
 
 
 def _repaired(
-    first: _Quantized,
-    verifier: Verifier,
-    attempt: Callable[[_Variant], Generator[Event, None, _Quantized]],
+    first: _Quantized, verifier: Verifier, attempt: _Attempt
 ) -> Generator[Event, None, _Quantized]:
     """Leave nodes as they were until values are near enough; the last result if they never are."""
     best, kept = first, dict(first.variant.kept)

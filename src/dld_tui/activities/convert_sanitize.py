@@ -12,20 +12,20 @@ Result: that of :func:`dld_tui.core.conversion.request.written`, and ``"tried"``
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest, Verification
-from dld_tui.core.errors import CancelledError, DldError, UnavailableError, UsageError
+from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.conversion.verification import SameValues
+    from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.document.document import Document
 
 BEST = "best"
@@ -122,8 +122,7 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A shape does not fit.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import SAME
+    from dld_tui.backends.conversion.verification import Checked, Verifier, same_arithmetic
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.request import written
 
@@ -131,28 +130,29 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         notes: list[str] = []
-        same: SameValues | None = None
-        large = request.by == BEST and _weight_bytes(document) > _LARGE
-        if large and _SPARING in libraries:
+        agreement = same_arithmetic(document)
+        verifier = stack.enter_context(
+            Verifier(request, document, request.output, agreement, most_bytes=_LARGE)
+        )
+        if request.by == BEST and _weight_bytes(document) > _LARGE and _SPARING in libraries:
             libraries = [_SPARING]
             notes.append(f"by {_SPARING} only: the others load all weights, and these are large")
-        elif request.verify:
-            same = yield from _values_of(document, request, notes)
-        search = _Search(request, document, same, stack)
+        elif why := (yield from verifier.prepare()):
+            notes.append(f"not verified: {why}")
+        search = _Search(request, document, verifier, stack)
         yield from search.run(libraries)
         if search.best is None:
             notes.append("nothing was simplified: " + search.why())
-            result = copy_of(document)
+            result, checked = copy_of(document), Checked(skipped="nothing was changed")
             stack.callback(result.close)
         else:
             result = search.best
             yield Log(f"Simplified by {', then '.join(search.steps)}")
-        unchanged = "nothing was changed" if search.best is None else ""
-        outcome, said = yield from verified(
-            request, document, result, request.output, SAME, unchanged=unchanged
-        )
+            checked = yield from verifier.check(result)
+        outcome = yield from verifier.figures(result, checked)
         # What the search found out already is not said twice.
-        notes += [note for note in said if not (notes and note.startswith("not verified"))]
+        told = any(note.startswith("not verified") for note in notes)
+        notes += [note for note in checked.notes if not (told and note.startswith("not verified"))]
         yield from written(
             document, result, request.output, notes=notes,
             more={"tried": [*search.tried], **outcome},
@@ -174,32 +174,13 @@ def _installed(by: str) -> list[str]:
     return found
 
 
-def _values_of(
-    document: Document, request: Request, notes: list[str]
-) -> Generator[Event, None, SameValues | None]:
-    """Run the model; return what results are compared with, None where it cannot be run."""
-    from dld_tui.backends.conversion.verification import SameValues
-
-    yield Progress(0, None, stage="Running the model")
-    try:
-        same = SameValues(document, request.shape, request.output)
-    except (UsageError, CancelledError):
-        raise
-    except DldError as error:
-        notes.append(f"not verified: the model cannot be run: {error.message}")
-        return None
-    for remark in same.guess.remarks:
-        yield Log(f"Run with {remark}")
-    return same
-
-
 @dataclass
 class _Search:
     """The search for the result with the fewest nodes."""
 
     request: Request
     original: Document
-    same: SameValues | None
+    verifier: Verifier
     stack: contextlib.ExitStack
     best: Document | None = None
     steps: list[str] = field(default_factory=list)
@@ -276,7 +257,7 @@ class _Search:
         return nodes(result) < limit or (self.request.by != BEST and nodes(result) == limit)
 
     def _problem(self, result: Document) -> str | None:
-        """Return why a result is not to be taken."""
+        """Return why a result is not to be taken, if so."""
         added = _domains(result) - _domains(self.original)
         if added:
             return f"it brings in operators of {', '.join(sorted(added))}"
@@ -285,7 +266,7 @@ class _Search:
         for name, size in _tensor_sizes(result).items():
             if size > limit and name not in known:
                 return f"it folds {visible(name)}, which takes {fmt.size(size)}"
-        return None if self.same is None else self.same.problem(result)
+        return self.verifier.problem(result) or None
 
 
 def nodes(document: Document) -> int:

@@ -165,7 +165,7 @@ class _Repair:
             yield Log(f"trying with {len(trial):,} of {len(choices):,} in float32")
             made = yield from self._made(kept)
             with contextlib.closing(made.document):
-                answer = self._verifier.is_good(made.document)
+                answer = not self._verifier.problem(made.document)
             if answer and len(trial) < len(best.nodes) + len(best.borders):
                 best = kept
         if not is_proven:

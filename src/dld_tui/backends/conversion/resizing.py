@@ -16,11 +16,17 @@ from typing import Any, cast
 import numpy as np
 import onnx
 
-from dld_tui.backends.conversion.verification import MANY_BYTES, session_of, verified, verify
+from dld_tui.backends.conversion.verification import (
+    MANY_BYTES,
+    same_arithmetic,
+    session_of,
+    verified,
+    verify,
+)
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
+from dld_tui.core.conversion.agreement import QUANTIZED, Agreement
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dimensions import (
     Dimension,
@@ -266,9 +272,8 @@ def _items(
         for mine, theirs in zip(one, other, strict=False):
             error = compare(mine, theirs, tolerance)
             problem = tolerance.problem(error) or ""
-            quiet = error.snr_db is not None and error.snr_db >= agreement.quiet_db
-            if quiet and not request.tolerance and not (error.special or error.mismatch):
-                problem = ""
+            if not request.tolerance:
+                problem = agreement.problem(error, problem)
             text = f"at {dimension.key} {size}, items are not what each is alone: {problem}"
             if problem or name not in rows:
                 rows[name] = {"problem": text if problem else "", **encode(error)}
@@ -311,7 +316,7 @@ def _agreement(original: Document) -> Agreement:
         node.op_type in ("DynamicQuantizeLinear", "DynamicQuantizeMatMul")
         for scope in original.scopes() for node in scope.nodes
     )  # fmt: skip
-    return QUANTIZED if dynamic else SAME
+    return QUANTIZED if dynamic else same_arithmetic(original)
 
 
 def _resized(guess: Guess, asked: Sequence[Dimension]) -> dict[str, Sequence[int]]:

@@ -48,6 +48,13 @@ class Agreement:
     noise_counts: bool = False
     """Whether an output is wrong that is nearly all noise, though its values are so small that the
     tolerance of each element allows anything: scores of a detector that sees nothing."""
+    share: float = 0.0
+    """How far any element may be off, as a share of the largest one: the order of sums changes."""
+    is_rewrite: bool = False
+    """Whether only the graph is another: outputs keep their types, and two of a batch are run, too,
+    as what is folded may have been computed from a size."""
+    is_fused: bool = False
+    """Whether what ONNX Runtime's optimizer makes of the result counts, too: kernels of 8 bits."""
 
     def judged(self, row: Row) -> Row:
         """Return a row whose problem is what the noise of the whole tensor says, too."""
@@ -72,13 +79,17 @@ class Agreement:
     def is_harmless(self, error: TensorError) -> bool:
         """Return whether the noise of a whole tensor is small enough, whatever single elements."""
         quiet = error.snr_db is not None and error.snr_db >= self.quiet_db
+        if self.share and error.max_abs is not None:
+            quiet |= error.max_abs <= self.share * (error.largest or 0.0) + _NOTHING
         return quiet and not (error.special or error.mismatch or error.lost)
 
 
-EXACT = Agreement(Tolerance(0.0, 0.0), math.inf)
+EXACT = Agreement(Tolerance(0.0, 0.0), math.inf, is_rewrite=True)
 """The same weights in the same graph: every bit of the outputs is that of the original."""
-SAME = Agreement(Tolerance(1e-5, 1e-4), 70.0)
+SAME = Agreement(Tolerance(1e-5, 1e-4), 70.0, noise_counts=True, share=1e-4, is_rewrite=True)
 """The same arithmetic in another order or by other operators."""
+SAME_HALVES = Agreement(Tolerance(1e-4, 5e-3), 50.0, noise_counts=True, share=5e-3, is_rewrite=True)
+"""The same of a model that computes in 16 bits."""
 FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16, noise_counts=True)
 """Noise of 3 % of the values."""
 BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False, noise_counts=True)
