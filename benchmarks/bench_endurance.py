@@ -17,6 +17,9 @@ ESC, ENTER, OPEN, CLOSE, PALETTE, REDO = "\x1b", "\r", "\x0f", "\x17", "\x10", "
 MEMORY_MB, LATENCY_RATIO = 40.0, 1.5
 DEEPEST, MOVES = 6, 100
 """Dialogs over each other at most; keys that a latency is measured with."""
+_BETWEEN_S, _ESC_S, _AFTER_S = 0.03, 0.15, 0.4
+"""How long the program has slept after an action, after Esc, and after a tab was opened or closed.
+A timer may still be due, as when somebody types quickly."""
 ACTIONS = (
     "jjjj", "kk", "\x1b[6~", "\x1b[5~", "/relu\r", ESC, "1", "2", "3", "4", "m", "m", "l", "h",
     f"{PALETTE}check{ESC}", f"?{ESC}", f"d{ENTER}", "u", "u", REDO, f"rname{ENTER}", "u",
@@ -74,40 +77,39 @@ def _session(
     until: float,
 ) -> int:
     """Type actions, opening and closing a tab between every `each` of them; return how many."""
-    done = 0
+    done, began = 0, time.perf_counter()
     while done < count and time.perf_counter() < until and terminal._child.poll() is None:
         _open(terminal, draw.choice(list(models)))
         for _ in range(min(each, count - done)):
-            terminal.press(draw.choice(ACTIONS), quiet=0.03, patience=0.05)
+            terminal.send(draw.choice(ACTIONS))
+            terminal.wait_calm(_BETWEEN_S)
             done += 1
         _close(terminal)
+        memory, descriptors, threads = _load(terminal)
+        minutes = (time.perf_counter() - began) / 60
+        print(
+            f"{done:,} actions, {minutes:.1f} min: {memory:.1f} MB, {descriptors} descriptors, "
+            f"{threads} threads", file=sys.stderr, flush=True,
+        )  # fmt: skip
     return done
 
 
 def _open(terminal: Terminal, model: Path) -> None:
-    terminal.press(f"{OPEN}{model}{ENTER}", quiet=0.3, patience=5.0)
-    _calm(terminal)
+    terminal.send(f"{OPEN}{model}{ENTER}")
+    terminal.wait_calm(_AFTER_S)
 
 
 def _close(terminal: Terminal) -> None:
     """Leave all dialogs, close the tab and discard its edits."""
     for _ in range(DEEPEST):
-        terminal.press(ESC, quiet=0.12, patience=0.2)
-    _calm(terminal)
+        terminal.send(ESC)
+        terminal.wait_calm(_ESC_S)
     before = len(terminal.output)
-    terminal.press(CLOSE, quiet=0.1, patience=0.3)
-    _calm(terminal)
+    terminal.send(CLOSE)
+    terminal.wait_calm(_AFTER_S)
     if b"lose" in terminal.output[before:]:
-        terminal.press("d", quiet=0.1, patience=0.3)
-        _calm(terminal)
-
-
-def _calm(terminal: Terminal) -> None:
-    """Wait until the program has used next to nothing for a quarter of a second."""
-    deadline, used = time.perf_counter() + 60, -10
-    while time.perf_counter() < deadline and (now := terminal._ticks()) > used + 1:
-        used = now
-        terminal.read_for(0.25)
+        terminal.send("d")
+        terminal.wait_calm(_AFTER_S)
 
 
 def _latency(terminal: Terminal, model: Path) -> tuple[float, float]:
@@ -122,9 +124,9 @@ def _latency(terminal: Terminal, model: Path) -> tuple[float, float]:
     return statistics.median(times), used / MOVES * 1000
 
 
-def _load(terminal: Terminal) -> tuple[float, float, float]:
+def _load(terminal: Terminal) -> tuple[float, int, int]:
     """Return (MB, descriptors, threads) of the program, at rest."""
-    terminal.wait_idle()
+    terminal.wait_calm(_AFTER_S)
     folder = Path(f"/proc/{terminal._child.pid}")
     status = dict(
         line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line

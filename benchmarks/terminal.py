@@ -140,6 +140,17 @@ class Terminal:
             while time.perf_counter() < until:
                 self._read(0.05)
 
+    def wait_calm(self, seconds: float, timeout: float = 60.0) -> None:
+        """Read until all threads have slept for a time, however busy the machine is."""
+        began = calm_since = time.perf_counter()
+        used = -1
+        while (now := time.perf_counter()) - calm_since < seconds and now - began < timeout:
+            had = len(self.output)
+            self._read(0.01)
+            states, ticks = self._threads()
+            if len(self.output) > had or ticks != used or states.strip("SI"):
+                calm_since, used = time.perf_counter(), ticks
+
     def read_for(self, seconds: float) -> None:
         """Read what the program sends in a time."""
         until = time.perf_counter() + seconds
@@ -168,6 +179,20 @@ class Terminal:
             if int(fields[3]) == self._child.pid:
                 total += sum(map(int, fields[11:15]))
         return total
+
+    def _threads(self) -> tuple[str, int]:
+        """Return the states of all threads of the program and its children, and their ticks."""
+        states, ticks, pids = "", 0, [self._child.pid]
+        while pids:
+            for task in Path(f"/proc/{pids.pop()}/task").glob("*"):
+                try:
+                    fields = (task / "stat").read_text().rpartition(")")[2].split()
+                    pids += map(int, (task / "children").read_text().split())
+                except OSError:  # it has just ended
+                    continue
+                states += fields[0]
+                ticks += int(fields[11]) + int(fields[12])
+        return states, ticks
 
     def _read(self, timeout: float) -> bool:
         ready, _, _ = select.select([self._master], [], [], timeout)

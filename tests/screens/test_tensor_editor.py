@@ -73,13 +73,18 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
         assert session.screen.document.dirty
         goes_on.set()
         await session.until(lambda: not page.is_working)
-        await session.pilot.press("ctrl+s")
+        await session.pilot.press("right", "e")
+        await edit(session, page, "abc", "ctrl+s")
+        assert session.screen.document.dirty  # what is typed is no number, and stays
+        assert "abc" in session.text
+        page.query_one(CellEditor).value = "7"
+        await session.pilot.press("ctrl+s")  # takes the value, and saves
         await session.until(lambda: not session.screen.document.dirty)
         assert session.app.screen is page
         (stored,) = [
             t for t in onnx.load(path, load_external_data=False).graph.initializer if t.name == "w"
         ]
-        assert numpy_helper.to_array(stored).tolist() == [1, 2.5, 3, 4]
+        assert numpy_helper.to_array(stored).tolist() == [1, 2.5, 7, 4]
 
 
 async def test_nothing_is_edited_while_the_model_is_saved(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -38,6 +39,7 @@ class EditBar(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel", show=False),
+        Binding("ctrl+s", "take", "accept", show=False),
         Binding("down", "cycle(1)", "next", show=False),
         Binding("up", "cycle(-1)", "previous", show=False),
         Binding("f2", "lines", "one value a line", show=False),
@@ -83,12 +85,22 @@ class EditBar(Vertical):
     def submitted(self, event: Input.Submitted) -> None:
         """Make the edit, or say why it cannot be made."""
         event.stop()
+        self._make()
+
+    def action_take(self) -> None:
+        """Make the edit before what is below takes the key, such as to save the model."""
+        if self._make():
+            raise SkipAction
+
+    def _make(self) -> bool:
+        """Make the edit; False when it cannot be made, and that is said."""
         try:
-            self._accept(event.value)
+            self._accept(self.query_one(Input).value)
         except DldError as error:
             self._show_problem(error)
-            return
+            return False
         self._leave()
+        return True
 
     @on(Input.Changed)
     def changed(self, event: Input.Changed) -> None:
@@ -130,7 +142,7 @@ class EditBar(Vertical):
             if text is None or not self.is_attached:
                 return
             field.value = lines_literal(text, self.list_kind)
-            self.submitted(Input.Submitted(field, field.value))
+            self._make()
 
         try:
             dialog = list_dialog(self._label, field.value, self.list_kind)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -91,6 +92,7 @@ class CellEditor(TextField):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "cancel", show=False),
+        Binding("ctrl+s", "take", "accept", show=False),
         Binding("tab", "accept(0, 1)", "next", show=False, priority=True),
         Binding("down", "accept(1, 0)", "down", show=False),
         Binding("up", "accept(-1, 0)", "up", show=False),
@@ -99,6 +101,11 @@ class CellEditor(TextField):
     def action_leave(self) -> None:
         """Leave the cell as it is."""
         self.query_ancestor(GridPane).close_editor()
+
+    def action_take(self) -> None:
+        """Take the value before the page takes the key, which saves the model."""
+        if self.query_ancestor(GridPane).accept():
+            raise SkipAction
 
     def action_accept(self, down: int, across: int) -> None:
         """Take the value and edit the next cell."""
