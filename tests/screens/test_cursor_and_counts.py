@@ -6,17 +6,28 @@ import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from textual.pilot import Pilot
 from textual.widget import Widget
 
+from dld_tui.app import DldApp
+from dld_tui.core.connections import store as targets
+from dld_tui.core.connections.store import Connection
+from dld_tui.core.custom_tools import store as tools
+from dld_tui.core.custom_tools.model import Tool
+from dld_tui.screens.list_page import AboutRow, ListPage
+from dld_tui.screens.settings.tools import ToolsScreen
+from dld_tui.screens.targets.list import TargetsScreen
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.parameters.model import DOCUMENTATION
 from tests.support import models
-from tests.support.workspace import Session, opened
+from tests.support.workspace import NARROW, Session, opened, wait_for
 
 COUNT = 6
 
@@ -122,5 +133,66 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
             assert listed.counted(title_of(view)) == count
 
 
+async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
+    async with opened(model(tmp_path), NARROW) as session:
+        await session.go("first")
+        view = session.screen.panes.parameters.list
+        await session.press("3", "D")
+        place = view.cursor - view.scroll_offset.y
+        for alpha in (1.0, 2.0):
+            for name in ("one", "two", "three"):
+                session.screen.history.edit("set_attribute", scope=[], node="first", attribute=name,
+                                            kind="float", value=alpha)  # fmt: skip
+        await session.settle()
+        for keys in ("", "uuu", "uuu"):
+            await session.press(*keys)
+            assert view.key_at_cursor() == DOCUMENTATION, keys
+            assert view.cursor - view.scroll_offset.y == place, keys
+
+
 def _spaced(view: LineView, at: int) -> str:
     return view.lines.text(at).replace("Spare", "Spare ")
+
+
+async def _in_order(pilot: Pilot[Any], page: ListPage[Any], rename: Callable[[], None]) -> None:
+    """Sort, remove from, rename in and read again a list of five; the cursor is on the third."""
+    pilot.app.push_screen(page)
+    await pilot.pause()
+    view, about = page.view, page.query_one(AboutRow)
+    view.sort_by("name", descending=True)
+    assert view.go_to_key("c3")
+    view.sort_by("name")
+    page.show_rows()
+    assert view.key_at_cursor() == "c3"
+    await pilot.press("d", "r")  # the question has the answer "remove"
+    await wait_for(pilot, lambda: pilot.app.screen is page and len(view.order) == COUNT - 2)
+    assert view.key_at_cursor() == "d4"
+    assert about.frame_title.endswith("d4")
+    rename()
+    page.show_rows("z4")
+    view.action_sort_reverse()
+    assert (view.cursor, view.key_at_cursor()) == (0, "z4")
+    assert about.frame_title.endswith("z4")
+    await pilot.press("escape")
+
+
+async def test_lists_of_the_program() -> None:
+    for name in ("e5", "b2", "c3", "a1", "d4"):
+        tools.save(Tool(name, "true"))
+        targets.save(Connection(name, "localhost"))
+    async with DldApp().run_test(size=NARROW) as pilot:
+        page = ToolsScreen()
+
+        def rename_tool() -> None:
+            tools.save(Tool("z4", "true"), instead_of="d4")
+            page._tools = tools.load()
+
+        await _in_order(pilot, page, rename_tool)
+        listed = TargetsScreen()
+
+        def rename_target() -> None:
+            targets.save(Connection("z4", "localhost"))
+            targets.remove("d4")
+            listed._connections = targets.load()
+
+        await _in_order(pilot, listed, rename_target)

@@ -56,15 +56,21 @@ class ParametersList(LineView):
         self.owner = owner
 
     def show(self, rows: Sequence[ParameterRow], *, keep: bool) -> None:
-        """Show other rows; only those that look different are painted again."""
-        before = self.lines
+        """Show other rows; only those that look different are painted again.
+
+        With `keep` the cursor stays on its row, and the row where it is seen.
+        """
+        before, old_key = self.lines, self.key_at_cursor()
         old_top, old_cursor = self.scroll_offset.y, self.cursor
         self.lines = source = ParameterLines(rows)
-        target = old_cursor if keep else 0
+        found = self.find_key(old_key, near=old_cursor) if keep and old_key is not None else None
+        target = old_cursor if keep and found is None else found or 0
         self._strips.clear()
         self._resize_virtual()
         self.set_reactive(LineView.cursor, self.validate_cursor(target))
-        self.show_cursor()
+        self._scroll_rows(old_top + self.cursor - old_cursor)
+        if not keep or not old_top <= old_cursor < old_top + self.page:
+            self.show_cursor()
         if self.scroll_offset.y != old_top or not isinstance(before, ParameterLines):
             self.refresh()
             return
@@ -271,6 +277,7 @@ class Parameters(Frame, Vertical):
             return
         self._folds[row.fold_key] = unfolded
         self._build(keep=True)
+        self.list.show_cursor()  # and some of what is unfolded
 
     def unfold_for(self, searched: re.Pattern[str]) -> None:
         """Unfold the defaults when only they have what is searched for."""
