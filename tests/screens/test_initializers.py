@@ -99,6 +99,7 @@ async def test_renaming_keeps_the_cursor(tmp_path: Path) -> None:
         await session.pilot.press("r", "2", "enter")
         await session.until(lambda: "w2" in names(page))
         await session.until(lambda: page.row is not None and page.row.name == "w2")
+        await session.until(lambda: "●" in session.text.partition("\n")[0])  # the tab of the model
 
 
 async def pick(session: Session, page: InitializersScreen, text: str) -> None:

@@ -50,6 +50,9 @@ async def test_findings_follow_edit_undo_and_redo(tmp_path: Path) -> None:
         await session.until(lambda: "unused-node" not in rules(session))
         await session.press("ctrl+y")
         await session.until(lambda: "unused-node" in rules(session))
+        assert "third" in session.text
+        session.screen.history.edit("rename_node", scope=[], node="third", name="another")
+        await session.until(lambda: "third" not in session.text)
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])

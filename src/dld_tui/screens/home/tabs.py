@@ -150,8 +150,9 @@ class Tabs(_Base):
 
     def page_changed(self) -> None:
         """Draw the tabs again."""
-        for strip in self.screen_stack[0].query(TabStrip) if self.screen_stack else ():
-            strip.refresh()
+        for screen in self.screen_stack:  # pages over a tab have a strip, too
+            for strip in screen.query(TabStrip):
+                strip.refresh()
         self.screen.refresh_bindings()
 
     def action_next_tab(self, step: int = 1) -> None:

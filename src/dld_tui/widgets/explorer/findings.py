@@ -202,9 +202,11 @@ class Findings(Frame, Vertical):
     def show(self, findings: Sequence[Finding], *, state: str) -> None:
         """Show findings; `state` says how current they are."""
         findings = list(findings)
-        if findings != self.findings:
+        if findings != self.findings or self._text:
             self.findings = findings
             self._show()
+        else:
+            self.list.invalidate()  # what they are about may have another name
         self.say(state)
 
     @property

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from textual import on
-from textual.actions import SkipAction
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -20,6 +19,7 @@ from dld_tui.widgets.dialogs.dialogs import put_next
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import saves
 
 _MAX_LABEL = 32
 
@@ -39,7 +39,6 @@ class EditBar(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "cancel", show=False),
-        Binding("ctrl+s", "take", "accept", show=False),
         Binding("down", "cycle(1)", "next", show=False),
         Binding("up", "cycle(-1)", "previous", show=False),
         Binding("f2", "lines", "one value a line", show=False),
@@ -87,10 +86,10 @@ class EditBar(Vertical):
         event.stop()
         self._make()
 
-    def action_take(self) -> None:
-        """Make the edit before what is below takes the key, such as to save the model."""
-        if self._make():
-            raise SkipAction
+    def on_key(self, event: events.Key) -> None:
+        """Make the edit before the key saves the model."""
+        if saves(self.screen, event) and not self._make():
+            event.stop()
 
     def _make(self) -> bool:
         """Make the edit; False when it cannot be made, and that is said."""

@@ -16,6 +16,7 @@ from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from textual.dom import DOMNode
+    from textual.events import Key
     from textual.screen import Screen
 
     _Base = DOMNode
@@ -119,3 +120,12 @@ def binding_of(screen: Screen[Any], key: str) -> ActiveBinding | None:
                 if state is not False:
                     found = ActiveBinding(node, binding, bool(state), binding.tooltip)
     return found
+
+
+_SAVE = ("model.save", "model_page.save")
+
+
+def saves(screen: Screen[Any], event: Key) -> bool:
+    """Return whether a key saves the model that a screen is about."""
+    active = None if event.is_printable else binding_of(screen, event.key)
+    return active is not None and active.binding.id in _SAVE

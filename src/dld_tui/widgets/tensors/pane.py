@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
-from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -22,6 +21,7 @@ from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import saves
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid
 
@@ -92,7 +92,6 @@ class CellEditor(TextField):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "cancel", show=False),
-        Binding("ctrl+s", "take", "accept", show=False),
         Binding("tab", "accept(0, 1)", "next", show=False, priority=True),
         Binding("down", "accept(1, 0)", "down", show=False),
         Binding("up", "accept(-1, 0)", "up", show=False),
@@ -101,11 +100,6 @@ class CellEditor(TextField):
     def action_leave(self) -> None:
         """Leave the cell as it is."""
         self.query_ancestor(GridPane).close_editor()
-
-    def action_take(self) -> None:
-        """Take the value before the page takes the key, which saves the model."""
-        if self.query_ancestor(GridPane).accept():
-            raise SkipAction
 
     def action_accept(self, down: int, across: int) -> None:
         """Take the value and edit the next cell."""
@@ -195,6 +189,11 @@ class GridPane(Frame, Vertical):
             if (grid.row, grid.column) != before:
                 self.post_message(self.Next())
         return True
+
+    def on_key(self, event: events.Key) -> None:
+        """Take the value before the key saves the model."""
+        if self.is_editing and saves(self.screen, event) and not self.accept():
+            event.stop()
 
     @on(Input.Submitted)
     def submitted(self, event: Input.Submitted) -> None:

@@ -10,6 +10,7 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
+from tests.oracles.edited_models import loads
 from tests.support import models
 
 LATE = """
@@ -60,6 +61,22 @@ def test_users_inside_of_bodies_get_it_too(tmp_path: Path) -> None:
     document.apply("add_operator", scope=[], op_type="Tanh", inputs=["a"], behind="a")
     inner = document.scope_at(["choose:then_branch"]).nodes
     assert [node.inputs for node in inner] == [("Tanh_output",), ("h", "Tanh_output")]
+
+
+def test_in_a_body_it_uses_what_came_later_but_nothing_of_the_body(tmp_path: Path) -> None:
+    text = models.PLAIN_BRANCHES.replace("y = If", "c = If").replace(
+        "    >\n", "    >\n    [late] z = Neg(x)\n    [last] y = Add(c, z)\n"
+    )
+    document = opened(tmp_path, text)
+    before = bytes_of(document)
+    scope: list[JSON] = ["choose:then_branch"]
+    document.apply("add_operator", scope=scope, op_type="Add", inputs=["h", "z"], behind="h")
+    assert loads(bytes_of(document)) is None
+    assert [node.name for node in document.main.nodes] == ["pre", "late", "choose", "last"]
+    document.undo()
+    with pytest.raises(EditError, match="'y' comes from a node that this body belongs to"):
+        document.apply("add_operator", scope=scope, op_type="Add", inputs=["h", "y"], behind="h")
+    assert bytes_of(document) == before
 
 
 def test_what_it_depends_on_keeps_the_value_and_the_order_still_runs(tmp_path: Path) -> None:

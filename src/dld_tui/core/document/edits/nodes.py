@@ -10,7 +10,7 @@ import onnx
 from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.imports import ensure_import, ensure_known_import
-from dld_tui.core.document.edits.links import with_item
+from dld_tui.core.document.edits.links import move_behind, with_item
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.edits.renaming import (
     feeds_output,
@@ -24,7 +24,14 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traversal import Places, captures, is_ordered, outer_node, places
+from dld_tui.core.document.traversal import (
+    Places,
+    captures,
+    depends_on,
+    is_ordered,
+    outer_node,
+    places,
+)
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 
@@ -58,7 +65,8 @@ def add_node(
         inputs: Values, ``""`` where one is left out.
         outputs: Names of the values that it makes; must be free. One is made up when empty.
         attributes: ``{NAME: {"kind": KIND, "value": VALUE}}`` as in ``set_attribute``.
-        index: Its place in the list; by default after the last node that makes an input.
+        index: Its place in the list; by default after the last node that makes an input. Around a
+            body that then uses a value that comes later, the node with the body moves behind that.
     """
     home = document.scope_at(scope)
     for value in strings(inputs, "inputs"):
@@ -79,7 +87,16 @@ def add_node(
     if not 0 <= place <= len(home.nodes):
         raise EditError(f"there is no place {place} among {len(home.nodes)} nodes")
     ensure_known_import(transaction, home, domain)
-    transaction.do(Splice(home, "node", place, [], [home.new_node(proto)]))
+    node = home.new_node(proto)
+    transaction.do(Splice(home, "node", place, [], [node]))
+    for value in inputs if index is None and home.parent is not None else ():
+        if value and home.definition(value) is None:
+            if depends_on(node, value):
+                raise EditError(
+                    f"{quoted(value)} comes from a node that this body belongs to",
+                    hint="Choose a value that is there before",
+                )
+            move_behind(transaction, node, value)
     return f"add {quoted(op_type)}"
 
 
