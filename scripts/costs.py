@@ -71,25 +71,21 @@ def main() -> int:
     extras = [name for name in project["project"]["optional-dependencies"] if name != "dev"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("extra", nargs="*", default=extras, help="those to measure; all")
-    wanted = parser.parse_args().extra
-    print("| extra | " + " | ".join(PLATFORMS) + " |\n|---|" + "---|" * len(PLATFORMS))
-    rows: dict[str, list[str]] = {"none": [], **{extra: [] for extra in wanted}}
-    for title, platform in PLATFORMS.items():
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch)
-            base = cost(platform, "", folder)
-            rows["none"].append(cell(base))
-            for extra in wanted:
-                print(f"{title}: {extra} …", file=sys.stderr)
-                try:
-                    both = cost(platform, extra, folder)
-                except NotResolvedError:
-                    rows[extra].append("no wheel")
-                else:
-                    added = {name: size for name, size in both.items() if name not in base}
-                    rows[extra].append(cell(added))
-    for extra, cells in rows.items():
-        print(f"| `{extra}` | " + " | ".join(cells) + " |")
+    parser.add_argument("--on", choices=PLATFORMS, default="JetPack 6", help="the machine")
+    asked = parser.parse_args()
+    platform = PLATFORMS[asked.on]
+    print(f"| extra | {asked.on}: MB to download / on the disk |\n|---|---|")
+    with tempfile.TemporaryDirectory() as scratch:
+        base = cost(platform, "", Path(scratch))
+        print(f"| none | {cell(base)} |", flush=True)
+        for extra in asked.extra:
+            try:
+                both = cost(platform, extra, Path(scratch))
+            except NotResolvedError:
+                told = "no wheel"
+            else:
+                told = cell({name: size for name, size in both.items() if name not in base})
+            print(f"| `{extra}` | {told} |", flush=True)
     return 0
 
 
