@@ -141,3 +141,16 @@ def test_findings_are_warnings_with_their_place(dld: Dld, tmp_path: Path) -> Non
     assert f"{path}: error: choose:then_branch › " in outcome.err
     assert "ghost" in outcome.err
     assert outcome.json["findings"][0]["scope"] == ["choose:then_branch"]
+
+
+def test_costs_as_text_json_and_csv(dld: Dld, tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.PLAIN_BRANCHES)
+    outcome = dld("inspect", path, "--cost", "--shape", "x:3x4", "--csv", tmp_path / "c.csv")
+    assert outcome.status == 0
+    assert outcome.out.startswith("MACs       0\nFLOPs      36\nmoved      336 B\n")
+    data = dld("inspect", path, "--cost", "--shape", "x:3x4", "--json").json
+    assert data["total"]["flops"] == 36  # of three nodes: of the If two, one branch runs
+    assert (tmp_path / "c.csv").read_text().count("\n") == len(data["nodes"]) + 1
+    assert dld("inspect", path, "--cost", "--json").json["total"]["flops"] == "12·N"
+    assert dld("inspect", path, "--shape", "x:3x4").status == 2
+    assert dld("inspect", path, "--cost", "--csv", tmp_path / "c.csv").status == 2

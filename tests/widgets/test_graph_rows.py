@@ -9,7 +9,13 @@ import pytest
 from dld_tui.core.checks import Finding
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.graph.model import GraphModel, GraphNotes, GraphView
-from dld_tui.widgets.graph.overlays import FindingsOverlay, Overlay, overlays, time_overlay
+from dld_tui.widgets.graph.overlays import (
+    FindingsOverlay,
+    Overlay,
+    cost_overlay,
+    overlays,
+    time_overlay,
+)
 from dld_tui.widgets.graph.rows import GraphRows
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of
@@ -127,6 +133,16 @@ def test_times_of_a_report_are_summed_in_folds(deep: GraphModel) -> None:
     assert overlay.text(fold.start, fold.end) == "6.000 ms"
     assert overlay.legend == "6.000 ms in run"
     assert time_overlay(deep, {}, "run") is None
+
+
+def test_a_fold_has_the_operations_of_what_is_in_it(deep: GraphModel) -> None:
+    overlay = cost_overlay(deep, dict.fromkeys(deep.scope.nodes, 2.5e9), ", N taken as 1")
+    assert overlay is not None
+    fold = deep.overview.folds[0]
+    assert overlay.text(fold.start, fold.end).endswith(" G")
+    assert overlay.text(fold.start, fold.start + 1) == "2.5 G"
+    assert overlay.legend.endswith("G FLOPs, N taken as 1")
+    assert cost_overlay(deep, {}, "") is None
 
 
 def test_overlays_are_those_that_have_something_to_say(deep: GraphModel, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core.cost.sharing import node_macs
 from dld_tui.core.document import Document
-from dld_tui.core.node_cost import node_macs
 from dld_tui.core.plan.mapping import NodeTime, Rule, map_plan, node_times, share_times
 from dld_tui.core.report.groups import NO_NODE
 from tests.support.models import parse

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 
 import click
 
-from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.models.inference import infer
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
+from dld_tui.core.cost.nodes import ModelCosts
+from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
+from dld_tui.core.cost.table import cost_lines, cost_table, total_json
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
-from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.errors import UsageError
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.tables.units import COUNT
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -27,20 +35,55 @@ _MOST_FINDINGS = 20
 @click.command("inspect")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--nodes", is_flag=True, help="One line a node, of subgraphs and functions too.")
+@click.option(
+    "--cost", is_flag=True, help="One line a node: multiply-accumulates, operations, bytes."
+)
+@click.option(
+    "--shape", "shapes", multiple=True, metavar="NAME:DIMS",
+    help="Count the cost with this shape of an input, as x:1x3x224x224.",
+)  # fmt: skip
+@click.option(
+    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the costs there, too."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(model: Path, nodes: bool, as_json: bool) -> None:
+def command(
+    model: Path,
+    nodes: bool,
+    cost: bool,
+    shapes: tuple[str, ...],
+    csv: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Say what is in a model: operators, inputs, outputs, weights. Reads no weights."""
-    inspect_model(model, nodes=nodes, as_json=as_json)
+    if (csv is not None or shapes) and not cost:
+        raise UsageError(f"{'--csv' if csv else '--shape'} is of costs", hint="Add --cost")
+    if csv is not None:
+        require_free(csv, force)
+    inspect_model(model, nodes=nodes, cost=cost, shapes=shapes, csv=csv, as_json=as_json)
 
 
-def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> None:
+def inspect_model(
+    path: Path,
+    *,
+    nodes: bool = False,
+    cost: bool = False,
+    shapes: Sequence[str] = (),
+    csv: Path | None = None,
+    as_json: bool = False,
+) -> None:
     """Print a model as text or JSON.
 
     Raises:
         InputError: The file is not a model that can be read.
+        UsageError: A shape is none, or does not fit.
     """
     document = Document.open(path)
     try:
+        if cost:
+            _write_costs(document, path, shapes, csv, as_json=as_json)
+            return
         found = check(document, operators=False)  # those of `dld check` are slower to load
         findings = [finding for finding in found if finding.level != "info"]
         _narrate_findings(path, findings)
@@ -62,6 +105,28 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
             write_table(Table(columns, [*summary.op_types.items()]))
     finally:
         document.close()
+
+
+def _write_costs(
+    document: Document, path: Path, shapes: Sequence[str], csv: Path | None, *, as_json: bool
+) -> None:
+    given = parse_shapes(shapes, document.main.inputs)
+    sizes = declare_inputs(document, given)
+    infer(document, path)
+    if given:
+        sizes = follow_shapes(document, given) | sizes
+    costs = ModelCosts(document, sizes)
+    table = cost_table(costs)
+    if csv is not None:
+        write_text(csv, csv_of(table), overwrite=True)
+        narrate(f"wrote {csv}")
+    if as_json:
+        write_json({"path": str(path), "total": total_json(costs), "nodes": json_of(table)})
+        return
+    for line in cost_lines(costs):
+        write(line)
+    write()
+    write_table(table)
 
 
 def _narrate_findings(path: Path, findings: list[Finding]) -> None:

@@ -26,9 +26,9 @@ from dld_tui.core.compare.tables import (
     precision_table,
 )
 from dld_tui.core.compare.text import described
+from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

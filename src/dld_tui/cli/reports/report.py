@@ -10,9 +10,9 @@ import click
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
+from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.node_cost import sharing_note
 from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.export_file import write_html, write_parquet
 from dld_tui.core.report.export_trace import write_trace

@@ -16,7 +16,7 @@ _VIEWS = table(
     ("graph.fold", "toggle_fold", "z", "graph", "fold",
      "Fold or unfold a repeated block or name scope."),
     ("graph.overlay", "next_overlay", "o", "graph", "overlay",
-     "Colour by operator, precision, findings, weights, or time and errors in other tabs."),
+     "Colour by operator, precision, findings, weights, FLOPs, or time and errors in other tabs."),
     ("graph.zoom_in", "zoom_in", "plus,equals_sign", "graph", "zoom in",
      "Say more in each box."),
     ("graph.zoom_out", "zoom_out", "minus", "graph", "zoom out", "Say less in each box."),

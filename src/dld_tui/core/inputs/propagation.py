@@ -9,7 +9,7 @@ shapes. What is not known (an operator without a rule, a loop) is None and deman
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import onnx
 
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.document.traversal import topological_order
-from dld_tui.core.inputs.known import UNKNOWN, Attributes, Dims, Known, Number, Rule, only
+from dld_tui.core.inputs.known import UNKNOWN, Attributes, Dims, Known, Number, Rule, lacks, only
 from dld_tui.core.inputs.shape_rules import LAYER_RULES, LAYOUT_RULES, NUMBER_RULES
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class Propagation:
         """Constants that an input is compared with, in the order of the nodes."""
         self.uses: dict[str, list[tuple[str, int, Node]]] = {}
         """Operators that take an input, as it is or cast or reshaped, and its position there."""
+        self._frames: dict[Scope, list[_Frame]] = {}
         self._left = MOST_NODES
         self._orders = {} if orders is None else orders
         self._functions = {key_of(one): one for one in document.functions}
@@ -107,6 +108,18 @@ class Propagation:
             cost = cost + np.maximum(self.shrunk - shrunk, 0) * (1 << 21)
         return cost
 
+    def sizes(self) -> Iterator[tuple[Scope, str, tuple[int, ...]]]:
+        """Yield the shapes that are known in full, with one candidate.
+
+        Of local functions: where all calls agree.
+        """
+        for scope, frames in self._frames.items():
+            for name, known in frames[0].values.items():
+                dims = _numbers(known.dims)
+                others = (frame.values.get(name, UNKNOWN).dims for frame in frames[1:])
+                if dims is not None and all(_numbers(other) == dims for other in others):
+                    yield scope, name, dims
+
     def culprit(self, candidate: int) -> Node | None:
         """Return the first node that cannot do with a candidate."""
         return next((node for mask, node in self.refusals if mask[candidate]), None)
@@ -114,6 +127,7 @@ class Propagation:
     # --- walking ---------------------------------------------------------------------------------
 
     def _run(self, frame: _Frame, depth: int) -> None:
+        self._frames.setdefault(frame.scope, []).append(frame)
         if frame.scope not in self._orders:
             self._orders[frame.scope] = _ordered(frame.scope)
         for node in self._orders[frame.scope]:
@@ -230,6 +244,11 @@ class Propagation:
             self.bounds.setdefault(name, []).append((rows - added, self._node))
         if index.most is not None:
             self.require(index.most < rows)
+
+
+def _numbers(dims: Dims | None) -> tuple[int, ...] | None:
+    sizes: list[Number] = [None] if dims is None else [only((dim,)) for dim in dims]
+    return None if lacks(sizes) else tuple(map(int, sizes))
 
 
 def _ordered(scope: Scope) -> list[Node]:

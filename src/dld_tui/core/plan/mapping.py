@@ -1,7 +1,7 @@
 """Which ONNX nodes the layers of an engine compute, and the time of the layers by node.
 
 What a layer of several nodes took cannot be measured by node: it is shared by what the nodes cost
-(:mod:`dld_tui.core.node_cost`) or by another stated rule, and labelled an estimate. Nodes that
+(:mod:`dld_tui.core.cost.sharing`) or by another stated rule, and labelled an estimate. Nodes that
 work on weights only run when the engine is built, and get nothing.
 
 ::
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.node_cost import cost_shares, counts_macs, node_macs
+from dld_tui.core.cost.sharing import cost_shares, counts_macs, node_macs
 from dld_tui.core.plan.mapping_names import (
     Found,
     How,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
 from dld_tui.core.compare.subject import KIND, MEANS, Subject
+from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.node_cost import SHARED_BY
 from dld_tui.core.plan.mapping import LayerNodes, Rule, elements_of, map_plan, shares_of
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.report.groups import UNKNOWN, layer_type

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.node_cost import SharedBy, cost_shares
+from dld_tui.core.cost.sharing import SharedBy, cost_shares
 from dld_tui.core.report.ort_profile import (
     Clue,
     Kernel,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.node_cost import SHARED_BY
+from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.report.attribution import Attribution
 from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.ort_profile import Kernel, OrtProfile, ProfilePass

@@ -59,7 +59,7 @@ class NodeLink:
     confidence: Confidence = "name"
     share: float = 1.0
     """The part of the layer's time given to this node, 0 to 1. An estimate where a layer has
-    several: by their cost, see :mod:`dld_tui.core.node_cost`."""
+    several: by their cost, see :mod:`dld_tui.core.cost.sharing`."""
     calls: tuple[str, ...] = ()
     """The nodes that call the local functions it is in, the outermost first, where that is known:
     then a body has its own times for each call."""

@@ -33,6 +33,7 @@ from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
+    from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document import Node, Scope
     from dld_tui.screens.workspace.graph_building import EarlyGraph
 
@@ -58,6 +59,8 @@ class Graphs(Controller):
     _graph_timer: Timer | None = None
     _reports: tuple[Page, ...] = ()
     """The tabs that may know times, when the colours were chosen last."""
+    _costs: tuple[tuple[int, bool], ModelCosts] | None = None
+    """What nodes cost, and at which edit that was counted."""
     _passed: Node | None = None
     """The node that the graph's cursor was on last."""
 
@@ -67,6 +70,21 @@ class Graphs(Controller):
 
         there = quantized_nodes(self.document.main)
         return (there, "") if there else self.model.quantized
+
+    def _flops(self) -> tuple[Mapping[Node, float], str]:
+        """Return the operations of the nodes that are shown. May run on a thread."""
+        from dld_tui.core.cost.counts import Polynomial, size_at
+        from dld_tui.core.cost.nodes import ModelCosts
+
+        now = (self.model.version, self.model.has_fresh_types)
+        if self._costs is None or self._costs[0] != now:
+            self._costs = now, ModelCosts(self.document)
+        costs = self._costs[1].nodes
+        shown = [] if self._graph_scope is None else self._graph_scope.nodes
+        counts = [(node, costs[node].flops) for node in shown if node in costs]
+        symbolic = any(isinstance(count, Polynomial) for _, count in counts)
+        title = ", each symbolic dimension taken as 1" if symbolic else ""
+        return {node: float(size_at(count, 1)) for node, count in counts if count}, title
 
     # --- making it ------------------------------------------------------------------------------
 
@@ -166,6 +184,7 @@ class Graphs(Controller):
             self.panes.graph.has_reports = self._has_reports
             self.panes.graph.ask_errors = self.accuracy.tensor_errors
             self.panes.graph.ask_quantized = self._quantized
+            self.panes.graph.ask_flops = self._flops
             self.panes.graph.show(model)
             if self.panes.explorer.node is not None and not self.panes.graph.has_keys:
                 self.panes.graph.reveal(self.panes.explorer.node)

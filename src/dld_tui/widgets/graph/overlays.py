@@ -156,6 +156,16 @@ class TimeOverlay(HeatOverlay):
         return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
+class CostOverlay(HeatOverlay):
+    """The operations that each node computes, by the shapes."""
+
+    name = "FLOPs"
+
+    def shown(self, value: float) -> str:
+        """Return the operations."""
+        return fmt.short_count(value)
+
+
 class ErrorOverlay(HeatOverlay):
     """How far each node's results are from a reference, in parts of their size."""
 
@@ -232,6 +242,14 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
     return TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own) if any(own) else None
 
 
+def cost_overlay(
+    model: ViewedGraph, flops: Mapping[Any, float], title: str
+) -> CostOverlay | None:
+    """Return the operations of nodes as heat; None when none is known of this graph."""
+    own = model.row_times(flops)
+    return CostOverlay(CostOverlay.name, f" FLOPs{title}", own, own) if any(own) else None
+
+
 def error_overlay(
     model: ViewedGraph, errors: Mapping[Any, float], title: str
 ) -> ErrorOverlay | None:
@@ -247,6 +265,7 @@ def overlays(
     title: str,
     errors: tuple[Mapping[Any, float], str] = ({}, ""),
     quantized: tuple[Mapping[Any, float], str] = ({}, ""),
+    flops: tuple[Mapping[Any, float], str] = ({}, ""),
 ) -> list[Overlay]:
     """Return what can be shown of a graph, in the order of the key."""
     found: list[Overlay | None] = [
@@ -254,6 +273,7 @@ def overlays(
         PrecisionOverlay(model),
         FindingsOverlay(notes) if notes.has_findings else None,
         memory_overlay(model),
+        cost_overlay(model, *flops) if flops[0] else None,
         time_overlay(model, times, title) if times else None,
         error_overlay(model, *errors) if errors[0] else None,
         quantized_overlay(model, *quantized) if quantized[0] else None,
@@ -291,6 +311,8 @@ class Colours(_Base):
         """The same, of errors relative to the values, from a comparison of results."""
         self.ask_quantized: AskTimes = lambda: ({}, "")
         """How many quantized tensors nodes take and make, or would."""
+        self.ask_flops: AskTimes = lambda: ({}, "")
+        """How many operations nodes compute."""
         self._overlay = Overlay()
         self.has_reports: Callable[[], bool] = lambda: False
         """Whether there is anything that may know times; asked often."""
@@ -310,7 +332,7 @@ class Colours(_Base):
         """Return what the colours can say now."""
         if self.model is None or self.notes is None:
             return [Overlay()]
-        told = self.ask_errors(), self.ask_quantized()
+        told = self.ask_errors(), self.ask_quantized(), self.ask_flops()
         return overlays(self.model, self.notes, *self.ask_times(), *told)
 
     def weighed(self) -> None:

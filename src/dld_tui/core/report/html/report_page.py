@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.node_cost import sharing_note
+from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.report.groups import has_gpu_times, priced
 from dld_tui.core.report.html.charts import WIDTH, Bar, axis_marks, bars, histogram, scale, svg
 from dld_tui.core.report.html.page import (

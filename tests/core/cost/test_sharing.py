@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dld_tui.core.node_cost import SHARED_BY, cost_shares, sharing_note
+from dld_tui.core.cost.sharing import SHARED_BY, cost_shares, sharing_note
 from dld_tui.core.report.records import Layer, NodeLink
 
 TWO = (NodeLink((), "a", "a", "Conv", share=0.9), NodeLink((), "b", "b", "Relu", share=0.1))

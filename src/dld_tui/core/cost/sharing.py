@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from dld_tui.core.cost.operators import PRODUCTS, Call, operator, work
 from dld_tui.core.report.groups import ELEMENT_BITS
 
 if TYPE_CHECKING:
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.report.records import Layer
 
-_CONVOLUTIONS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
-"""By operator: which input has the weights."""
-_PRODUCTS = {"MatMul": 1, "MatMulInteger": 1, "QLinearMatMul": 3}
-_COUNTED = frozenset({*_CONVOLUTIONS, *_PRODUCTS, "ConvTranspose", "Gemm"})
+_CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose"})
+_PRODUCTS = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"})
 _PASSED = frozenset(
     {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
 )
@@ -35,31 +34,26 @@ _LONGEST_CHAIN = 6
 
 def counts_macs(node: Node) -> bool:
     """Tell whether a node's work is counted in multiply-accumulates."""
-    return node.op_type in _COUNTED and node.domain == ""
+    return operator(node.domain, node.op_type).rule in PRODUCTS.values()
 
 
 def node_macs(node: Node) -> int | None:
-    """Return the multiply-accumulates of a convolution or matrix product.
+    """Return the multiply-accumulates of a convolution, matrix product and the like.
 
     0 for operators that are not counted so, None where shapes are unknown or dynamic.
     """
     if not counts_macs(node):
         return 0
-    names = node.inputs
-    weights_at = _CONVOLUTIONS.get(node.op_type, _PRODUCTS.get(node.op_type, 1))
-    if len(names) <= weights_at or not node.outputs:
-        return None
-    data = dims_of(node.scope, names[0])
-    weights = dims_of(node.scope, names[weights_at])
-    made = dims_of(node.scope, node.outputs[0])
-    if node.op_type in _CONVOLUTIONS:
-        return None if made is None or weights is None else math.prod((*made, *weights[1:]))
-    if node.op_type == "ConvTranspose":
-        return None if data is None or weights is None else math.prod((*data, *weights[1:]))
-    if made is None or not data:
-        return _product(data, weights) if node.op_type == "Gemm" else None
-    inner = data[0] if node.op_type == "Gemm" and _flag(node, "transA") else data[-1]
-    return math.prod(made) * inner
+
+    def attribute(name: str) -> Any:
+        found = node.attribute(name)
+        return None if found is None else found.value
+
+    read = [dims_of(node.scope, name) for name in node.inputs]
+    made = [dims_of(node.scope, name) for name in node.outputs]
+    call = Call(node.domain, node.op_type, read, made, attribute)
+    found = work(PRODUCTS[node.op_type], call)[0]
+    return found if isinstance(found, int) else None
 
 
 def macs_per_element(node: Node) -> int | None:
@@ -68,32 +62,17 @@ def macs_per_element(node: Node) -> int | None:
     For shapes that are not known before the model runs, such as a free batch size. None where the
     weights do not tell it.
     """
-    weights_at = _CONVOLUTIONS.get(node.op_type, _PRODUCTS.get(node.op_type, 1))
-    if not counts_macs(node) or len(node.inputs) <= weights_at:
+    op_type = node.op_type
+    weights_at = 3 if op_type.startswith("QLinear") else 1
+    if op_type not in _CONVOLUTIONS | _PRODUCTS or len(node.inputs) <= weights_at:
         return None
     weights = dims_of(node.scope, node.inputs[weights_at])
     if not weights:
         return None
-    if node.op_type in _CONVOLUTIONS:
+    if op_type in _CONVOLUTIONS:  # of a transposed one for what is read; strides are as large
         return math.prod(weights[1:])
-    if node.op_type == "ConvTranspose":  # for one element that is read; strides are as large
-        return math.prod(weights[1:])
-    if node.op_type == "Gemm":
-        return weights[-1] if _flag(node, "transB") else weights[0]
-    return weights[-2] if len(weights) > 1 else weights[0]
-
-
-def _product(data: tuple[int, ...] | None, weights: tuple[int, ...] | None) -> int | None:
-    """Return M x N x K of a Gemm whose result has no shape: both operands are matrices."""
-    if data is None or weights is None or len(data) != 2 or len(weights) != 2:
-        return None
-    shared = set(data) & set(weights)
-    return None if len(shared) != 1 else math.prod((*data, *weights)) // shared.pop()
-
-
-def _flag(node: Node, name: str) -> bool:
-    attribute = node.attribute(name)
-    return attribute is not None and bool(attribute.value)
+    turned = node.attribute("transB")
+    return weights[-1 if turned is not None and turned.value else -2 if len(weights) > 1 else 0]
 
 
 def dims_of(scope: Scope, name: str) -> tuple[int, ...] | None:
@@ -117,10 +96,6 @@ SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
 SHARED_BY = "shared_by"
 """The detail of a layer that says so."""
 
-_PRODUCT_OPERATORS = frozenset(
-    {"Conv", "ConvInteger", "QLinearConv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger",
-     "QLinearMatMul"}
-)  # fmt: skip
 _DEFAULT_BITS = 32
 
 
@@ -172,8 +147,7 @@ def sharing_note(layers: Iterable[Layer]) -> str:
 def _macs(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> list[float] | None:
     """Return operations a node, as multiply-accumulates; None without a product."""
     products = [
-        op_type in _PRODUCT_OPERATORS and (node is None or counts_macs(node))
-        for node, op_type in nodes
+        op_type in PRODUCTS and (node is None or counts_macs(node)) for node, op_type in nodes
     ]
     if not any(products):
         return None

@@ -1,0 +1,377 @@
+"""What each node of a model costs by the shapes of its values.
+
+The types are those that the file declares and that inference found; dimensions without a number
+stay as they are named. A node with graphs inside costs what these do: of an If the costlier branch,
+of a Loop or Scan the body times its trips, of a local function its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dld_tui.core.collector import collector_paused
+from dld_tui.core.cost.counts import Count, add_up, byte_count, size_at, symbol
+from dld_tui.core.cost.operators import (
+    Call,
+    Operator,
+    Shape,
+    elements,
+    missing_output,
+    operator,
+    work,
+)
+from dld_tui.core.document.local_functions import call_of, key_of
+from dld_tui.core.document.node import NodeTexts
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.value_types import (
+    PLACEHOLDERS,
+    ValueType,
+    dtype_name,
+    value_type_of,
+)
+from dld_tui.core.errors import DldError
+from dld_tui.core.report.groups import ELEMENT_BITS
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+_DEEPEST = 64
+_ENDLESS = 1 << 31
+"""What a loop has as its most trips when its condition ends it."""
+_TYPICAL = 64
+"""The size of a symbolic dimension when two branches are compared."""
+_KEEP_SHAPE = frozenset(
+    {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
+)
+
+
+class Cost(NamedTuple):
+    """What a node costs; None is not known."""
+
+    macs: Count | None = 0
+    """Multiply-accumulates."""
+    flops: Count | None = 0
+    """Operations; a multiply-accumulate is two."""
+    read: Count | None = 0
+    """Bytes of the inputs, each once."""
+    written: Count | None = 0
+    """Bytes of the outputs."""
+    parameters: int = 0
+    """Elements of the initializers and constants that it reads."""
+
+    @property
+    def moved(self) -> Count | None:
+        """Bytes read and written."""
+        return None if self.read is None or self.written is None else self.read + self.written
+
+    def times(self, trips: Count | None) -> Cost:
+        """Return it for so many runs; the parameters stay the same ones."""
+        counts = [None if one is None or trips is None else one * trips for one in self[:4]]
+        return Cost._make((*counts, self.parameters))
+
+
+UNKNOWN = Cost(None, None, None, None)
+_FREE = Cost()
+
+
+def total(costs: Sequence[Cost], *, known: bool = False) -> Cost:
+    """Return what nodes cost together.
+
+    Args:
+        costs: Theirs.
+        known: Leave out what is not known; else the sum is not known, either.
+    """
+    columns: list[Sequence[Any]] = list(zip(*costs, strict=True)) or [()] * len(Cost._fields)
+    if known:
+        columns = [[one for one in column if one is not None] for column in columns]
+    return Cost._make(None if None in column else add_up(column) for column in columns)
+
+
+class _Value(NamedTuple):
+    """What the cost of a node needs of one of its values."""
+
+    shape: Shape | None = None
+    bits: int | None = None
+    """Of an element."""
+    elements: Count | None = None
+    bytes: Count | None = None
+    stored: int = 0
+    """Its elements, where it is an initializer or a constant."""
+
+
+_LEFT_OUT = _Value(bytes=0)
+
+
+def _value_of(shape: Shape | None, bits: int | None, *, stored: bool = False) -> _Value:
+    count = None if shape is None else elements(shape)
+    size = None if count is None or bits is None else byte_count(count, bits)
+    return _Value(shape, bits, count, size, count if stored and isinstance(count, int) else 0)
+
+
+class ModelCosts:
+    """What the nodes of a model cost.
+
+    Args:
+        document: The model; it is read when it is made, not later.
+        sizes: Numbers of symbolic dimensions by their names.
+    """
+
+    def __init__(self, document: Document, sizes: Mapping[str, int] | None = None) -> None:
+        self.document = document
+        self.nodes: dict[Node, Cost] = {}
+        """Of all scopes: of one run of a body."""
+        self._sizes = sizes or {}
+        self._kinds: dict[tuple[ValueType, bool], _Value] = {}
+        self._protos: dict[bytes, _Value | None] = {}
+        self._operators: dict[tuple[str, str], Operator] = {}
+        self._same: dict[tuple[Any, ...], Cost] = {}
+        """By an operator and the values that it reads and makes, which live as long as this."""
+        self._values: dict[Scope, dict[str, _Value]] = {}
+        self._functions = {key_of(function): function for function in document.functions}
+        self._called = {(domain, name) for domain, name, _ in self._functions}
+        self._bodies: dict[Scope, Cost] = {}
+        with collector_paused():
+            for scope in (document.main, *document.functions):
+                self._body(scope, 0)
+        self.total = self._bodies[document.main]
+        """Of one run of the model; unknown where it is unknown of a node."""
+        self.known = total([self.nodes[node] for node in document.main.nodes], known=True)
+        """The same, without what is not known."""
+
+    @property
+    def unknown(self) -> list[Node]:
+        """The nodes of which it is not known what they compute."""
+        return [node for node, cost in self.nodes.items() if cost.flops is None]
+
+    def _body(self, scope: Scope, depth: int) -> Cost:
+        known = self._bodies.get(scope)
+        if known is not None:
+            return known
+        self._bodies[scope] = UNKNOWN  # while it is counted: of a function that calls itself
+        texts = NodeTexts(scope.nodes)
+        values = self._values_of(scope, texts)
+        costs = []
+        for node, kind, ins, outs in zip(
+            texts.nodes, texts.kinds, texts.inputs, texts.outputs, strict=True
+        ):
+            if node.children or (kind in self._called and call_of(node) in self._functions):
+                cost = self._inside(node, values, depth)
+            else:
+                cost = self._own(node, kind, ins, outs, values)
+            self.nodes[node] = cost
+            costs.append(cost)
+        found = self._bodies[scope] = total(costs)
+        return found
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def _values_of(self, scope: Scope, texts: NodeTexts) -> dict[str, _Value]:
+        """Return what is known of the values of a scope by name, as `Scope.value_type` says it.
+
+        In one go, as there may be many; outer ones are added as they are needed.
+        """
+        values = self._values[scope] = {"": _LEFT_OUT}
+        inferred, touched = scope.inferred, scope.touched
+        by_object = {id(kind): self._of_type(kind) for kind in inferred.values()}
+        values.update((name, by_object[id(kind)]) for name, kind in inferred.items())
+        for proto in scope.records.get("initializer", ()):
+            values[text_of(proto.name)] = self._of_type(
+                ValueType(dtype_name(proto.data_type), tuple(proto.dims)), stored=True
+            )
+        for list_name in ("input", "output", "value_info"):
+            for record in scope.records.get(list_name, ()):
+                name = text_of(record.name)
+                if name in touched and name in inferred and list_name != "output":
+                    continue
+                known = self._declared(record.type)
+                if known is not None:
+                    values[name] = known
+        for kind, outs in zip(texts.kinds, texts.outputs, strict=True):
+            if kind == ("", "Constant"):
+                for name in outs:
+                    found = self._value(scope, name)
+                    count = found.elements
+                    values[name] = found._replace(stored=count if isinstance(count, int) else 0)
+        return values
+
+    def _declared(self, proto: onnx.TypeProto) -> _Value | None:
+        key = proto.SerializeToString()
+        if key not in self._protos:
+            kind = value_type_of(proto)
+            self._protos[key] = None if kind is None else self._of_type(kind)
+        return self._protos[key]
+
+    def _value(self, scope: Scope, name: str) -> _Value:
+        values = self._values.get(scope)
+        if values is None:
+            return self._typed(scope, name)
+        found = values.get(name)
+        if found is None:
+            outer = scope.parent
+            if outer is not None and scope.definition(name) is None:
+                found = self._value(outer, name)
+            else:
+                found = self._typed(scope, name)
+            values[name] = found
+        return found
+
+    def _typed(self, scope: Scope, name: str) -> _Value:
+        kind = scope.value_type(name)
+        if kind is not None:
+            return self._of_type(kind)
+        producer = scope.producer(name)
+        if producer is None or not producer.inputs or producer.op_type not in _KEEP_SHAPE:
+            return _Value()
+        # Quantized models declare what is between Q and DQ rarely.
+        return _value_of(self._value(scope, producer.inputs[0]).shape, None)
+
+    def _of_type(self, kind: ValueType, *, stored: bool = False) -> _Value:
+        found = self._kinds.get((kind, stored))
+        if found is None:
+            bits = ELEMENT_BITS.get(kind.dtype or "")
+            found = self._kinds[kind, stored] = _value_of(self._shape(kind), bits, stored=stored)
+        return found
+
+    def _shape(self, kind: ValueType) -> Shape | None:
+        if kind.dims is None or kind.container:
+            return None
+        shape: list[Count] = []
+        for dim in kind.dims:
+            if isinstance(dim, str) and dim in self._sizes:
+                shape.append(self._sizes[dim])
+            elif dim is None or dim in PLACEHOLDERS or (isinstance(dim, int) and dim < 0):
+                return None
+            else:
+                shape.append(dim if isinstance(dim, int) else symbol(dim))
+        return tuple(shape)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def _own(
+        self,
+        node: Node,
+        kind: tuple[str, str],
+        ins: Sequence[str],
+        outs: Sequence[str],
+        values: dict[str, _Value],
+    ) -> Cost:
+        counted = self._operators.get(kind)
+        if counted is None:
+            counted = self._operators[kind] = operator(*kind)
+        if counted.is_view:
+            return _FREE
+        scope = node.scope
+        # By name: what is given twice is read once.
+        read = {name: values.get(name) or self._value(scope, name) for name in ins}
+        made = [values.get(name) or self._value(scope, name) for name in outs]
+        if counted.rule is not None or kind[0]:
+            return self._count(node, kind, counted, ins, outs, read, made)
+        # Without a rule the types tell all; a model has few different ones.
+        key = (kind, len(ins), *map(id, read.values()), *map(id, made))
+        known = self._same.get(key)
+        if known is None:
+            known = self._same[key] = self._count(node, kind, counted, ins, outs, read, made)
+        return known
+
+    def _count(
+        self,
+        node: Node,
+        kind: tuple[str, str],
+        counted: Operator,
+        ins: Sequence[str],
+        outs: Sequence[str],
+        read: Mapping[str, _Value],
+        made: list[_Value],
+    ) -> Cost:
+        macs: Count | None = 0
+        operations: Count | None = 0
+        if counted.rule is not None or kind[0]:
+            call = Call(
+                *kind, [read[name].shape for name in ins], [one.shape for one in made],
+                partial(_attribute, node),
+            )  # fmt: skip
+            if kind[0] and made and made[0].shape is None and outs[0]:
+                made[0] = _value_of(missing_output(call), read[ins[0]].bits)
+                self._values[node.scope][outs[0]] = made[0]
+                call.outputs = [one.shape for one in made]
+            if counted.rule is not None:
+                macs, operations = work(counted.rule, call)
+        if not counted.is_known:
+            macs = operations = None
+        elif counted.per_input:
+            operations = _times(read[ins[0]].elements if ins else None, counted.per_input)
+        elif counted.per_output:
+            operations = _times(made[0].elements if made else None, counted.per_output)
+        flops = None if macs is None or operations is None else 2 * macs + operations
+        written = _sum([one.bytes for one in made])
+        taken = list(read.values())
+        parameters = sum([one.stored for one in taken])
+        if counted.selects and taken:
+            taken[0] = _Value(bytes=written)
+        return Cost(macs, flops, _sum([one.bytes for one in taken]), written, parameters)
+
+    def _inside(self, node: Node, values: dict[str, _Value], depth: int) -> Cost:
+        if depth > _DEEPEST:
+            return UNKNOWN
+        function = self._functions.get(call_of(node))
+        if function is not None:
+            body = self._body(function, depth + 1)
+            given = sum(self._value(node.scope, name).stored for name in node.inputs)
+            return body._replace(parameters=body.parameters + given)
+        bodies = [self._body(body, depth + 1) for body in node.subgraphs()]
+        if not bodies:
+            return UNKNOWN
+        if node.op_type == "If":
+            return max(bodies, key=lambda cost: size_at(cost.flops, _TYPICAL) or 0)
+        return bodies[0].times(self._trips(node, values))
+
+    def _trips(self, node: Node, values: dict[str, _Value]) -> Count | None:
+        """Return how often a body runs; a symbol where that shows only in a run."""
+        ins = node.inputs
+        if node.op_type == "Loop":
+            most = _whole_constant(node.scope, ins[0]) if ins and ins[0] else None
+            # A condition that is computed may end it before.
+            if most is None or most >= _ENDLESS:
+                return symbol(f"trips of {node.ref}")
+            return max(most, 0)
+        if node.op_type == "Scan":
+            count = _attribute(node, "num_scan_inputs") or 0
+            axes = _attribute(node, "scan_input_axes")
+            shape = self._value(node.scope, ins[len(ins) - count]).shape if count > 0 else None
+            return None if shape is None or not shape else shape[axes[0] if axes else 0]
+        return None
+
+
+def _times(count: Count | None, factor: int) -> Count | None:
+    return None if count is None else count * factor
+
+
+def _sum(counts: list[Count | None]) -> Count | None:
+    return None if None in counts else add_up(counts)  # type: ignore[arg-type]
+
+
+def _attribute(node: Node, name: str) -> Any:
+    found = node.attribute(name)
+    return None if found is None else found.value
+
+
+def _whole_constant(scope: Scope, name: str) -> int | None:
+    """Return a constant that is one integer; None where it is none, or not known before a run."""
+    definition = scope.resolve(name)
+    if definition is None:
+        return None
+    tensor = definition.scope.initializer(name) if definition.kind == "initializer" else None
+    if definition.node is not None and definition.node.op_type == "Constant":
+        tensor = _attribute(definition.node, "value")
+    if tensor is None or tensor.element_count != 1:
+        return None
+    try:
+        return int(tensor.read().reshape(-1)[0])
+    except (DldError, ValueError, TypeError):
+        return None

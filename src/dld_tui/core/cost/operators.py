@@ -1,0 +1,473 @@
+"""What one call of an operator computes, by its shapes and attributes.
+
+Multiply-accumulates are those of convolutions, matrix products, attention and recurrent layers.
+Whatever else is computed is counted in operations: an addition, a comparison, a square root and an
+``exp`` are one each, and moving data is none. So FLOPs are twice the multiply-accumulates and the
+operations. Attention counts all pairs of its positions, whether a mask leaves some out or not, as
+the field does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from dld_tui.core.cost.counts import Count
+
+Shape: TypeAlias = "tuple[Count, ...]"
+Work: TypeAlias = "tuple[Count, Count]"
+"""Multiply-accumulates, and operations beside them."""
+
+
+class UnknownShape(Exception):
+    """A shape that is needed is not known."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of an operator."""
+
+    domain: str
+    op_type: str
+    inputs: Sequence[Shape | None]
+    """The shapes; None where one is unknown or the input left out."""
+    outputs: Sequence[Shape | None]
+    attribute: Callable[[str], Any]
+    """Returns the value of an attribute; None where it is not set."""
+
+    def read(self, at: int) -> Shape:
+        """Return the shape of an input.
+
+        Raises:
+            UnknownShape: It is not known.
+        """
+        found = self.inputs[at] if at < len(self.inputs) else None
+        if found is None:
+            raise UnknownShape
+        return found
+
+    def made(self, at: int = 0) -> Shape:
+        """Return the shape of an output.
+
+        Raises:
+            UnknownShape: It is not known.
+        """
+        found = self.outputs[at] if at < len(self.outputs) else None
+        if found is None:
+            raise UnknownShape
+        return found
+
+    def has(self, at: int) -> bool:
+        """Tell whether an input is there, with a known shape."""
+        return at < len(self.inputs) and self.inputs[at] is not None
+
+    def number(self, name: str, default: int = 0) -> int:
+        """Return an integer attribute."""
+        found = self.attribute(name)
+        return default if found is None else int(found)
+
+    def text(self, name: str, default: str) -> str:
+        """Return an attribute that is a text."""
+        found = self.attribute(name)
+        return found.decode("utf-8", "replace") if isinstance(found, bytes) else default
+
+
+def elements(shape: Shape) -> Count:
+    """Return how many elements a shape has."""
+    return math.prod(shape)
+
+
+def _whole(count: Count) -> int:
+    if not isinstance(count, int):
+        raise UnknownShape
+    return count
+
+
+# --- products ------------------------------------------------------------------------------------
+
+
+def _convolution(weights: int, bias: int) -> Callable[[Call], Work]:
+    def rule(call: Call) -> Work:
+        made = elements(call.made())
+        macs = made * elements(call.read(weights)[1:])
+        return macs, made if call.has(bias) else 0
+
+    return rule
+
+
+def _transposed(call: Call) -> Work:
+    macs = elements(call.read(0)) * elements(call.read(1)[1:])
+    return macs, elements(call.made()) if call.has(2) else 0
+
+
+def _deformed(call: Call) -> Work:
+    macs = elements(call.made()) * elements(call.read(1)[1:])
+    return macs, 8 * elements(call.read(2))  # interpolated between four, by two offsets a sample
+
+
+def _product(first: int, second: int) -> Callable[[Call], Work]:
+    def rule(call: Call) -> Work:
+        one = call.read(first)
+        inner = one[-2 if call.number("transA") and len(one) > 1 else -1]
+        if call.outputs and call.outputs[0] is not None:
+            return elements(call.outputs[0]) * inner, 0
+        other = call.read(second)
+        if len(other) > 2:
+            raise UnknownShape
+        columns = 1 if len(other) < 2 else other[-2 if call.number("transB") else -1]
+        return elements(one) * columns, 0
+
+    return rule
+
+
+def _gemm(first: int, second: int, bias: int) -> Callable[[Call], Work]:
+    def rule(call: Call) -> Work:
+        rows, inner = call.read(first)[:: -1 if call.number("transA") else 1]
+        columns = call.read(second)[0 if call.number("transB") else 1]
+        return rows * inner * columns, rows * columns if call.has(bias) else 0
+
+    return rule
+
+
+def _by_columns(call: Call) -> Work:
+    """Return the work of a product whose weights are packed: N is an attribute."""
+    return elements(call.read(0)) * call.number("N"), 0
+
+
+def _einsum(call: Call) -> Work:
+    """Return the work of contracting from left to right, as ONNX Runtime does."""
+    left, arrow, right = call.text("equation", "").replace(" ", "").partition("->")
+    terms = left.split(",")
+    sizes: dict[str, Count] = {}
+    spelled = []
+    for at, term in enumerate(terms):
+        shape = call.read(at)
+        before, dots, after = term.partition("...")
+        hidden = [f"{place}." for place in range(len(shape) - len(before) - len(after), 0, -1)]
+        letters = [*before, *(hidden if dots else []), *after]
+        spelled.append(letters)
+        for letter, size in zip(letters, shape, strict=True):
+            if sizes.get(letter, 1) == 1:
+                sizes[letter] = size
+    once = [letter for letter in sizes if sum(part.count(letter) for part in spelled) == 1]
+    kept = set(right if arrow else once) | {letter for letter in sizes if letter.endswith(".")}
+    macs: Count = 0
+    operations: Count = 0
+    current = set(spelled[0])
+    if len(terms) == 1 and current - kept:
+        return 0, math.prod(sizes[letter] for letter in current)
+    for at, letters in enumerate(spelled[1:], 1):
+        joined = current | set(letters)
+        later = kept.union(*spelled[at + 1 :])
+        work = math.prod(sizes[letter] for letter in joined)
+        if joined <= later:
+            operations += work
+        else:
+            macs += work
+        current = joined & later
+    return macs, operations
+
+
+def _mixture(call: Call) -> Work:
+    tokens = elements(call.read(0)[:-1]) * call.number("k", 1)
+    products = [elements(call.read(at)[1:]) for at in (2, 4, 6) if call.has(at)]
+    return tokens * sum(products), 0
+
+
+# --- attention -----------------------------------------------------------------------------------
+
+_SOFTMAX = 5
+"""Operations an element: maximum, difference, exp, sum, quotient."""
+
+
+def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count) -> Work:
+    """Return the work of scores and weighted sums.
+
+    Args:
+        rows: Positions that ask, of the whole batch.
+        seen: Positions that each of them looks at.
+        heads: How many heads ask.
+        key: Elements of a key of one head.
+        value: Elements of a value of one head.
+    """
+    scores = rows * seen * heads
+    return scores * (key + value), scores * (_SOFTMAX + 1)  # and the scale
+
+
+def _attention(call: Call) -> Work:
+    if call.domain == "":
+        return _plain_attention(call)
+    batch, rows, depth = call.read(0)
+    columns = call.read(1)[-1]
+    heads = call.number("num_heads", 1)
+    listed = call.attribute("qkv_hidden_sizes")
+    key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
+    seen = rows + (call.read(4)[-2] if call.has(4) else 0)
+    macs, operations = _pairs(batch * rows, seen, heads, key // heads, value // heads)
+    made = batch * rows * columns
+    return macs + made * depth, operations + (made if call.has(2) else 0)
+
+
+def _plain_attention(call: Call) -> Work:
+    query, key, value = call.read(0), call.read(1), call.read(2)
+    past = call.read(4)[2] if call.has(4) else 0
+    if len(query) == 4:
+        batch, heads, rows, width = query
+        return _pairs(batch * rows, key[2] + past, heads, width, value[3])
+    heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
+    width, deep = _whole(query[2]) // heads, _whole(value[2]) // groups
+    return _pairs(query[0] * query[1], key[1] + past, heads, width, deep)
+
+
+def _multi_head(call: Call) -> Work:
+    query, heads = call.read(0), call.number("num_heads", 1)
+    past = call.read(6)[2] if call.has(6) else 0
+    if len(query) == 5:  # queries, keys and values in one
+        return _pairs(query[0] * query[1], query[1] + past, heads, query[4], query[4])
+    key, width = call.read(1), _whole(query[2]) // heads
+    if len(key) == 4 or not call.has(2):  # of another sequence, or keys and values in one
+        return _pairs(query[0] * query[1], key[2 if len(key) == 4 else 1], heads, width, width)
+    deep = _whole(call.read(2)[2]) // heads
+    return _pairs(query[0] * query[1], key[1] + past, heads, width, deep)
+
+
+def _grouped(call: Call) -> Work:
+    query, heads = call.read(0), call.number("num_heads", 1)
+    packed = heads if call.has(1) else heads + 2 * call.number("kv_num_heads")
+    width = _whole(query[2]) // packed
+    if len(call.outputs) > 1 and call.outputs[1] is not None:
+        seen = call.outputs[1][2]
+    else:
+        seen = query[1] + (call.read(3)[2] if call.has(3) else 0)
+    window = call.number("local_window_size", -1)
+    if window > 0 and isinstance(seen, int):
+        seen = min(seen, window)
+    turned = query[0] * query[1] * heads * width * 3 if call.number("do_rotary") else 0
+    macs, operations = _pairs(query[0] * query[1], seen, heads, width, width)
+    return macs, operations + turned
+
+
+# --- recurrent layers, and what depends on more than a size --------------------------------------
+
+
+def _recurrent(gates: int, each: int) -> Callable[[Call], Work]:
+    """Return the rule of a recurrent layer.
+
+    Args:
+        gates: Products a step, of the input and of the state.
+        each: Operations an element of the state beside these.
+    """
+
+    def rule(call: Call) -> Work:
+        data = call.read(0)
+        ways = 2 if call.text("direction", "forward") == "bidirectional" else 1
+        hidden = call.number("hidden_size")
+        if not hidden:
+            raise UnknownShape
+        cells = data[0] * data[1] * (ways * hidden)
+        return cells * (gates * (data[2] + hidden)), cells * (each + gates)
+
+    return rule
+
+
+def _pooled(call: Call) -> Work:
+    return 0, elements(call.made()) * math.prod(call.attribute("kernel_shape") or ())
+
+
+def _fourier(call: Call) -> Work:
+    shape = call.read(0)[:-1]  # the last holds real and imaginary parts
+    axis = 1 if len(shape) == 2 else call.number("axis", 1) % len(shape)
+    length = _whole(shape[axis])
+    signals = math.prod((*shape[:axis], *shape[axis + 1 :]))
+    return 0, signals * round(5 * length * math.log2(max(length, 2)))
+
+
+def _short_fourier(call: Call) -> Work:
+    batch, frames, bins, _ = call.made()
+    length = _whole(bins) if call.number("onesided", 1) == 0 else 2 * (_whole(bins) - 1)
+    return 0, batch * frames * round(5 * length * math.log2(max(length, 2)))
+
+
+def _resized(call: Call) -> Work:
+    each = {"nearest": 0, "linear": 7, "bilinear": 7, "cubic": 35}
+    return 0, elements(call.made()) * each.get(call.text("mode", "nearest"), 7)
+
+
+def _listed(call: Call) -> Work:
+    return 0, elements(call.made()) * max(len(call.inputs) - 1, 1)
+
+
+def _region(call: Call) -> Work:
+    samples = max(call.number("sampling_ratio"), 1) ** 2
+    return 0, elements(call.made()) * (8 * samples)
+
+
+Rule: TypeAlias = "Callable[[Call], Work]"
+
+_CONV, _CONV_FROM_3 = _convolution(1, 2), _convolution(3, 8)
+_MATMUL = _product(0, 1)
+PRODUCTS: dict[str, Rule] = {
+    "Conv": _CONV,
+    "ConvInteger": _convolution(1, 99),
+    "QLinearConv": _CONV_FROM_3,
+    "FusedConv": _CONV,
+    "NhwcConv": _CONV,
+    "NhwcFusedConv": _CONV,
+    "ConvTranspose": _transposed,
+    "DeformConv": _deformed,
+    "MatMul": _MATMUL,
+    "MatMulInteger": _MATMUL,
+    "MatMulIntegerToFloat": _MATMUL,
+    "DynamicQuantizeMatMul": _MATMUL,
+    "FusedMatMul": _MATMUL,
+    "FusedMatMulActivation": _MATMUL,
+    "TransposeMatMul": _MATMUL,
+    "QLinearMatMul": _product(0, 3),
+    "Gemm": _gemm(0, 1, 2),
+    "FusedGemm": _gemm(0, 1, 2),
+    "GemmFloat8": _gemm(0, 1, 2),
+    "QGemm": _gemm(0, 3, 6),
+    "MatMulNBits": _by_columns,
+    "MatMulBnb4": _by_columns,
+    "MatMulFpQ4": _MATMUL,
+    "Einsum": _einsum,
+    "MoE": _mixture,
+    "Attention": _attention,
+    "QAttention": lambda call: _attention(_without_scales(call)),
+    "MultiHeadAttention": _multi_head,
+    "GroupQueryAttention": _grouped,
+    "LSTM": _recurrent(4, 18),
+    "DynamicQuantizeLSTM": _recurrent(4, 18),
+    "GRU": _recurrent(3, 13),
+    "RNN": _recurrent(1, 1),
+}
+"""The operators that are counted in multiply-accumulates."""
+
+
+def _without_scales(call: Call) -> Call:
+    """Return a call of QAttention with the inputs of Attention."""
+    inputs = [*call.inputs, *[None] * 9]
+    kept = (*inputs[:3], inputs[5], inputs[8])
+    return Call(call.domain, call.op_type, kept, call.outputs, call.attribute)
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        ("MaxPool", "NhwcMaxPool", "AveragePool", "LpPool", "QLinearAveragePool"), _pooled
+    ),
+    "DFT": _fourier,
+    "STFT": _short_fourier,
+    **dict.fromkeys(("Resize", "Upsample"), _resized),
+    **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _listed),
+    **dict.fromkeys(("RoiAlign", "MaxRoiPool"), _region),
+}
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VIEWS = _names(
+    "Reshape Squeeze Unsqueeze Flatten Identity Constant Shape Size Dropout Optional"
+    " OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty"
+    " SequenceErase SequenceInsert SequenceLength"
+)
+"""Neither compute nor move anything: runtimes hand the same bytes on."""
+SELECTS = _names("Gather GatherElements GatherND GatherBlockQuantized Slice Compress DynamicSlice")
+"""Read only so much of their first input as they write."""
+_MOVES = _names(
+    "Transpose Concat Split SplitToSequence ConcatFromSequence Expand Tile Pad Cast CastLike Where"
+    " BitCast DepthToSpace SpaceToDepth ScatterElements ScatterND Scatter ConstantOfShape Range"
+    " OneHot Trilu NonZero Unique ReverseSequence EyeLike CenterCropPad TensorScatter QLinearConcat"
+    " QLinearWhere ReorderInput ReorderOutput MemcpyToHost MemcpyFromHost"
+    " ExpandDims"
+)
+_PER_OUTPUT = {
+    "BatchNormalization": 2, "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "Celu": 4, "Clip": 2,
+    "DequantizeLinear": 2, "Elu": 3, "FastGelu": 8, "Gelu": 5, "GridSample": 11, "GroupNorm": 8,
+    "HardSigmoid": 4, "HardSwish": 5, "IsInf": 1, "LeakyRelu": 2, "Mish": 4, "PRelu": 2,
+    "QLinearAdd": 7, "QLinearLeakyRelu": 1, "QLinearMul": 7, "QLinearSigmoid": 1,
+    "QuantizeLinear": 2, "QuickGelu": 6, "RotaryEmbedding": 3, "Selu": 4, "Sigmoid": 4,
+    "Softplus": 2, "Softsign": 3, "Swish": 5,
+}  # fmt: skip
+_PER_INPUT = {
+    "DynamicQuantizeLinear": 4, "GroupNormalization": 7, "InstanceNormalization": 7,
+    "LayerNormalization": 7, "LogSoftmax": 5, "LpNormalization": 3, "LRN": 5,
+    "MeanVarianceNormalization": 6, "QLinearSoftmax": 5, "ReduceL2": 2, "ReduceLogSumExp": 2,
+    "ReduceSumSquare": 2, "RMSNormalization": 4, "SimplifiedLayerNormalization": 4,
+    "SkipLayerNormalization": 8, "SkipSimplifiedLayerNormalization": 5, "Softmax": _SOFTMAX,
+    "EmbedLayerNormalization": 7, "SkipGroupNorm": 8,
+}  # fmt: skip
+_ONCE_PER_INPUT = _names(
+    "ArgMax ArgMin BitonicSort Col2Im CumProd CumSum GlobalAveragePool GlobalLpPool GlobalMaxPool"
+    " Hardmax MaxUnpool NonMaxSuppression QLinearGlobalAveragePool QLinearReduceMean ReduceL1"
+    " ReduceLogSum ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumInteger"
+    " TopK"
+)
+_DOMAINS = frozenset({"", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """How the work of an operator is counted."""
+
+    rule: Rule | None = None
+    per_output: int = 0
+    """Operations an element of the first output, where there is no rule."""
+    per_input: int = 0
+    """Operations an element of the first input."""
+    is_known: bool = True
+    is_view: bool = False
+    """It neither computes nor moves anything."""
+    selects: bool = False
+    """It reads only so much of its first input as it writes."""
+
+
+def operator(domain: str, op_type: str) -> Operator:
+    """Return how the work of an operator is counted."""
+    if domain not in _DOMAINS:
+        return Operator(is_known=False)
+    if op_type in VIEWS:
+        return Operator(is_view=True)
+    if op_type in SELECTS or op_type in _MOVES:
+        return Operator(selects=op_type in SELECTS)
+    rule = PRODUCTS.get(op_type) or _RULES.get(op_type)
+    per_input = 1 if op_type in _ONCE_PER_INPUT else _PER_INPUT.get(op_type, 0)
+    if rule is not None or per_input:
+        return Operator(rule, per_input=per_input)
+    per_output = _PER_OUTPUT.get(op_type, 0 if domain else 1)
+    return Operator(per_output=per_output, is_known=per_output > 0)
+
+
+def work(rule: Rule, call: Call) -> tuple[Count | None, Count | None]:
+    """Return what a call computes; None where a shape that is needed is not known."""
+    try:
+        return rule(call)
+    except (UnknownShape, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
+        return None, None  # a malformed node, too, says nothing
+
+
+_SAME = _names(
+    "BiasGelu FastGelu Gelu QuickGelu SkipLayerNormalization SkipSimplifiedLayerNormalization"
+    " SimplifiedLayerNormalization RotaryEmbedding MultiHeadAttention QLinearAdd QLinearMul"
+    " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu BiasAdd GroupNorm"
+)
+
+
+def missing_output(call: Call) -> Shape | None:
+    """Return the shape of the first output by rules of this program, where inference has none.
+
+    For operators of ONNX Runtime, which onnx does not know.
+    """
+    first = call.inputs[0] if call.inputs else None
+    if first is None:
+        return None
+    if call.op_type in _SAME:
+        return first
+    if call.op_type in ("MatMulNBits", "MatMulBnb4"):
+        return (*first[:-1], call.number("N"))
+    if call.op_type == "GroupQueryAttention" and len(first) == 3 and call.has(1):
+        return first
+    return None
