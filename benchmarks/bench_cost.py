@@ -1,9 +1,9 @@
 """What nodes cost, against onnx-tool's counts, and how long 50,000 nodes take.
 
 onnx-tool (MIT) is no dependency: ``pip install --no-deps --target DIR onnx-tool tabulate``, then
-``PYTHONPATH=DIR python -m benchmarks.bench_cost FOLDER...`` with folders of models. Compared are the
-nodes that both count in multiply-accumulates; onnx-tool's bias, one an element of the result, is
-taken off. It runs the shapes of the model by itself, with 1 for symbolic dimensions.
+``PYTHONPATH=DIR python -m benchmarks.bench_cost FOLDER...`` with folders of models. Compared are
+the nodes that both count in multiply-accumulates; onnx-tool's bias, one an element of the result,
+is taken off.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def costs(path: Path) -> tuple[ModelCosts, dict[str, tuple[int, ...]]]:
 
 def peers(path: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[str, int]]:
     """Return onnx-tool's multiply-accumulates by the first output of a node, without a bias."""
-    import onnx_tool
+    import onnx_tool  # type: ignore[import-not-found]
 
     kinds = {
         value.name: onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
@@ -83,7 +83,8 @@ def compare(path: Path) -> str:
     # The seam: another program fails in its own ways.
     except Exception as error:  # noqa: BLE001
         return f"{path.name:32} onnx-tool: {type(error).__name__}: {str(error)[:60]}"
-    both, same, unlike = 0, 0, {}
+    both, same = 0, 0
+    unlike: dict[str, object] = {}
     for node in ours.document.main.nodes:
         if node.op_type not in PRODUCTS or node.outputs[0] not in theirs:
             continue

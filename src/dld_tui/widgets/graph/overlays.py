@@ -242,9 +242,7 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
     return TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own) if any(own) else None
 
 
-def cost_overlay(
-    model: ViewedGraph, flops: Mapping[Any, float], title: str
-) -> CostOverlay | None:
+def cost_overlay(model: ViewedGraph, flops: Mapping[Any, float], title: str) -> CostOverlay | None:
     """Return the operations of nodes as heat; None when none is known of this graph."""
     own = model.row_times(flops)
     return CostOverlay(CostOverlay.name, f" FLOPs{title}", own, own) if any(own) else None
