@@ -8,22 +8,15 @@ from pathlib import Path
 
 import click
 
-from dld_tui.cli.models.inference import infer
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
-from dld_tui.core.cost.nodes import ModelCosts
-from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
-from dld_tui.core.cost.table import cost_lines, cost_table, total_json
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
 from dld_tui.core.errors import UsageError
-from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.shapes import parse_shapes
-from dld_tui.core.tables.as_csv import csv_of
-from dld_tui.core.tables.table import Column, Table, json_of
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -82,7 +75,9 @@ def inspect_model(
     document = Document.open(path)
     try:
         if cost:
-            _write_costs(document, path, shapes, csv, as_json=as_json)
+            from dld_tui.cli.models.cost import write_costs  # a look without costs is faster
+
+            write_costs(document, path, shapes, csv, as_json=as_json)
             return
         found = check(document, operators=False)  # those of `dld check` are slower to load
         findings = [finding for finding in found if finding.level != "info"]
@@ -105,28 +100,6 @@ def inspect_model(
             write_table(Table(columns, [*summary.op_types.items()]))
     finally:
         document.close()
-
-
-def _write_costs(
-    document: Document, path: Path, shapes: Sequence[str], csv: Path | None, *, as_json: bool
-) -> None:
-    given = parse_shapes(shapes, document.main.inputs)
-    sizes = declare_inputs(document, given)
-    infer(document, path)
-    if given:
-        sizes = follow_shapes(document, given) | sizes
-    costs = ModelCosts(document, sizes)
-    table = cost_table(costs)
-    if csv is not None:
-        write_text(csv, csv_of(table), overwrite=True)
-        narrate(f"wrote {csv}")
-    if as_json:
-        write_json({"path": str(path), "total": total_json(costs), "nodes": json_of(table)})
-        return
-    for line in cost_lines(costs):
-        write(line)
-    write()
-    write_table(table)
 
 
 def _narrate_findings(path: Path, findings: list[Finding]) -> None:
