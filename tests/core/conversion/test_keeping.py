@@ -4,6 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import onnx
+import pytest
 
 from dld_tui.core.conversion.copies import keep, open_model
 from dld_tui.core.document import Document
@@ -65,6 +66,34 @@ def test_weights_of_a_view_are_the_models_own_again(tmp_path: Path) -> None:
             assert tensor is not None
             assert not tensor.is_external
             assert tensor.read(7, 1)[0] == 7
+        discard_view(view)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"\x17", b"\0", b"PK\3\4", b"\x7fELF", b"\x1f\x8b", b"SQLite format 3\0", b"{\n", b"\xff"],
+)
+def test_external_weights_of_a_view_stay_external_whatever_they_begin_with(
+    start: bytes, tmp_path: Path
+) -> None:
+    weights = start.ljust(256, b"\x05")
+    model = models.parse(models.CHAIN)
+    tensor = model.graph.initializer.add(name="large", dims=[64], data_type=onnx.TensorProto.FLOAT)
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.data")
+    (tmp_path / "weights.data").write_bytes(weights)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    with closing(Document.open(path)) as document:
+        view = external_view(
+            skeleton_bytes(document), document.blobs, tmp_path, external=document.external,
+            values=True,
+        )  # fmt: skip
+        with closing(open_model(view)) as again:
+            large = again.main.initializer("large")
+            assert large is not None
+            assert large.is_external
+            assert bytes(large.read(0, 64).tobytes()) == weights
         discard_view(view)
 
 

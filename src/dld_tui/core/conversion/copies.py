@@ -26,7 +26,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
 from dld_tui.core.document.value_types import dtype_name
-from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.writer import PREFIX
@@ -85,9 +85,16 @@ def _inline_own(document: Document, proto: onnx.TensorProto, own: dict[str, bool
     if location not in own:
         path = document.external.resolve(location)
         views = location.startswith(PREFIX) or location == "model.onnx.data"
-        own[location] = views or recognise(path) is FileKind.ONNX
+        own[location] = views or _is_model(path)
     if own[location]:
         set_inline(proto, document.blobs.add(document.external.blob(entries)))
+
+
+def _is_model(path: Path) -> bool:
+    try:
+        return recognise(path) is FileKind.ONNX
+    except InputError:  # it holds weights alone, which begin with anything
+        return False
 
 
 def inline_calls(document: Document) -> int:
