@@ -18,7 +18,9 @@ from typing import cast
 
 from dld_tui.backends.gpu.board_watch import BoardWatch
 from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
+from dld_tui.backends.onnxruntime.peaks import cpu_roof
 from dld_tui.backends.onnxruntime.session import (
+    CUDA_PROVIDERS,
     SUFFIX,
     BoundFeed,
     Copies,
@@ -30,6 +32,8 @@ from dld_tui.backends.onnxruntime.session import (
     version,
 )
 from dld_tui.core import fmt
+from dld_tui.core.codec import encode
+from dld_tui.core.cost.roofline import Roof, roof_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.environment import CpuWatch, identify, peak_memory
@@ -41,6 +45,7 @@ from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.latency import Burst, Extent, TimeCalls, measure, noting_times
+from dld_tui.core.plan.roofline import peaks_of
 from dld_tui.core.report.import_ort import add_ort_profile
 from dld_tui.core.report.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.records import Note
@@ -441,6 +446,7 @@ class ProfilingRun:
             document = None
             if optimized.exists():
                 document = stack.enter_context(contextlib.closing(Document.open(optimized)))
+            roofs = self._roofs()
             found = add_ort_profile(
                 self._report,
                 profile,
@@ -449,6 +455,7 @@ class ProfilingRun:
                 warm_up=1,
                 start_us=0.0 if self._origin_ns is None else (origin_ns - self._origin_ns) / 1000,
                 on_pass=observe if self._gpu is not None else None,
+                roofs=roofs,
             )
         for note in fallback_notes(found.kernels, self._plan.session.providers[0]):
             self._report.note(note.text, note.level)
@@ -457,6 +464,20 @@ class ProfilingRun:
             self._gpu.write_layers(self._report, origin_ns, spans, unordered)
             if self._origin_ns is None:
                 self._gpu.write_counters(self._report, origin_ns)
+
+    def _roofs(self) -> dict[str, Roof]:
+        """Return what the devices can do at most, by execution provider."""
+        found: dict[str, Roof] = {}
+        threads = self._plan.session.threads
+        cpu = cpu_roof(str(self._environment["cpu"]), threads, version())
+        if cpu is not None:
+            found[f"CPU{SUFFIX}"] = cpu
+        peaks = peaks_of({"Name": self._environment.get("gpu")})
+        if peaks is not None:
+            roof = roof_of(peaks)
+            found.update({f"{name}{SUFFIX}": roof for name in CUDA_PROVIDERS})
+        self._report.set_fact("roofs", {name: encode(roof) for name, roof in found.items()})
+        return found
 
     def _save_optimized(self) -> Iterator[Event]:
         """Save the optimised model with its weights, by a session of its own."""

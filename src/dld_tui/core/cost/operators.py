@@ -197,7 +197,7 @@ def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count) -> 
 
 
 def _attention(call: Call) -> Work:
-    if call.domain == "":
+    if len(call.read(1)) != 2:  # ai.onnx has keys where com.microsoft has weights
         return _plain_attention(call)
     batch, rows, depth = call.read(0)
     columns = call.read(1)[-1]
@@ -372,9 +372,9 @@ def _names(text: str) -> frozenset[str]:
 VIEWS = _names(
     "Reshape Squeeze Unsqueeze Flatten Identity Constant Shape Size Dropout Optional"
     " OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty"
-    " SequenceErase SequenceInsert SequenceLength"
+    " SequenceErase SequenceInsert SequenceLength If Loop Scan SequenceMap"
 )
-"""Neither compute nor move anything: runtimes hand the same bytes on."""
+"""Neither compute nor move anything themselves: runtimes hand the same bytes on, or run a body."""
 SELECTS = _names("Gather GatherElements GatherND GatherBlockQuantized Slice Compress DynamicSlice")
 """Read only so much of their first input as they write."""
 _MOVES = _names(

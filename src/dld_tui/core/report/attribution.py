@@ -413,6 +413,14 @@ class Attribution:
         links = zip(ordered, shares, strict=True)
         return tuple(self._link(node, confidence, share) for node, share in links), confidence
 
+    def subject(self, kernel: Kernel, links: Sequence[NodeLink]) -> Node | None:
+        """Return the node whose attributes a kernel has: the optimised one, else its own."""
+        node = self._optimised_node(kernel)
+        if node is None and links and links[0].op_type == kernel.op_type:
+            found = self._finder.named(links[0].name)
+            node = found[0] if len(found) == 1 else None
+        return node
+
     def _by_tensors(self, kernel: Kernel) -> tuple[list[Node], Confidence]:
         node = self._optimised_node(kernel)
         if node is None or self._tracer is None:

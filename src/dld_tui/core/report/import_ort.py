@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.cost.kernels import kernel_work
+from dld_tui.core.cost.roofline import Roof, placed
 from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.report.attribution import Attribution
 from dld_tui.core.report.model import Report, temporary_report
@@ -59,6 +61,7 @@ def add_ort_profile(
     warm_up: int = 0,
     start_us: float = 0.0,
     on_pass: PassObserver | None = None,
+    roofs: Mapping[str, Roof] | None = None,
 ) -> ImportSummary:
     """Add the layers, passes and samples of a profile, with what is wrong with it as notes.
 
@@ -74,6 +77,7 @@ def add_ort_profile(
         start_us: When the profile began, on the report's clock.
         on_pass: Called with every pass after it was added, and the number that the report has for
             each kernel of the profile.
+        roofs: What the devices of the execution providers can do at most.
 
     Raises:
         InputError: The file cannot be read, is empty, or is not such a profile.
@@ -81,7 +85,9 @@ def add_ort_profile(
         SaveError: The report cannot be written.
     """
     profile = OrtProfile(Path(json_path))
-    importer = _Importer(writer, profile, document, optimised_document, warm_up, start_us, on_pass)
+    importer = _Importer(
+        writer, profile, document, optimised_document, warm_up, start_us, on_pass, roofs or {}
+    )
     return importer.run(progress, cancelled)
 
 
@@ -133,7 +139,9 @@ class _Importer:
         warm_up: int,
         start_us: float,
         on_pass: PassObserver | None,
+        roofs: Mapping[str, Roof],
     ) -> None:
+        self._roofs = roofs
         self._writer = writer
         self._start_us = start_us
         self._on_pass = on_pass
@@ -224,9 +232,16 @@ class _Importer:
         nodes, confidence = (
             self._attribution.links(kernel) if self._attribution is not None else ((), "none")
         )
-        details = kernel.details
-        if self._attribution is not None and self._attribution.shared_by is not None:
-            details = {**details, SHARED_BY: self._attribution.shared_by}
+        details = {**kernel.details}
+        node = None
+        if self._attribution is not None:
+            node = self._attribution.subject(kernel, nodes)
+            if self._attribution.shared_by is not None:
+                details[SHARED_BY] = self._attribution.shared_by
+        details.update(kernel_work(kernel, node))
+        roof = self._roofs.get(kernel.provider or "")
+        if roof is not None:
+            details.update(placed(details, kernel.input_types, roof))
         return Layer(
             name=kernel.name,
             type=kernel.op_type,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, priced
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
@@ -25,6 +26,7 @@ from dld_tui.core.tables.units import (
     NOTE,
     PERCENT,
     PLACE,
+    SHORT,
     SIZE,
     Unit,
 )
@@ -194,6 +196,18 @@ def layer_columns(
                style="dim", help="Weights and biases."),
         Column("io_bytes", "in+out", figure("io_bytes"), SIZE, 8, priority=9,
                style="dim", help="Inputs and outputs."),
+        Column("flops", "FLOPs", figure("flops"), SHORT, 8, priority=8, style="dim", shown=False,
+               help="Operations of one run; a multiply-accumulate is two."),
+        Column("moved_bytes", "moved", figure("moved_bytes"), SIZE, 8, priority=8, style="dim",
+               shown=False, help="Bytes that one run reads and writes."),
+        Column("flops_per_s", "FLOP/s", lambda layer: per_second(layer, layer.flops), SHORT, 8,
+               priority=8, style="dim", shown=False, help="Operations a second that it reached."),
+        Column("bytes_per_s", "B/s", lambda layer: per_second(layer, layer.moved_bytes), SHORT, 8,
+               priority=8, style="dim", shown=False, help="Bytes a second that it reached."),
+        Column("roof_percent", "% roof", roof_percent, PERCENT, 7, priority=8, style="dim",
+               shown=False, help="The time that its work takes at least, of what it took."),
+        Column("limiter", "limited by", limiter, NOTE, 10, priority=8, style="dim", shown=False,
+               help="compute, memory or launch: what sets that time."),
         Column("layer_type", "layer type", figure("layer_type"), width=18, priority=8,
                style="dim", shown=False, help="The layer type in the file."),
         Column("tactic", "tactic", figure("tactic"), width=34, priority=8, keep="end",
@@ -208,16 +222,20 @@ def layer_columns(
 
 VIEWS: Mapping[str, str] = {
     "report csv": "index name type input_dims output_dims provider precision time_ms percent min_ms"
-    " max_ms mean_ms count passes gpu_time_ms nodes confidence",
+    " max_ms mean_ms count passes gpu_time_ms nodes confidence flops moved_bytes flops_per_s"
+    " bytes_per_s roof_percent limiter",
     "report json": "index name type input_dims output_dims input_types output_types provider"
-    " precision time_ms percent min_ms max_ms mean_ms count passes gpu_time_ms nodes confidence",
+    " precision time_ms percent min_ms max_ms mean_ms count passes gpu_time_ms nodes confidence"
+    " flops moved_bytes flops_per_s bytes_per_s roof_percent limiter",
     "report parquet": "index name type input_dims output_dims input_types output_types provider"
-    " precision time_ms percent min_ms max_ms mean_ms gpu_time_ms count passes nodes confidence",
+    " precision time_ms percent min_ms max_ms mean_ms gpu_time_ms count passes nodes confidence"
+    " flops moved_bytes flops_per_s bytes_per_s roof_percent limiter",
     "report text": "name type time_ms gpu_time_ms percent nodes",
     "report html": "index name type time_ms gpu_time_ms percent min_ms max_ms count precision"
-    " provider output_dims nodes",
+    " provider output_dims flops_per_s bytes_per_s roof_percent limiter nodes",
     "report screen": "index type name time_ms percent cost gpu_time_ms gpu_percent of_pass min_ms"
-    " max_ms mean_ms count passes provider precision input_dims output_dims nodes",
+    " max_ms mean_ms count passes provider precision input_dims output_dims flops"
+    " moved_bytes flops_per_s bytes_per_s roof_percent limiter nodes",
     "engine csv": "index name type time_ms median_ms percent precision output_precision io_bytes"
     " weights_bytes footprint tactic",
     "engine text": "name type precision time_ms percent footprint nodes",
@@ -227,6 +245,9 @@ VIEWS: Mapping[str, str] = {
     " weights_bytes io_bytes layer_type output_dims tactic nodes",
 }
 """The columns of each output, in order. Those of CSV, JSON and Parquet are a contract."""
+
+
+_ROOFLINE = frozenset({"flops_per_s", "bytes_per_s", "roof_percent", "limiter"})
 
 
 def view_columns(columns: _Columns, view: str) -> _Columns:
@@ -249,6 +270,8 @@ def layer_table(
     columns = view_columns(layer_columns(layers, by_pass, wording, engine=engine), view)
     if view.endswith((" text", " html")) and not has_gpu_times(layers):
         columns = tuple(column for column in columns if column.key != "gpu_time_ms")
+    if view.endswith(" html") and all(layer.flops is None for layer in layers):
+        columns = tuple(column for column in columns if column.key not in _ROOFLINE)
     return Table(
         columns,
         layers,

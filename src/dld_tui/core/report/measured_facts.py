@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.cost.roofline import roofline_text
 from dld_tui.core.report.statistics import is_sound
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -200,6 +201,9 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     load = _time(report.facts.get("load_ms"))
     if load is not None:
         yield MeasuredFact("model load", f"{fmt.milliseconds(load)} ms")
+    limits = roofline_text(report.layers)
+    if limits:
+        yield MeasuredFact("limited by", limits)
 
 
 def _memory_facts(report: Report) -> Iterator[MeasuredFact]:

@@ -128,6 +128,13 @@ class Layer:
     weights_bytes = _Number("weights_bytes")
     io_bytes = _Number("io_bytes")
 
+    # What one run of it costs, and what it takes at least; see :mod:`dld_tui.core.cost.roofline`.
+    flops = _Number("flops")
+    moved_bytes = _Number("moved_bytes")
+    roof_ms = _Number("roof_ms")
+    launch_ms = _Number("launch_ms")
+    bound = _Text("bound")
+
 
 @dataclass(frozen=True)
 class Wording:

@@ -1,0 +1,124 @@
+"""How near to what a machine can do a measured layer comes, and what limits it.
+
+The roofline of Williams, Waterman and Patterson (2009): a layer takes at least the time of its
+operations at the peak of their type, and at least that of its bytes at the bandwidth. What takes
+about as long as an empty layer is limited by its launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dld_tui.core.cost.kernels import FLOPS, MOVED
+
+if TYPE_CHECKING:
+    from dld_tui.core.plan.roofline import Peaks
+    from dld_tui.core.report.records import Layer
+    from dld_tui.core.types import JSON
+
+Limiter: TypeAlias = Literal["compute", "memory", "launch"]
+ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
+_SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8",
+          "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The most that a machine does."""
+
+    device: str
+    flops: Mapping[str, float]
+    """Operations a second by type: ``fp32``, ``fp16``, ``int8``."""
+    bandwidth: float
+    """Bytes a second to and from memory."""
+    near_bandwidth: float = 0.0
+    """Bytes a second of what fits into a cache; 0 where that is not known."""
+    near_bytes: int = 0
+    """How much that is."""
+    launch_ms: float = 0.0
+    """How long a layer takes that computes nothing to speak of."""
+    source: str = ""
+    """Where the figures are from."""
+
+
+def roof_of(peaks: Peaks) -> Roof:
+    """Return the roof of a GPU by its data sheet."""
+    flops = {name: value * 1e12 for name, value in peaks.tflops.items()}
+    return Roof(peaks.device, flops, peaks.bandwidth_gbs * 1e9, launch_ms=0.003,
+                source="the data sheet")  # fmt: skip
+
+
+def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> dict[str, JSON]:
+    """Return the least time of one run of a layer under a roof, and what sets it.
+
+    Args:
+        details: Of the layer, with its operations and bytes.
+        types: Of its inputs: that of the first says which peak counts.
+        roof: Of the device that it ran on.
+    """
+    flops, moved = details.get(FLOPS), details.get(MOVED)
+    if not isinstance(flops, int) or not isinstance(moved, int):
+        return {}
+    peak = roof.flops.get(_SHORT.get(types[0], types[0]) if types else "") or roof.flops.get("fp32")
+    if not peak:
+        return {}
+    near = roof.near_bandwidth if moved <= roof.near_bytes else 0.0
+    compute_s, memory_s = flops / peak, moved / (near or roof.bandwidth)
+    return {
+        ROOF_MS: 1000 * max(compute_s, memory_s),
+        BOUND: "compute" if compute_s > memory_s else "memory",
+        LAUNCH_MS: roof.launch_ms,
+    }
+
+
+def measured_ms(layer: Layer) -> float | None:
+    """Return the time of one run of a layer: of its kernels on a GPU, where that is known."""
+    found = layer.gpu_time_ms if layer.gpu_time_ms is not None else layer.time_ms
+    return None if not found else found / (layer.count or 1.0)
+
+
+def per_second(layer: Layer, work: float | None) -> float | None:
+    """Return what a layer does a second; None where its work or time is not known."""
+    ms = measured_ms(layer)
+    return None if work is None or ms is None else work / ms * 1000
+
+
+def roof_percent(layer: Layer) -> float | None:
+    """Return how much of a layer's time it would take at least; None where that is not known."""
+    ms = measured_ms(layer)
+    return None if layer.roof_ms is None or ms is None else 100 * layer.roof_ms / ms
+
+
+def limiter(layer: Layer) -> Limiter | None:
+    """Return what limits a layer; None where it is not known."""
+    ms, roof_ms = measured_ms(layer), layer.roof_ms
+    if ms is None or roof_ms is None:
+        return None
+    if roof_ms < ms / 2 and ms < 2 * (layer.launch_ms or 0.0):
+        return "launch"
+    return "compute" if layer.bound == "compute" else "memory"
+
+
+def roofline_text(layers: Sequence[Layer]) -> str:
+    """Return what limits the layers together; empty where nothing is known."""
+    times = [(layer, (measured_ms(layer) or 0.0) * (layer.count or 1.0)) for layer in layers]
+    whole = sum(ms for _, ms in times)
+    if not whole:
+        return ""
+    by: dict[str, tuple[float, float]] = {}
+    for layer, ms in times:
+        found = limiter(layer)
+        if found is not None:
+            spent, least = by.get(found, (0.0, 0.0))
+            by[found] = spent + ms, least + (layer.roof_ms or 0.0) * (layer.count or 1.0)
+    covered = sum(spent for spent, _ in by.values())
+    if not covered:
+        return ""
+    parts = [
+        f"{word} {100 * by[word][0] / whole:.0f} %"
+        + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the roof)" if word != "launch" else "")
+        for word in ("compute", "memory", "launch") if word in by
+    ]  # fmt: skip
+    return f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
