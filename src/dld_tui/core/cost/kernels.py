@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import Call, Shape, elements, operator, work
 from dld_tui.core.report.groups import ELEMENT_BITS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dld_tui.core.document.node import Node
     from dld_tui.core.report.ort_profile import Kernel
     from dld_tui.core.report.records import Dims
@@ -33,11 +32,16 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
         counted = ours if ours.is_known else counted
     if counted.is_view:
         return {FLOPS: 0, MOVED: 0}
-    read, made = _shapes(kernel.input_dims), _shapes(kernel.output_dims)
+    inputs = _inputs(kernel, node)
+    outputs = list(map(_known, kernel.output_dims, kernel.output_types))
+    read, made = ([None if one is None else one[0] for one in side] for side in (inputs, outputs))
     found: dict[str, int] = {}
-    moved = _moved(kernel, read, made, selects=counted.selects)
-    if moved is not None:
-        found[MOVED] = moved
+    sizes = [[_size(one) for one in side if one is not None] for side in (inputs, outputs)]
+    if outputs and not any(None in side for side in sizes):
+        taken, given = ([size for size in side if size is not None] for side in sizes)
+        if counted.selects and taken:
+            taken[0] = sum(given)
+        found[MOVED] = sum(taken) + sum(given)
 
     def attribute(name: str) -> Any:
         value = node.attribute(name) if node is not None else None
@@ -45,9 +49,8 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
 
     macs, operations = 0, 0
     if counted.rule is not None:
-        placed = _placed(read, node)
         domain = "" if node is None else node.domain
-        call = Call(domain, kernel.op_type, placed, made, attribute)
+        call = Call(domain, kernel.op_type, read, made, attribute)
         macs, operations = work(counted.rule, call)  # type: ignore[assignment]
     elif counted.per_input or counted.per_output:
         first = (read if counted.per_input else made)[:1]
@@ -58,40 +61,39 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
     return found
 
 
-def _shapes(dims: Sequence[Dims]) -> list[Shape | None]:
-    return [
-        None if one is None or any(not isinstance(size, int) or size < 0 for size in one)
-        else tuple(size for size in one if isinstance(size, int))
-        for one in dims
-    ]  # fmt: skip
+_Input: TypeAlias = "tuple[Shape | None, str]"
+"""The shape and type of what a kernel read or made."""
 
 
-def _placed(shapes: list[Shape | None], node: Node | None) -> list[Shape | None]:
-    """Return the shapes at the places of their inputs; a profile leaves out what is not there."""
-    if node is None or len(shapes) != sum(map(bool, node.inputs)):
-        return shapes
-    left = iter(shapes)
-    return [next(left) if name else None for name in node.inputs]
+def _known(dims: Dims, dtype: str) -> _Input:
+    sizes = [size for size in dims or () if isinstance(size, int) and size >= 0]
+    return (None if dims is None or len(sizes) < len(dims) else tuple(sizes)), dtype
 
 
-def _moved(
-    kernel: Kernel, read: Sequence[Shape | None], made: Sequence[Shape | None], *, selects: bool
-) -> int | None:
-    taken = _sizes(read, kernel.input_types)
-    given = _sizes(made, kernel.output_types)
-    if taken is None or given is None or not made:
+def _inputs(kernel: Kernel, node: Node | None) -> list[_Input | None]:
+    """Return what a kernel read, each at its place.
+
+    A profile leaves out inputs that are not there, and weights that were packed beforehand.
+    """
+    told: list[_Input | None] = list(map(_known, kernel.input_dims, kernel.input_types))
+    if node is None or len(told) >= len(node.inputs):
+        return told
+    left = deque(told)
+    placed: list[_Input | None] = []
+    for name in node.inputs:
+        stored = node.scope.resolve(name) if name else None
+        tensor = stored.scope.initializer(name) if stored and stored.kind == "initializer" else None
+        if tensor is not None and (not left or left[0] != (tensor.shape, tensor.dtype)):
+            placed.append((tensor.shape, tensor.dtype))
+        else:
+            placed.append(left.popleft() if name and left else None)
+    return placed
+
+
+def _size(one: _Input) -> int | None:
+    shape, dtype = one
+    bits = ELEMENT_BITS.get(dtype)
+    if shape is None or bits is None:
         return None
-    if selects:
-        taken[0] = sum(given)
-    return sum(taken) + sum(given)
-
-
-def _sizes(shapes: Sequence[Shape | None], types: Sequence[str]) -> list[int] | None:
-    sizes = []
-    for shape, dtype in zip(shapes, types, strict=True):
-        bits = ELEMENT_BITS.get(dtype)
-        if shape is None or bits is None:
-            return None
-        count = byte_count(elements(shape), bits)
-        sizes.append(count if isinstance(count, int) else 0)
-    return sizes
+    count = byte_count(elements(shape), bits)
+    return count if isinstance(count, int) else None

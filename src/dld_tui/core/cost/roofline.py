@@ -1,8 +1,7 @@
 """How near to what a machine can do a measured layer comes, and what limits it.
 
 The roofline of Williams, Waterman and Patterson (2009): a layer takes at least the time of its
-operations at the peak of their type, and at least that of its bytes at the bandwidth. What takes
-about as long as an empty layer is limited by its launch.
+operations at the peak of their type, and at least that of its bytes at the bandwidth.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 Limiter: TypeAlias = Literal["compute", "memory", "launch"]
 ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
+_LAUNCHES = 8
+"""What takes less than so many empty layers, and twice its least time, is limited by its launch."""
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8",
           "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
 
@@ -96,7 +97,7 @@ def limiter(layer: Layer) -> Limiter | None:
     ms, roof_ms = measured_ms(layer), layer.roof_ms
     if ms is None or roof_ms is None:
         return None
-    if roof_ms < ms / 2 and ms < 2 * (layer.launch_ms or 0.0):
+    if roof_ms < ms / 2 and ms < _LAUNCHES * (layer.launch_ms or 0.0):
         return "launch"
     return "compute" if layer.bound == "compute" else "memory"
 

@@ -1,0 +1,86 @@
+"""What measured layers cost and what limits them, against figures made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.cost.kernels import kernel_work
+from dld_tui.core.cost.roofline import (
+    Roof,
+    limiter,
+    per_second,
+    placed,
+    roof_percent,
+    roofline_text,
+)
+from dld_tui.core.document.document import Document
+from dld_tui.core.report.ort_profile import Kernel
+from dld_tui.core.report.records import Layer
+from tests.support.models import parse
+
+F = "float32"
+ROOF = Roof("x", {"fp32": 1e12, "int8": 4e12}, 1e10, 1e11, 1 << 20, launch_ms=0.001)
+
+
+def test_a_kernel_by_its_own_shapes() -> None:
+    kernel = Kernel(
+        "c", "FusedConv", input_types=(F, F, F), output_types=(F,),
+        input_dims=((1, 4, 8, 8), (6, 4, 3, 3), (6,)), output_dims=((1, 6, 8, 8),),
+    )  # fmt: skip
+    made, macs = 6 * 64, 6 * 64 * 4 * 9
+    moved = 4 * (4 * 64 + 6 * 36 + 6 + made)
+    assert kernel_work(kernel, None) == {"flops": 2 * macs + made, "moved_bytes": moved}
+
+
+def test_weights_that_were_packed_beforehand_are_read_all_the_same(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    net (float[5, 2] x) => (float[5, 3] y)
+    <float[3, 2] w = {1, 2, 3, 4, 5, 6}>
+    { y = Gemm <transB = 1> (x, w, "") }
+    """
+    onnx.save(parse(text), tmp_path / "m.onnx")
+    (node,) = Document.open(tmp_path / "m.onnx").main.nodes
+    about = {"output_dims": ((5, 3),), "output_types": (F,)}
+    work = {"flops": 2 * 5 * 2 * 3, "moved_bytes": 4 * (10 + 6 + 15)}
+    packed = Kernel("g", "Gemm", input_dims=((5, 2),), input_types=(F,), **about)
+    assert kernel_work(packed, node) == work
+    whole = Kernel("g", "Gemm", input_dims=((5, 2), (3, 2)), input_types=(F, F), **about)
+    assert kernel_work(whole, node) == work
+    assert "flops" not in kernel_work(packed, None)
+
+
+def test_what_is_not_known_and_what_only_runs_others() -> None:
+    assert kernel_work(Kernel("k", "NobodyKnowsThis", output_dims=((2,),)), None) == {}
+    assert kernel_work(Kernel("i", "If"), None) == {"flops": 0, "moved_bytes": 0}
+    picked = Kernel("g", "Gather", input_dims=((1000, 8), (3,)), input_types=(F, "int64"),
+                    output_dims=((3, 8),), output_types=(F,))  # fmt: skip
+    assert kernel_work(picked, None) == {"flops": 0, "moved_bytes": 96 + 24 + 96}
+
+
+def layer(flops: int, moved: int, time_ms: float, **more: float) -> Layer:
+    details = {"flops": flops, "moved_bytes": moved}
+    details |= placed(details, (F,), ROOF)  # type: ignore[arg-type]
+    return Layer("l", "Conv", details=details, time_ms=time_ms, **more)  # type: ignore[arg-type]
+
+
+def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
+    computes = layer(2 * 10**9, 10**6, 4.0)  # 2 ms of work, 10 us of bytes near by
+    assert (limiter(computes), roof_percent(computes)) == ("compute", pytest.approx(50))
+    assert per_second(computes, computes.flops) == pytest.approx(5e11)
+    moves = layer(10**6, 10**8, 20.0)  # 10 ms of bytes, too many for a cache
+    assert (limiter(moves), roof_percent(moves)) == ("memory", pytest.approx(50))
+    twice = layer(2 * 10**9, 10**6, 4.0, count=2.0)  # a pass runs it twice
+    assert roof_percent(twice) == pytest.approx(100)
+    on_gpu = layer(2 * 10**9, 10**6, 9.0, gpu_time_ms=2.5)
+    assert roof_percent(on_gpu) == pytest.approx(80)
+    assert limiter(layer(10, 10, 0.004)) == "launch"
+    assert limiter(Layer("l", "Conv", time_ms=1.0)) is None
+    text = roofline_text([computes, moves, Layer("l", "X", time_ms=1.0)])
+    assert text == (
+        "compute 16 % (at 50 % of the roof), memory 80 % (at 50 % of the roof);"
+        " 96.0 % of the time is covered"
+    )
