@@ -113,7 +113,7 @@ def _best_s(graph: str, feeds: dict[str, Any], threads: int) -> float:
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     session.run(None, feeds)
-    times = []
+    times: list[float] = []
     end = time.perf_counter() + _SECONDS
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
