@@ -94,7 +94,13 @@ def find_sensors(board: Jetson, *, gpu: bool = True) -> list[Sensor]:
         gpu: With load and clock of the GPU.
     """
     sys = board.root / "sys"
-    found = [*_clocks(board, gpu=gpu), *_temperatures(sys), *_rails(sys), *_limits(sys)]
+    found = [
+        *(_gpu_sensors(board) if gpu else ()),
+        *_rails(sys),
+        *_clocks(sys),
+        *_temperatures(sys),
+        *_limits(sys),
+    ]
     alike: dict[str, Sensor] = {}
     for sensor in found:  # a folder may be reached on two ways
         alike.setdefault(sensor.spec.title, sensor)
@@ -117,12 +123,14 @@ def _sensor(
     return Sensor(kind, label, row, _scaled(path, scale))
 
 
-def _clocks(board: Jetson, *, gpu: bool) -> Iterator[Sensor]:
-    if gpu and board.load_file is not None:
+def _gpu_sensors(board: Jetson) -> Iterator[Sensor]:
+    if board.load_file is not None:
         yield _sensor("load", "GPU", board.load_file, ("load", "%", 100.0), 10)
-    if gpu and board.clock_file is not None:
+    if board.clock_file is not None:
         yield _sensor("clock", "GPU", board.clock_file, ("clock", "MHz", None), 1e6)
-    sys = board.root / "sys"
+
+
+def _clocks(sys: Path) -> Iterator[Sensor]:
     for name in ("kernel/debug/bpmp/debug/clk/emc/rate", "kernel/debug/clk/emc/clk_rate"):
         if _is_readable(sys / name):  # root alone may
             yield _sensor("clock", "EMC", sys / name, ("clock", "MHz", None), 1e6)
@@ -131,7 +139,7 @@ def _clocks(board: Jetson, *, gpu: bool) -> Iterator[Sensor]:
         path = policy / "scaling_cur_freq"
         if path.exists():
             cores = "CPU " + (_label(policy, "related_cpus").replace(" ", ",") or policy.name[6:])
-            yield _sensor("clock", _range(cores), path, ("clock", "MHz", None), 1e3)
+            yield _sensor("clock", _range(cores), path, ("", "MHz", None), 1e3)
 
 
 def _is_readable(path: Path) -> bool:
@@ -161,11 +169,11 @@ def _temperatures(sys: Path) -> Iterator[Sensor]:
         label = re.sub(r"[-_]?therm(al)?$", "", name, flags=re.IGNORECASE) or name or zone.name
         if "PMIC" in name.upper() or _FAN.search(name):  # a constant; a mean of the others
             continue
-        yield _sensor("temperature", label, zone / "temp", ("temperature", "°C", None), 1e3)
+        yield _sensor("temperature", label, zone / "temp", ("temp", "°C", None), 1e3)
 
 
 def _rails(sys: Path) -> Iterator[Sensor]:
-    spec = ("power", "W", None)
+    spec = ("", "W", None)
     for chip in sorted((sys / "class/hwmon").glob("hwmon*"), key=_number_of):
         name = _label(chip, "name")
         if not name.startswith("ina"):
@@ -174,7 +182,7 @@ def _rails(sys: Path) -> Iterator[Sensor]:
             label, number = _label(chip, path.name), path.name[2 : -len("_label")]
             amperes = chip / f"curr{number}_input"
             if label not in ("", "NC") and amperes.exists():  # shunt voltages have no current
-                row = CounterSpec(f"{name}/in{number}", f"{label} power", "W", None)
+                row = CounterSpec(f"{name}/in{number}", label, "W", None)
                 yield Sensor("power", label, row, _watts(chip / f"in{number}_input", amperes))
         if not any(chip.glob("in*_label")) and (chip / "power1_input").exists():
             label = _label(chip, "power1_label") or _label(chip, "label") or "VIN"
@@ -275,7 +283,7 @@ class BoardWatch:
         self._generation = 0
         self._asking: tuple[_Track, float] | None = None
         self._window: Window | None = None
-        self._passes = 0
+        self._pass_s = 0.0
         self._told: set[str] = set()
         self._lock_clocks = lock_clocks
         self._lock: ClockLock | None = None
@@ -373,9 +381,9 @@ class BoardWatch:
         rails = {one.sensor.label: one.samples[-1][1] for one in self._of("power")}
         return sum(rails[name] for name in total_rails(list(rails))) if rails else None
 
-    def measured(self, window: Window, passes: int) -> None:
-        """Say between which times the passes ran whose energy is wanted, and how many."""
-        self._window, self._passes = window, passes
+    def measured(self, window: Window, seconds: float) -> None:
+        """Say between which times the passes ran whose energy is wanted, and how long one took."""
+        self._window, self._pass_s = window, seconds
 
     def close(self) -> None:
         """Stop asking and give the clocks back; safe to call again."""
@@ -388,7 +396,7 @@ class BoardWatch:
             self._lock = None
 
     def write(self, writer: ReportWriter, origin_ns: int | None) -> None:
-        """Write tracks, energy, what slowed the board down, and a remark on each silent sensor.
+        """Write tracks, energy, what slowed the board down, and which sensor fell silent.
 
         Does so once, after :meth:`close`.
 
@@ -452,24 +460,23 @@ class BoardWatch:
         return found
 
     def energy_facts(self) -> dict[str, JSON]:
-        """Return the joules of the passes, of one, and the rails that were counted."""
+        """Return the joules of a pass, the watts meanwhile, and the rails that were counted."""
         rails = {
             one.sensor.label: one.samples
             for one in self._tracks
             if one.sensor.kind == "power" and one.samples
         }
-        if self._window is None or not self._passes or not rails:
+        if self._window is None or not self._pass_s or not rails:
             return {}
         names = total_rails(list(rails))
         parts = [energy(rails[name], self._window) for name in names]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return {}
-        joules = sum(known)
-        seconds = (self._window[1] - self._window[0]) / 1e9
+        watts = sum(known) / ((self._window[1] - self._window[0]) / 1e9)
         return {
-            "energy_per_inference_j": joules / self._passes,
-            "board_power_w": joules / seconds,
+            "energy_per_inference_j": watts * self._pass_s,
+            "board_power_w": watts,
             "energy_rails": " + ".join(names),
         }
 
@@ -484,10 +491,8 @@ class BoardWatch:
         if slowed:
             yield Note(f"The board slowed down during the run: {', '.join(slowed)}.", "warning")
         for track in self._tracks:
-            if track.problem:
-                what = track.sensor.spec.title or track.sensor.label
-                when = "stopped" if track.samples else "has no track"
-                yield Note(f"Sensor {what} {when}: {track.problem}.")
+            if track.problem and track.samples:  # without any, its row says so
+                yield Note(f"Sensor {track.sensor.spec.title} stopped: {track.problem}.")
 
 
 def _write_series(writer: ReportWriter, track: _Track, origin_ns: int) -> None:

@@ -324,7 +324,8 @@ class ProfilingRun:
             if self._gpu is not None:
                 yield from self._gpu.metrics()
             yield from self._board.metrics()
-        self._board.measured((begin_ns, time.time_ns()), len(self.latencies))
+        mean_s = sum(self.latencies) / max(1, len(self.latencies)) / 1000
+        self._board.measured((begin_ns, time.time_ns()), mean_s)
         self._write_latencies()
         if self._bound:
             with errors_of(self._plan.model, "run"):

@@ -624,7 +624,7 @@ class ProfilingRun:
                 yield from self._gpu.metrics()
                 yield from self._board.metrics()
             wall = time.perf_counter() - begin
-            self._board.measured((begin_ns, time.time_ns()), len(self.latencies))
+            self._board.measured((begin_ns, time.time_ns()), wall / max(1, len(self.latencies)))
         self._report.add_latencies(self.latencies)
         self._report.set_fact("throughput_per_s", len(self.latencies) / wall)
         write_phases(self._report, self.times, plan.transfers)
